@@ -1,7 +1,6 @@
-"""Benchmark of the number of live calls that one core can run.
-
-Audio goes both ways in real time over the media socket's wire format, with real voice activity detection, recording,
-transcript, and providers that respond at once. The load comes from the other core.
+"""Benchmark of the number of live calls that one core can run. Audio goes both ways in real time over the media
+socket's wire format, with real voice activity detection, recording, transcript, and providers that respond at once. The
+load comes from the other core.
 
 A run passes if the 99th percentile of the lateness of outgoing audio is under 20 ms. A message's lateness is its delay
 against the first message of its reply plus the audio in between; negative values are ahead of time.
@@ -34,7 +33,7 @@ NEW_REPLY_SECONDS = 0.5
 
 @dataclass(slots=True)
 class Call:
-    """One caller: where in the speech it is, and when the agent's audio came."""
+    """One caller: its position in the speech, and the arrival times of the agent's audio."""
 
     socket: aiohttp.ClientWebSocketResponse
     position: int
@@ -42,15 +41,15 @@ class Call:
     audio_seconds: float = 0.0
     lateness: list[float] = field(default_factory=list)
 
-    def record_arrival(self, moment: float, length: int, *, counted: bool) -> None:
+    def record_arrival(self, moment: float, length: int, *, is_measured: bool) -> None:
         if moment > self.reply_began + self.audio_seconds + NEW_REPLY_SECONDS:
             self.reply_began, self.audio_seconds = moment, 0.0
-        if counted:
+        if is_measured:
             self.lateness.append((moment - self.reply_began - self.audio_seconds) * 1000)
         self.audio_seconds += length / 8000
 
 
-def frames() -> list[str]:
+def build_frames() -> list[str]:
     """Build the messages that a caller repeats: a sentence, and silence for the answer."""
     samples = (
         np.frombuffer(speak_text("Hello, could you tell me what your opening hours are please?"), dtype="<i2") * 0.5
@@ -60,7 +59,7 @@ def frames() -> list[str]:
     return [json.dumps({"event": "media", "media": {"payload": base64.b64encode(piece).decode()}}) for piece in pieces]
 
 
-async def drive(number: int, script: list[str]) -> list[float]:
+async def run_calls(number: int, script: list[str]) -> list[float]:
     """Run a number of calls and return the lateness of every message in milliseconds."""
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         calls = []
@@ -69,10 +68,10 @@ async def drive(number: int, script: list[str]) -> list[float]:
             start = {"call_id": str(index), "stream_id": "s", "encoding": "mulaw", "sample_rate": 8000}
             await socket.send_str(json.dumps({"event": "start", "start": start}))
             calls.append(Call(socket, index * 37 % len(script)))
-        began = time.perf_counter()
-        counted_from = began + WARM_SECONDS
-        listeners = [asyncio.create_task(listen(call, counted_from)) for call in calls]
-        await speak_all(calls, script, began + WARM_SECONDS + COUNTED_SECONDS)
+        started_at = time.perf_counter()
+        measured_from = started_at + WARM_SECONDS
+        listeners = [asyncio.create_task(listen(call, measured_from)) for call in calls]
+        await speak_all(calls, script, started_at + WARM_SECONDS + COUNTED_SECONDS)
         for call in calls:
             await call.socket.close()
         await asyncio.gather(*listeners, return_exceptions=True)
@@ -80,7 +79,7 @@ async def drive(number: int, script: list[str]) -> list[float]:
 
 
 async def speak_all(calls: list[Call], script: list[str], until: float) -> None:
-    """A tenth of the calls every two milliseconds, at absolute times."""
+    """Send audio for a tenth of the calls every two milliseconds, at absolute times."""
     due, group = time.perf_counter(), 0
     while due < until:
         for call in calls[group::GROUPS]:
@@ -91,13 +90,13 @@ async def speak_all(calls: list[Call], script: list[str], until: float) -> None:
         await asyncio.sleep(max(0.0, due - time.perf_counter()))
 
 
-async def listen(call: Call, counted_from: float) -> None:
+async def listen(call: Call, measured_from: float) -> None:
     async for message in call.socket:
         moment = time.perf_counter()
         text = message.data
         if isinstance(text, str) and '"media"' in text[:20]:
             parsed = json.loads(text)
-            call.record_arrival(moment, len(parsed["media"]["payload"]) * 3 // 4, counted=moment >= counted_from)
+            call.record_arrival(moment, len(parsed["media"]["payload"]) * 3 // 4, is_measured=moment >= measured_from)
 
 
 def cpu_seconds(pid: int) -> float:
@@ -112,7 +111,7 @@ def rss_megabytes(pid: int) -> float:
 def run() -> None:
     """Print the table, up to the first number that fails."""
     cores = sorted(os.sched_getaffinity(0))
-    script = frames()
+    script = build_frames()
     print("calls | p50 late ms | p99 late ms | CPU % of a core | CPU %/call | RSS MB/call")
     largest = 0
     for number in STEPS:
@@ -125,17 +124,19 @@ def run() -> None:
         try:
             time.sleep(2.5)
             before, cpu = rss_megabytes(server.pid), cpu_seconds(server.pid)
-            began = time.perf_counter()
-            late = uvloop.run(drive(number, script))
-            used = (cpu_seconds(server.pid) - cpu) / (time.perf_counter() - began) * 100
-            grown = (rss_megabytes(server.pid) - before) / number
+            started_at = time.perf_counter()
+            late = uvloop.run(run_calls(number, script))
+            cpu_percent = (cpu_seconds(server.pid) - cpu) / (time.perf_counter() - started_at) * 100
+            growth = (rss_megabytes(server.pid) - before) / number
         finally:
             os.sched_setaffinity(0, set(cores))
             server.kill()
             server.wait()
         p50, p99 = np.percentile(late, [50, 99])
         print(
-            f"{number:5} | {p50:11.1f} | {p99:11.1f} | {used:15.0f} | {used / number:10.2f} | {grown:11.2f}", flush=True
+            f"{number:5} | {p50:11.1f} | {p99:11.1f} | {cpu_percent:15.0f} | {cpu_percent / number:10.2f} | "
+            f"{growth:11.2f}",
+            flush=True,
         )
         if p99 >= LIMIT_MS:
             break

@@ -45,7 +45,7 @@ class _Stream(SpeechToTextStream):
         self._finals: asyncio.Queue[Transcript | None] = asyncio.Queue()
 
     async def send(self, audio: bytes) -> None:
-        """Heard."""
+        """Drop the audio."""
 
     async def finalize(self) -> None:
         self._finals.put_nowait(Transcript("what are your opening hours", is_final=True, finalized=True))
@@ -62,7 +62,7 @@ class InstantSpeechToText(SpeechToTextProvider[ProviderSettings]):
     name = title = "instant"
 
     async def check(self) -> None:
-        """Always well."""
+        """Succeed always."""
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
         return _Stream()
@@ -72,7 +72,7 @@ class InstantVoice(TextToSpeechProvider[ProviderSettings]):
     name = title = "instant"
 
     async def check(self) -> None:
-        """Always well."""
+        """Succeed always."""
 
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
         for start in range(0, len(REPLY), 3200):
@@ -86,38 +86,38 @@ class InstantModel(LLMProvider[ProviderSettings]):
     name = title = "instant"
 
     async def check(self) -> None:
-        """Always well."""
+        """Succeed always."""
 
     async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
         yield TextDelta("An answer.")
         yield ModelUsage("instant", 1, 1)
 
 
-class Nowhere:
-    """A carrier's leg and a call's log, without a carrier or a database."""
+class NullLeg:
+    """Carrier leg and call log without a carrier or a database."""
 
     async def hang_up(self) -> None:
-        """Nothing to hang up."""
+        """Do nothing."""
 
     async def transfer(self, to_number: str) -> None:
-        """Nowhere to."""
+        """Do nothing."""
 
     async def send_digits(self, digits: str) -> None:
-        """To nobody."""
+        """Do nothing."""
 
     def record_entry(self, entry: TranscriptEntry) -> None:
-        """Not kept."""
+        """Do nothing."""
 
     def record_latency(self, latency: TurnLatency) -> None:
-        """Not kept."""
+        """Do nothing."""
 
     def record_takeover(self, supervisor: Supervisor | None) -> None:
-        """By nobody."""
+        """Do nothing."""
 
 
 async def main(port: int, core: int) -> None:
     os.sched_setaffinity(0, {core})
-    engine, settings, nowhere = CallEngine(), ProviderSettings(), Nowhere()
+    engine, settings, leg = CallEngine(), ProviderSettings(), NullLeg()
     carrier = LoopbackTelephony(LoopbackSettings(signing_secret=SecretStr("x" * 32)))
     await engine.start()
     with tempfile.TemporaryDirectory() as folder:
@@ -139,8 +139,8 @@ async def main(port: int, core: int) -> None:
                 text_to_speech=InstantVoice(settings),
                 llm=InstantModel(settings),
                 codec=carrier.create_media_codec(""),
-                leg=nowhere,
-                log=nowhere,
+                leg=leg,
+                log=leg,
                 recording_path=Path(folder) / f"{call_id}.wav",
             )
             await engine.run_call(call, AsgiMediaSocket(receive, send))

@@ -1,6 +1,7 @@
-"""Latency of a search over one organization's 100,000 contacts through the API, the page's `total` included; beside
-it the naive way, which looks for each word in each field with ILIKE, in the same transaction's role. The contacts of
-four other organizations are in the same tables.
+"""Latency of a search over one organization's 100,000 contacts through the API, including the page's `total`.
+
+The baseline is a naive search with ILIKE for each word in each field, in a transaction of the same role. The tables
+also hold the contacts of four other organizations.
 """
 
 import random
@@ -29,7 +30,7 @@ from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.policy import Policy, RateLimit, RateLimits
 from switchboard.runtime import Runtime
 
-from bench.embedded_server import with_servers
+from bench.embedded_server import run_with_servers
 
 OURS, OTHERS, OTHER_ORGANIZATIONS = 100_000, 20_000, 4
 ROUNDS = 10
@@ -102,30 +103,30 @@ def invent_contact(chance: random.Random, number: int, organization_id: UUID, wo
 
 async def fill(url: str, organization_id: UUID, number: int, words: list[str]) -> None:
     chance = random.Random(str(number))
-    made = [invent_contact(chance, index, organization_id, words) for index in range(number)]
+    contacts = [invent_contact(chance, index, organization_id, words) for index in range(number)]
     connection = await asyncpg.connect(url)
     await connection.copy_records_to_table(
-        "contact", columns=COLUMNS, records=[[getattr(one, name) for name in COLUMNS] for one in made]
+        "contact", columns=COLUMNS, records=[[getattr(one, name) for name in COLUMNS] for one in contacts]
     )
-    rows = [(one.id, organization_id, one.created_at, *search.build_search_columns(one).values()) for one in made]
+    rows = [(one.id, organization_id, one.created_at, *search.build_search_columns(one).values()) for one in contacts]
     await connection.copy_records_to_table(
         "contact_search", columns=("id", "organization_id", "created_at", "content", "notes"), records=rows
     )
     await connection.close()
 
 
-async def organization(parts: Runtime) -> tuple[UUID, str]:
+async def create_benchmark_organization(parts: Runtime) -> tuple[UUID, str]:
     unlimited = RateLimit(per_second=100_000, burst=1_000_000)
     async with parts.database.system() as session:
-        made = await identity.create_organization(
+        organization = await identity.create_organization(
             session, name="Bench", policy=Policy(rate_limits=RateLimits(read=unlimited, write=unlimited))
         )
-    async with parts.database.system() as session, session.narrow(made.id) as tenant:
-        _, key = await identity.create_api_key(tenant, name="bench", scopes=["contacts:read"])
-    return made.id, key
+    async with parts.database.system() as session, session.narrow(organization.id) as tenant:
+        _, key = await identity.create_api_key(tenant, name="bench", scopes=["organization:read"])
+    return organization.id, key
 
 
-def through_the_api(client: TestClientProtocol, key: str) -> Search:
+def search_through_api(client: TestClientProtocol, key: str) -> Search:
     async def run(query: str) -> int:
         answer = await client.get(
             "/v1/contacts", query_string={"search": query}, headers={"Authorization": f"Bearer {key}"}
@@ -136,7 +137,7 @@ def through_the_api(client: TestClientProtocol, key: str) -> Search:
     return run
 
 
-def naively(parts: Runtime, organization_id: UUID) -> Search:
+def search_naively(parts: Runtime, organization_id: UUID) -> Search:
     async def run(query: str) -> int:
         async with parts.database.tenant(organization_id) as session:
             rows = contacts.list_contacts(session)
@@ -155,9 +156,9 @@ def naively(parts: Runtime, organization_id: UUID) -> Search:
 
 
 async def time_search(run: Search, query: str) -> tuple[float, int]:
-    began = time.perf_counter()
+    started_at = time.perf_counter()
     total = await run(query)
-    return (time.perf_counter() - began) * 1000, total
+    return (time.perf_counter() - started_at) * 1000, total
 
 
 async def compare(ours: Search, naive: Search, queries: dict[str, list[str]]) -> None:
@@ -195,19 +196,20 @@ async def measure(directory: DataDirectory) -> None:
     async with app.open_process_runtime(
         settings, database_url=directory.database_url, redis_url=directory.redis_url
     ) as parts:
-        ours, key = await organization(parts)
+        ours, key = await create_benchmark_organization(parts)
         await fill(directory.database_url, ours, OURS, words)
         for _ in range(OTHER_ORGANIZATIONS):
-            await fill(directory.database_url, (await organization(parts))[0], OTHERS, words)
+            await fill(directory.database_url, (await create_benchmark_organization(parts))[0], OTHERS, words)
         connection = await asyncpg.connect(directory.database_url)
         for table in ("contact", "contact_search"):
             await connection.execute(f"vacuum analyze {table}")
         await connection.close()
-        picked = [chance.choice(words) for _ in range(3 * ROUNDS)]
+        chosen_words = [chance.choice(words) for _ in range(3 * ROUNDS)]
         queries = {
-            "a word": picked[:ROUNDS],
+            "a word": chosen_words[:ROUNDS],
             "two words": [
-                " ".join(pair) for pair in zip(picked[ROUNDS : 2 * ROUNDS], picked[2 * ROUNDS :], strict=True)
+                " ".join(pair)
+                for pair in zip(chosen_words[ROUNDS : 2 * ROUNDS], chosen_words[2 * ROUNDS :], strict=True)
             ],
             "five digits": [f"{chance.randrange(OURS):05d}" for _ in range(ROUNDS)],
             "nothing of the kind": ["qwrtpsdfg"] * ROUNDS,
@@ -216,9 +218,11 @@ async def measure(directory: DataDirectory) -> None:
             "everybody, two letters": ["ex"] * ROUNDS,
             "everybody, one letter": ["e"] * ROUNDS,
         }
-        await compare(through_the_api(app.create_app(parts).test_client(), key), naively(parts, ours), queries)
+        await compare(
+            search_through_api(app.create_app(parts).test_client(), key), search_naively(parts, ours), queries
+        )
 
 
 def run() -> None:
     """Print the table."""
-    with_servers(measure)
+    run_with_servers(measure)

@@ -1,6 +1,7 @@
-"""Durable deliveries per second of one worker core, and their delay after the commit;
-PostgreSQL and the receiver share the other core. Beside it the same requests with nothing durable about them: the
-same client posting as fast as it can.
+"""Durable deliveries per second of one worker core, and their delay after the commit.
+
+PostgreSQL and the receiver share the other core. The baseline sends the same requests without durability: the same
+client posts as fast as possible.
 """
 
 import asyncio
@@ -95,7 +96,7 @@ def _header(head: bytes, name: bytes) -> bytes:
     return head[start + len(name) : head.find(b"\r\n", start)].strip() if start >= 0 else b""
 
 
-def sample() -> CallCompleted:
+def create_sample_event() -> CallCompleted:
     moment = now()
     return CallCompleted(
         call_id=new_id(),
@@ -115,7 +116,7 @@ def sample() -> CallCompleted:
 
 
 @asynccontextmanager
-async def platform(folder: Path) -> AsyncIterator[tuple[Runtime, dict[str, str]]]:
+async def open_platform(folder: Path) -> AsyncIterator[tuple[Runtime, dict[str, str]]]:
     """Embedded servers, the parts of a process, and the environment of a worker."""
     directory = DataDirectory(folder)
     directory.claim()
@@ -137,22 +138,22 @@ async def platform(folder: Path) -> AsyncIterator[tuple[Runtime, dict[str, str]]
 
 async def make_endpoints(parts: Runtime, url: str, count: int, *, hanging: bool) -> list[EventTarget]:
     """Create endpoints, ten per organization; optionally one in ten hangs."""
-    made: list[EventTarget] = []
-    while len(made) < count:
+    targets: list[EventTarget] = []
+    while len(targets) < count:
         async with parts.database.system() as session:
             organization = await identity.create_organization(session, name="Bench")
         async with parts.database.tenant(organization.id) as session:
-            for _ in range(min(ORGANIZATION_SIZE, count - len(made))):
-                path = "hang" if hanging and len(made) % HANGING_SHARE == 0 else "hook"
+            for _ in range(min(ORGANIZATION_SIZE, count - len(targets))):
+                path = "hang" if hanging and len(targets) % HANGING_SHARE == 0 else "hook"
                 target = EventTarget(
-                    id=new_id(), organization_id=organization.id, kind="endpoint", url=f"{url}/{path}/{len(made)}"
+                    id=new_id(), organization_id=organization.id, kind="endpoint", url=f"{url}/{path}/{len(targets)}"
                 )
                 target.secret = parts.keyring.encrypt(
                     "whsec_bench", get_secret_label("endpoint", target.id, organization.id)
                 )
                 session.add(target)
-                made.append(target)
-    return made
+                targets.append(target)
+    return targets
 
 
 async def enqueue_all(parts: Runtime, endpoints: list[EventTarget]) -> int:
@@ -161,7 +162,7 @@ async def enqueue_all(parts: Runtime, endpoints: list[EventTarget]) -> int:
     by_organization: dict[UUID, list[EventTarget]] = {}
     for target in endpoints:
         by_organization.setdefault(target.organization_id, []).append(target)
-    body = serialize_body(sample(), now())
+    body = serialize_body(create_sample_event(), now())
     each = DELIVERIES // len(endpoints)
     for organization_id, targets in by_organization.items():
         async with parts.database.tenant(organization_id) as session:
@@ -181,7 +182,7 @@ async def enqueue_all(parts: Runtime, endpoints: list[EventTarget]) -> int:
 
 
 @asynccontextmanager
-async def worker(environment: dict[str, str]) -> AsyncIterator[int]:
+async def run_worker(environment: dict[str, str]) -> AsyncIterator[int]:
     """Run a worker on its own core; return its process id."""
     process = subprocess.Popen([sys.executable, "-m", "switchboard", "worker"], env={**os.environ, **environment})
     os.sched_setaffinity(process.pid, {WORKER_CORE})
@@ -200,11 +201,11 @@ def cpu_seconds(pid: int) -> float:
 async def drain(parts: Runtime, environment: dict[str, str], arrivals: Arrivals, endpoints: list[EventTarget]) -> str:
     """Let a worker empty a queue that exists when it starts."""
     arrivals.expect(await enqueue_all(parts, endpoints))
-    async with worker(environment) as pid:
+    async with run_worker(environment) as pid:
         await arrivals.first.wait()
-        began, cpu = time.time(), cpu_seconds(pid)
+        started_at, cpu = time.time(), cpu_seconds(pid)
         await arrivals.enough.wait()
-        took, cpu = time.time() - began, cpu_seconds(pid) - cpu
+        took, cpu = time.time() - started_at, cpu_seconds(pid) - cpu
     return (
         f"{len(arrivals.at) / took:>8.0f} {cpu / took * 100:>6.0f} {len(arrivals.at) / max(cpu, 0.01):>13.0f} "
         f"{arrivals.repeats:>8}"
@@ -218,12 +219,12 @@ async def publish_paced(
     healthy = [target for target in endpoints if "/hook/" in (target.url or "")]
     committed: dict[bytes, float] = {}
     arrivals.expect(PACED_RATE * PACED_SECONDS)
-    async with worker(environment):
+    async with run_worker(environment):
         await asyncio.sleep(3)
         for number in range(PACED_RATE * PACED_SECONDS):
             due = time.time() + 1 / PACED_RATE
             target = healthy[number % len(healthy)]
-            data = sample()
+            data = create_sample_event()
             async with parts.database.tenant(target.organization_id) as session:
                 await publish(session, data)
                 ids = [
@@ -241,21 +242,21 @@ async def publish_paced(
     return f"{waits[len(waits) // 2]:>8.1f} {waits[len(waits) * 99 // 100]:>8.1f}"
 
 
-async def bare(url: str) -> float:
+async def measure_bare_client(url: str) -> float:
     """Measure the same client without durability, in requests per second."""
     client = OutboundClient([ip_network("127.0.0.0/8")])
-    left = iter(range(BARE_REQUESTS))
-    body = serialize_body(sample(), now()).encode()
+    remaining = iter(range(BARE_REQUESTS))
+    body = serialize_body(create_sample_event(), now()).encode()
 
     async def post() -> None:
-        for _ in left:
+        for _ in remaining:
             headers = {"Content-Type": "application/json", "X-Webhook-Delivery-Id": str(new_id())}
             await client.post(f"{url}/hook/0", body, headers=headers, seconds=10, read_limit=0)
 
-    began = time.time()
+    started_at = time.time()
     await asyncio.gather(*(post() for _ in range(BARE_AT_ONCE)))
     await client.close()
-    return BARE_REQUESTS / (time.time() - began)
+    return BARE_REQUESTS / (time.time() - started_at)
 
 
 async def measure() -> None:
@@ -263,9 +264,9 @@ async def measure() -> None:
     server = await asyncio.get_running_loop().create_server(lambda: Receiver(arrivals), "127.0.0.1", 0, backlog=4096)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     program = [sys.executable, "-c", f"from bench.deliveries import report_bare; report_bare({url!r})"]
-    alone = await asyncio.create_subprocess_exec(*program, stdout=asyncio.subprocess.PIPE)
-    os.sched_setaffinity(alone.pid, {WORKER_CORE})
-    output, _ = await alone.communicate()
+    client = await asyncio.create_subprocess_exec(*program, stdout=asyncio.subprocess.PIPE)
+    os.sched_setaffinity(client.pid, {WORKER_CORE})
+    output, _ = await client.communicate()
     print(f"the client alone, nothing durable: {float(output):.0f} requests a second on its core")
     print(
         (
@@ -281,7 +282,7 @@ async def measure() -> None:
         ("1000, 1 in 10 hanging", 1000, True),
     ):
         with tempfile.TemporaryDirectory() as folder:
-            async with platform(Path(folder)) as (parts, environment):
+            async with open_platform(Path(folder)) as (parts, environment):
                 endpoints = await make_endpoints(parts, url, count, hanging=hanging)
                 drained = await drain(parts, environment, arrivals, endpoints)
                 latencies = await publish_paced(parts, environment, arrivals, endpoints)
@@ -290,7 +291,7 @@ async def measure() -> None:
 
 
 def report_bare(url: str) -> None:
-    print(uvloop.run(bare(url)))
+    print(uvloop.run(measure_bare_client(url)))
 
 
 def run() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from switchboard.apps.embedded import DataDirectory, EmbeddedServers
 
 
-def with_servers(measure: Callable[[DataDirectory], Awaitable[None]]) -> None:
+def run_with_servers(measure: Callable[[DataDirectory], Awaitable[None]]) -> None:
     """Measure over an embedded PostgreSQL and Redis, whose database is not migrated yet."""
 
     async def serve() -> None:

@@ -42,7 +42,7 @@ PIPECAT_HOME: Final = Path(".bench/pipecat")
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """Audio of every caller, who repeats a question.
+    """Audio of a caller who repeats a question.
 
     `words` are the frames with each question's last sound, and `ends` the frames that end its turn.
     """
@@ -92,7 +92,7 @@ class Caller:
         async for message in socket:
             turn = self.vendors.turns[self.number]
             if '"media"' in str(message.data) and turn.tts_answered and not turn.heard:
-                turn.note("heard")
+                turn.record("heard")
                 self.turns.append(turn)
 
 
@@ -102,8 +102,8 @@ _START: Final = {
 }  # fmt: skip
 
 
-def caller_audio() -> tuple[bytes, list[int]]:
-    """A caller's audio, and the frames with each question's last sound."""
+def build_caller_audio() -> tuple[bytes, list[int]]:
+    """Return a caller's audio, and the frames with each question's last sound."""
     question = (np.frombuffer(speak_text("What are your opening hours?"), dtype="<i2") * 0.5).astype(np.int16)
     question = question[: int(np.nonzero(np.abs(question) > QUIET)[0][-1]) + 1]
     audio, words = bytearray([SILENT] * int(LEAD_SECONDS * 8000)), []
@@ -114,8 +114,8 @@ def caller_audio() -> tuple[bytes, list[int]]:
     return bytes(audio[: len(audio) // FRAME * FRAME]), words
 
 
-def our_ends(samples: Samples) -> list[int]:
-    """With which frames a turn is over for the call engine."""
+def find_turn_ends(samples: Samples) -> list[int]:
+    """Return the frames that end a turn for the call engine."""
     detector, activity, ends = VoiceDetector(), VoiceActivity(confidence=0.7, start_seconds=0.2, min_volume=0.6), []
     for at in range(0, len(samples) - WINDOW + 1, WINDOW):
         if detector.detect([activity], samples[None, at : at + WINDOW]) == [SpeechChange.STOPPED]:
@@ -123,8 +123,8 @@ def our_ends(samples: Samples) -> list[int]:
     return ends
 
 
-def pipecat_python() -> Path:
-    """The Python that has Pipecat. Raises `CalledProcessError` where it cannot be installed."""
+def install_pipecat() -> Path:
+    """Return the Python interpreter with Pipecat, installed if needed. Raises `CalledProcessError` if that fails."""
     python = PIPECAT_HOME / "bin" / "python"
     ready = PIPECAT_HOME / "installed"
     if not ready.exists():
@@ -134,46 +134,46 @@ def pipecat_python() -> Path:
     return python
 
 
-def pipecat_ends(python: Path, samples: Samples) -> list[int]:
-    """The same for Pipecat."""
+def find_pipecat_turn_ends(python: Path, samples: Samples) -> list[int]:
+    """Return the frames that end a turn for Pipecat."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(samples.astype("<i2").tobytes())
         file.flush()
-        told = subprocess.run(
+        process = subprocess.run(
             [python, "bench/pipecat_server.py", "ends", file.name], check=True, capture_output=True, text=True
         )
-    found: list[int] = json.loads(told.stdout)
-    return found
+    ends: list[int] = json.loads(process.stdout)
+    return ends
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """All turns that were answered, and how late the callers themselves were: a busy machine shows there."""
+class Measurement:
+    """Answered turns, and the lateness of the callers themselves, which shows a busy machine."""
 
     turns: list[Turn]
     slips: list[float]
 
 
-async def measure(calls: int, script: Script) -> Measured:
-    """Hold so many calls, which begin one after the other."""
+async def measure(calls: int, script: Script) -> Measurement:
+    """Run a number of calls, which start one after the other."""
     vendors = Vendors(calls)
     callers = [Caller(number, vendors) for number in range(calls)]
     async with (
-        vendors.listening(VENDORS_PORT),
+        vendors.serve(VENDORS_PORT),
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session,
         asyncio.TaskGroup() as group,
     ):
-        await _ready(session)
+        await _wait_until_ready(session)
         for caller in callers:
             group.create_task(caller.talk(session, script))
             await asyncio.sleep(PAUSE_SECONDS / calls)
-    # A process's first answer loads what it needs.
-    return Measured(
+    # The first answer of a process includes imports.
+    return Measurement(
         [turn for caller in callers for turn in caller.turns[1:]], [slip for caller in callers for slip in caller.slips]
     )
 
 
-async def _ready(session: aiohttp.ClientSession) -> None:
+async def _wait_until_ready(session: aiohttp.ClientSession) -> None:
     async with asyncio.timeout(60):
         while True:
             try:
@@ -185,8 +185,8 @@ async def _ready(session: aiohttp.ClientSession) -> None:
                 return
 
 
-def measure_server(command: list[str | Path], calls: int, script: Script) -> Measured:
-    """The turns of one server's calls: it on one core, callers and vendors on another."""
+def measure_server(command: list[str | Path], calls: int, script: Script) -> Measurement:
+    """Measure the calls of one server, which runs on one core, with callers and vendors on another."""
     cores = sorted(os.sched_getaffinity(0))
     server = subprocess.Popen(
         [*command, str(PORT), str(cores[0]), f"http://127.0.0.1:{VENDORS_PORT}"],
@@ -202,28 +202,31 @@ def measure_server(command: list[str | Path], calls: int, script: Script) -> Mea
         server.wait()
 
 
-def report(name: str, calls: int, found: Measured) -> None:
-    turns = found.turns
+def report(name: str, calls: int, measurement: Measurement) -> None:
+    turns = measurement.turns
     own, words = [turn.own_ms for turn in turns], [turn.from_last_word_ms for turn in turns]
     cells = [
         f"{name:11}", f"{calls:5}", f"{len(turns)}/{calls * (TURNS - 1)}".rjust(8),
         *(f"{np.percentile(values, share):7.1f}" for values in (own, words) for share in (50, 99)),
         " ".join(f"{step:5.1f}" for step in np.median([turn.steps for turn in turns], axis=0)),
-        f"{np.percentile(found.slips, 99):8.1f}",
+        f"{np.percentile(measurement.slips, 99):8.1f}",
     ]  # fmt: skip
     print(" | ".join(cells), flush=True)
 
 
 def run() -> None:
     """Print the table."""
-    audio, words = caller_audio()
+    audio, words = build_caller_audio()
     samples = decode_audio(audio, "mulaw")
-    ours: list[str | Path] = [sys.executable, "-m", "bench.latency_server"]
-    our_script = Script(audio, words, our_ends(samples))
-    engines = {"Switchboard": (ours, our_script)}
+    own_command: list[str | Path] = [sys.executable, "-m", "bench.latency_server"]
+    our_script = Script(audio, words, find_turn_ends(samples))
+    engines = {"Switchboard": (own_command, our_script)}
     try:
-        python = pipecat_python()
-        engines["Pipecat"] = [python, "bench/pipecat_server.py"], Script(audio, words, pipecat_ends(python, samples))
+        python = install_pipecat()
+        engines["Pipecat"] = (
+            [python, "bench/pipecat_server.py"],
+            Script(audio, words, find_pipecat_turn_ends(python, samples)),
+        )
     except subprocess.CalledProcessError as error:
         print(f"without Pipecat, which cannot be installed here: {error}")
     print(
@@ -241,4 +244,4 @@ def run() -> None:
     for calls in CALLS:
         for name, (command, script) in engines.items():
             report(name, calls, measure_server(command, calls, script))
-    report("Switchboard", MANY_CALLS, measure_server(ours, MANY_CALLS, our_script))
+    report("Switchboard", MANY_CALLS, measure_server(own_command, MANY_CALLS, our_script))

@@ -25,7 +25,7 @@ from switchboard_speech.deepgram import DeepgramSettings, DeepgramSpeechToText
 from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSpeech
 from switchboard_telephony_twilio.codec import TwilioCodec
 
-from bench.calls_server import Nowhere
+from bench.calls_server import NullLeg
 from bench.vendors_server import MODEL
 
 SECRET = SecretStr("x")
@@ -33,7 +33,7 @@ SECRET = SecretStr("x")
 
 async def main(port: int, core: int, vendors: str) -> None:
     os.sched_setaffinity(0, {core})
-    engine, nowhere = CallEngine(), Nowhere()
+    engine, leg = CallEngine(), NullLeg()
     model = next(kind for kind in MODELS if kind.name == "openai_compatible")(
         LiteLLMSettings(api_key=SECRET, base_url=f"{vendors}/v1")
     )
@@ -69,8 +69,8 @@ async def main(port: int, core: int, vendors: str) -> None:
             FailoverTextToSpeech([tts], record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
             FailoverLLM([model], record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
             TwilioCodec("token"),
-            nowhere,
-            nowhere,
+            leg,
+            leg,
         )
         await engine.run_call(call, AsgiMediaSocket(receive, send))
 

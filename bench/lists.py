@@ -1,8 +1,7 @@
-"""Each list's first page with its `total`, through the API, at ten thousand and at ten million rows of one organization
-(`BENCH_ROWS` for fewer).
+"""Latency of each list's first page with its `total`, through the API, at ten thousand and at ten million rows of one
+organization (`BENCH_ROWS` for fewer).
 
-Rows are written without triggers, and their number into the counts that triggers keep; beside each, what counting them
-would have taken.
+Rows are inserted without triggers, and the row counters are set directly. The baseline is the time of a `count(*)`.
 """
 
 import os
@@ -39,7 +38,7 @@ from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 
-from bench.embedded_server import with_servers
+from bench.embedded_server import run_with_servers
 
 FEW, MANY = 10_000, int(os.environ.get("BENCH_ROWS", "10000000"))
 BATCH, ROUNDS = 1_000_000, 30
@@ -49,63 +48,61 @@ PARENT = new_id()
 
 @dataclass(frozen=True)
 class List:
-    """A list: where it is read, a row of it, and SQL for what differs from row to row (`g` counts them). `above` is the
-    row that it lies under.
+    """A list: its path, a sample row, and SQL for the values that vary by row (`g` is the row's number). `above` is the
+    parent row.
     """
 
     path: str
     row: TenantTable
-    differing: Mapping[str, str] = field(default_factory=dict)
+    varying: Mapping[str, str] = field(default_factory=dict)
     above: TenantTable | None = None
 
 
 def build_lists(organization: UUID) -> list[List]:
-    mine: dict[str, Any] = {"organization_id": organization}
+    org: dict[str, Any] = {"organization_id": organization}
     providers = {"llm_provider": "a", "tts_provider": "b", "stt_provider": "c"}
-    agent = Agent(id=PARENT, name="Agent", **providers, **mine)
-    automation = Automation(id=PARENT, name="Automation", trigger_type="call.completed", **mine)
-    base = KnowledgeBase(id=PARENT, name="Base", **mine)
-    campaign = Campaign(id=PARENT, name="Campaign", agent_id=PARENT, phone_number_id=PARENT, max_concurrent=5, **mine)
-    number = PhoneNumber(
-        id=PARENT, phone_number="", friendly_name="Number", carrier="loopback", status="active", **mine
-    )
-    conversation = SmsConversation(id=PARENT, phone_number_id=PARENT, contact_number="+15550100001", **mine)
+    agent = Agent(id=PARENT, name="Agent", **providers, **org)
+    automation = Automation(id=PARENT, name="Automation", trigger_type="call.completed", **org)
+    base = KnowledgeBase(id=PARENT, name="Base", **org)
+    campaign = Campaign(id=PARENT, name="Campaign", agent_id=PARENT, phone_number_id=PARENT, max_concurrent=5, **org)
+    number = PhoneNumber(id=PARENT, phone_number="", friendly_name="Number", carrier="loopback", status="active", **org)
+    conversation = SmsConversation(id=PARENT, phone_number_id=PARENT, contact_number="+15550100001", **org)
     ends = {"from_number": "+15550100001", "to_number": "+15550100002"}
     message = {"direction": "inbound", "body": "Hello", "status": "received", "author": "contact", "segments": 1}
-    endpoint = EventTarget(id=PARENT, kind="endpoint", url="https://example.com", **mine)
+    endpoint = EventTarget(id=PARENT, kind="endpoint", url="https://example.com", **org)
     sent = {"event_type": "call.completed", "body": "{}", "status": "delivered", "due_at": None}
-    delivery = Delivery(target_id=PARENT, target_kind="endpoint", **sent, **mine)
+    delivery = Delivery(target_id=PARENT, target_kind="endpoint", **sent, **org)
     document = KnowledgeDocument(
-        knowledge_base_id=PARENT, filename="a.txt", content_type="text/plain", file_size=1, status="ready", **mine
+        knowledge_base_id=PARENT, filename="a.txt", content_type="text/plain", file_size=1, status="ready", **org
     )
     run = AutomationRun(
-        automation_id=PARENT, event_id=PARENT, trigger_event="call.completed", depth=1, status="completed", **mine
+        automation_id=PARENT, event_id=PARENT, trigger_event="call.completed", depth=1, status="completed", **org
     )
     played = {"name": "Test", "mode": "text", "persona": "", "goal": "", "max_turns": 20, "status": "passed"}
-    simulation = Simulation(agent_id=PARENT, lines=["Hello"], assertions=[], **played, **mine)
+    simulation = Simulation(agent_id=PARENT, lines=["Hello"], assertions=[], **played, **org)
     return [
-        List("agents", Agent(name="Agent", **providers, **mine)),
+        List("agents", Agent(name="Agent", **providers, **org)),
         List(
             f"agents/{PARENT}/versions",
-            AgentVersion(agent_id=PARENT, version=1, settings={}, **mine),
+            AgentVersion(agent_id=PARENT, version=1, settings={}, **org),
             {"version": "g"},
             agent,
         ),
         List(f"agents/{PARENT}/simulations", simulation, above=agent),
-        List("calls", Call(direction="inbound", status="completed", carrier="loopback", **ends, **mine)),
+        List("calls", Call(direction="inbound", status="completed", carrier="loopback", **ends, **org)),
         List("phone-numbers", number, {"phone_number": NUMBER}),
-        List("contacts", Contact(phone_number="", name="Ada", **mine), {"phone_number": NUMBER}),
-        List("do-not-call", DoNotCallEntry(phone_number="", source="api", note="", **mine), {"phone_number": NUMBER}),
+        List("contacts", Contact(phone_number="", name="Ada", **org), {"phone_number": NUMBER}),
+        List("do-not-call", DoNotCallEntry(phone_number="", source="api", note="", **org), {"phone_number": NUMBER}),
         List("sms/conversations", conversation, {"contact_number": NUMBER}),
         List(
             f"sms/conversations/{PARENT}/messages",
-            SmsMessage(conversation_id=PARENT, carrier="loopback", **message, **ends, **mine),
+            SmsMessage(conversation_id=PARENT, carrier="loopback", **message, **ends, **org),
             above=conversation,
         ),
         List("campaigns", campaign),
         List(
             f"campaigns/{PARENT}/contacts",
-            CampaignContact(campaign_id=PARENT, phone_number="", **mine),
+            CampaignContact(campaign_id=PARENT, phone_number="", **org),
             {"phone_number": NUMBER},
             campaign,
         ),
@@ -118,22 +115,23 @@ def build_lists(organization: UUID) -> list[List]:
     ]
 
 
-async def write(database: AsyncEngine, one: List, first: int, last: int) -> None:
-    table = one.row.__table__  # type: ignore[attr-defined]
-    differing = {"id": "uuidv7()", "created_at": "now() - (20000000 - g) * interval '1 second'", **one.differing}
-    values = {column.name: getattr(one.row, column.name) for column in table.columns}
+async def write(database: AsyncEngine, spec: List, first: int, last: int) -> None:
+    table = spec.row.__table__  # type: ignore[attr-defined]
+    varying = {"id": "uuidv7()", "created_at": "now() - (20000000 - g) * interval '1 second'", **spec.varying}
+    values = {column.name: getattr(spec.row, column.name) for column in table.columns}
     chosen = [
-        literal_column(differing[name]) if name in differing else literal(value, table.columns[name].type)
+        literal_column(varying[name]) if name in varying else literal(value, table.columns[name].type)
         for name, value in values.items()
     ]
     rows = sqlalchemy.select(*chosen).select_from(func.generate_series(first, last).alias("g"))
     async with database.begin() as connection:
         await connection.exec_driver_sql("set local session_replication_role = replica")
         await connection.execute(sqlalchemy.insert(table).from_select(list(values), rows))
-        counter = RowCounter.of(type(one.row)) or RowCounter()
-        parent = getattr(one.row, counter.parent) if counter.parent else UUID(int=0)
+        counter = RowCounter.of(type(spec.row)) or RowCounter()
+        parent = getattr(spec.row, counter.parent) if counter.parent else UUID(int=0)
         facets = {
-            name: str(getattr(one.row, name)) if getattr(one.row, name) is not None else None for name in counter.facets
+            name: str(getattr(spec.row, name)) if getattr(spec.row, name) is not None else None
+            for name in counter.facets
         }
         count = sqlalchemy.text(
             "insert into row_count (organization_id, list, parent, facets, rows) values (:id, :list, :parent, "
@@ -141,7 +139,7 @@ async def write(database: AsyncEngine, one: List, first: int, last: int) -> None
         )
         bound = count.bindparams(sqlalchemy.bindparam("facets", type_=sqlalchemy.JSON))
         rows_written = {
-            "id": one.row.organization_id,
+            "id": spec.row.organization_id,
             "list": table.name,
             "parent": parent,
             "facets": facets,
@@ -150,42 +148,42 @@ async def write(database: AsyncEngine, one: List, first: int, last: int) -> None
         await connection.execute(bound, rows_written)
 
 
-async def put_above(database: AsyncEngine, one: List) -> None:
-    if one.above is not None:
+async def write_parent(database: AsyncEngine, table: List) -> None:
+    if table.above is not None:
         async with database.begin() as connection:
             await connection.exec_driver_sql("set local session_replication_role = replica")
-            above = one.above.__table__  # type: ignore[attr-defined]
-            await connection.execute(sqlalchemy.insert(above).values(one.above.model_dump()))
+            above = table.above.__table__  # type: ignore[attr-defined]
+            await connection.execute(sqlalchemy.insert(above).values(table.above.model_dump()))
 
 
-async def grow(database: AsyncEngine, one: List, start: int, end: int) -> None:
+async def grow(database: AsyncEngine, table: List, start: int, end: int) -> None:
     for first in range(start + 1, end + 1, BATCH):
-        await write(database, one, first, min(first + BATCH - 1, end))
+        await write(database, table, first, min(first + BATCH - 1, end))
     async with database.connect() as connection:
         await (await connection.execution_options(isolation_level="AUTOCOMMIT")).exec_driver_sql(
-            f"vacuum analyze {one.row.__tablename__}"
+            f"vacuum analyze {table.row.__tablename__}"
         )
 
 
 async def read(client: TestClientProtocol, key: str, path: str, rows: int) -> float:
     took = []
     for _ in range(ROUNDS):
-        began = time.perf_counter()
+        started_at = time.perf_counter()
         answer = await client.get(f"/v1/{path}?limit=50", headers={"Authorization": f"Bearer {key}"})
         page = await answer.get_json()
-        took.append(time.perf_counter() - began)
+        took.append(time.perf_counter() - started_at)
         if page["total"] != rows or len(page["items"]) != min(50, rows):
             raise SystemExit(f"{path} tells {page['total']} of {rows}")
     return median(took) * 1000
 
 
-async def time_count(database: AsyncEngine, one: List) -> float:
+async def time_count(database: AsyncEngine, spec: List) -> float:
     async with database.connect() as connection:
-        began = time.perf_counter()
-        table, owner = one.row.__tablename__, one.row.organization_id
+        started_at = time.perf_counter()
+        table, owner = spec.row.__tablename__, spec.row.organization_id
         count = f"select count(*) from {table} where organization_id = '{owner}'"  # noqa: S608
         await connection.exec_driver_sql(count)
-        return (time.perf_counter() - began) * 1000
+        return (time.perf_counter() - started_at) * 1000
 
 
 async def measure(directory: DataDirectory) -> None:
@@ -202,22 +200,22 @@ async def measure(directory: DataDirectory) -> None:
             _, key = await identity.create_api_key(tenant, name="bench", scopes=list(SCOPES))
         client = app.create_app(parts).test_client()
         print(f"list                         | ms at {FEW:,} | ms at {MANY:,} | ratio | ms to count them")
-        for one in build_lists(organization.id):
-            await put_above(database, one)
-            await grow(database, one, 0, FEW)
-            few = await read(client, key, one.path, FEW)
-            await grow(database, one, FEW, MANY)
-            many = await read(client, key, one.path, MANY)
-            naive = await time_count(database, one)
-            path = one.path.replace(str(PARENT), "…")
+        for table in build_lists(organization.id):
+            await write_parent(database, table)
+            await grow(database, table, 0, FEW)
+            few = await read(client, key, table.path, FEW)
+            await grow(database, table, FEW, MANY)
+            many = await read(client, key, table.path, MANY)
+            naive = await time_count(database, table)
+            path = table.path.replace(str(PARENT), "…")
             print(f"{path:28} | {few:12.2f} | {many:16.2f} | {many / few:5.2f} | {naive:16.1f}", flush=True)
             async with database.begin() as connection:
-                above = f", {one.above.__tablename__}" if one.above is not None else ""
-                await connection.exec_driver_sql(f"truncate row_count, {one.row.__tablename__}{above} cascade")
+                above = f", {table.above.__tablename__}" if table.above is not None else ""
+                await connection.exec_driver_sql(f"truncate row_count, {table.row.__tablename__}{above} cascade")
     await database.dispose()
 
 
 def run() -> None:
     """Print the table."""
     logs.configure_logging("ERROR")
-    with_servers(measure)
+    run_with_servers(measure)

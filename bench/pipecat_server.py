@@ -1,8 +1,8 @@
-"""Pipecat's side of `bench/latency`, run by a Python of its own: FastAPI and uvicorn as its examples have it, the same
-vendors, the same silence.
+"""Pipecat's server for `bench/latency`, run by a separate Python: FastAPI and uvicorn as in its examples, with the same
+vendors and the same silence.
 
-A turn is over with the same voice activity detection; nothing is waited for after it (`user_speech_timeout=0`), and no
-turn model is asked.
+A turn ends by the same voice activity detection, without further waiting (`user_speech_timeout=0`) and without a turn
+model.
 """
 
 import asyncio
@@ -34,14 +34,14 @@ RATE = 8000
 FRAME_BYTES = 320
 
 
-def analyzer() -> SileroVADAnalyzer:
+def create_analyzer() -> SileroVADAnalyzer:
     return SileroVADAnalyzer(
         sample_rate=RATE, params=VADParams(confidence=0.7, start_secs=0.2, stop_secs=0.2, min_volume=0.6)
     )
 
 
-async def hold(socket: WebSocket, number: str, vendors: str, session: aiohttp.ClientSession) -> None:
-    """One call."""
+async def run_call(socket: WebSocket, number: str, vendors: str, session: aiohttp.ClientSession) -> None:
+    """Run one call."""
     serializer = TwilioFrameSerializer("s", params=TwilioFrameSerializer.InputParams(auto_hang_up=False))
     transport = FastAPIWebsocketTransport(
         socket, FastAPIWebsocketParams(audio_in_enabled=True, audio_out_enabled=True, serializer=serializer)
@@ -49,23 +49,24 @@ async def hold(socket: WebSocket, number: str, vendors: str, session: aiohttp.Cl
     stt = DeepgramSTTService(
         api_key="x", base_url=vendors, settings=DeepgramSTTService.Settings(model=f"nova-3-{number}")
     )
-    asked = OpenAILLMService.Settings(model="gpt-4o-mini", system_instruction=f"Be brief on call-{number}")
-    llm = OpenAILLMService(api_key="x", base_url=f"{vendors}/v1", settings=asked)
+    settings = OpenAILLMService.Settings(model="gpt-4o-mini", system_instruction=f"Be brief on call-{number}")
+    llm = OpenAILLMService(api_key="x", base_url=f"{vendors}/v1", settings=settings)
     tts = ElevenLabsHttpTTSService(
         api_key="x", base_url=vendors, aiohttp_session=session,
         settings=ElevenLabsHttpTTSService.Settings(voice=f"voice-{number}", model="eleven_flash_v2_5"),
     )  # fmt: skip
     strategies = UserTurnStrategies(stop=[SpeechTimeoutUserTurnStopStrategy(user_speech_timeout=0.0)])
-    heard, said = LLMContextAggregatorPair(
-        LLMContext(), user_params=LLMUserAggregatorParams(user_turn_strategies=strategies, vad_analyzer=analyzer())
+    user_context, assistant_context = LLMContextAggregatorPair(
+        LLMContext(),
+        user_params=LLMUserAggregatorParams(user_turn_strategies=strategies, vad_analyzer=create_analyzer()),
     )
     worker = PipelineWorker(
-        Pipeline([transport.input(), stt, heard, llm, tts, transport.output(), said]),
+        Pipeline([transport.input(), stt, user_context, llm, tts, transport.output(), assistant_context]),
         params=PipelineParams(audio_in_sample_rate=RATE, audio_out_sample_rate=RATE),
     )
 
     @transport.event_handler("on_client_disconnected")
-    async def over(*_: object) -> None:
+    async def end_call(*_: object) -> None:
         await worker.cancel()
 
     runner = WorkerRunner(handle_sigint=False)
@@ -82,28 +83,28 @@ def serve(port: int, vendors: str) -> None:
         for _ in ("connected", "start"):
             await socket.receive_text()
         async with aiohttp.ClientSession() as session:
-            await hold(socket, number, vendors, session)
+            await run_call(socket, number, vendors, session)
 
     uvicorn.run(application, host="127.0.0.1", port=port, log_level="warning", loop="uvloop")
 
 
-async def ends(samples: bytes) -> list[int]:
-    """With which 20 ms frames of 16-bit samples a turn is over."""
-    judge, speaking, found = analyzer(), False, []
+async def find_turn_ends(samples: bytes) -> list[int]:
+    """Return the 20 ms frames of 16-bit samples that end a turn."""
+    judge, speaking, ends = create_analyzer(), False, []
     judge.set_sample_rate(RATE)
     for index in range(len(samples) // FRAME_BYTES):
         state = await judge.analyze_audio(samples[index * FRAME_BYTES : (index + 1) * FRAME_BYTES])
         if speaking and state is VADState.QUIET:
-            found.append(index)
+            ends.append(index)
         speaking = state in (VADState.SPEAKING, VADState.STOPPING)
-    return found
+    return ends
 
 
 if __name__ == "__main__":
     logger.remove()
     logger.add(sys.stderr, level="ERROR")
     if sys.argv[1] == "ends":
-        print(json.dumps(asyncio.run(ends(Path(sys.argv[2]).read_bytes()))))
+        print(json.dumps(asyncio.run(find_turn_ends(Path(sys.argv[2]).read_bytes()))))
     else:
         os.sched_setaffinity(0, {int(sys.argv[2])})
         serve(int(sys.argv[1]), sys.argv[3])

@@ -1,8 +1,8 @@
-"""Latency that retrieval adds to a turn of a call: 10 thousand passages in 20 knowledge bases, all of them the agent's,
-searched as a call searches them.
+"""Latency that retrieval adds to a turn of a call: 10 thousand passages in an agent's 20 knowledge bases, searched as
+in a call.
 
-`recall` is what the model waits for, including the offline embedding and the vector store;
-`ours` is what is left without these two providers.
+`recall` is the model's wait, including the offline embedding and the vector store; `ours` is the rest without these two
+providers.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ from switchboard.runtime import Runtime
 from switchboard_offline.minilm import MODEL, MiniLMEmbedding
 from switchboard_vectorstore.store import LanceStore
 
-from bench.embedded_server import with_servers
-from bench.knowledge import DOCUMENT, SMALL, material, place
+from bench.embedded_server import run_with_servers
+from bench.knowledge import DOCUMENT, SMALL, load_material, locate_row
 
 QUERIES, PAUSE_SECONDS = 200, 0.05
 Answer = TypeVar("Answer")
@@ -42,33 +42,33 @@ class Stopwatch:
     def __init__(self) -> None:
         self._spent = 0.0
 
-    def of(self, work: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[Answer]]:
-        async def timed(*given: object, **named: object) -> Answer:
-            began = time.perf_counter()
+    def measure(self, work: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[Answer]]:
+        async def run_timed(*given: object, **named: object) -> Answer:
+            started_at = time.perf_counter()
             try:
                 return await work(*given, **named)
             finally:
-                self._spent += (time.perf_counter() - began) * 1000
+                self._spent += (time.perf_counter() - started_at) * 1000
 
-        return timed
+        return run_timed
 
     def read(self) -> float:
-        spent, self._spent = self._spent, 0.0
-        return spent
+        elapsed, self._spent = self._spent, 0.0
+        return elapsed
 
 
 @asynccontextmanager
-async def taught(parts: Runtime) -> AsyncIterator[tuple[AgentKnowledge, list[str]]]:
+async def create_knowledge(parts: Runtime) -> AsyncIterator[tuple[AgentKnowledge, list[str]]]:
     """Create an agent's knowledge, and questions about it."""
     async with parts.database.system() as session:
         organization = await identity.create_organization(session, name="Bench")
-    source, chance = await material(), np.random.default_rng(1)
-    texts, vectors = source.rows(chance, SMALL, 0)
+    source, chance = await load_material(), np.random.default_rng(1)
+    texts, vectors = source.build_rows(chance, SMALL, 0)
     chunks = [
-        Chunk(*place(row), text, tuple(vector))
+        Chunk(*locate_row(row), text, tuple(vector))
         for row, (text, vector) in enumerate(zip(texts, vectors.tolist(), strict=True))
     ]
-    mine = {"organization_id": organization.id}
+    own_fields = {"organization_id": organization.id}
     model = {"embedding_provider": "minilm", "embedding_model": MODEL, "embedding_dimension": len(chunks[0].vector)}
     bases = {chunk.knowledge_base_id for chunk in chunks}
     file = {
@@ -80,12 +80,12 @@ async def taught(parts: Runtime) -> AsyncIterator[tuple[AgentKnowledge, list[str
     }
     async with parts.database.tenant(organization.id) as session:
         await configure_providers(session, parts.registry, parts.keyring, list_embedded_providers(parts.registry))
-        session.add_all([KnowledgeBase(id=base, name="Base", **model, **mine) for base in bases])
+        session.add_all([KnowledgeBase(id=base, name="Base", **model, **own_fields) for base in bases])
         await session.flush()
         documents = {chunk.document_id: chunk.knowledge_base_id for chunk in chunks}
         session.add_all(
             [
-                KnowledgeDocument(id=document, knowledge_base_id=base, **file, **mine)
+                KnowledgeDocument(id=document, knowledge_base_id=base, **file, **own_fields)
                 for document, base in documents.items()
             ]
         )
@@ -103,24 +103,24 @@ async def measure(directory: DataDirectory) -> None:
     settings = Settings(data_dir=directory.path)
     async with (
         app.open_process_runtime(settings, database_url=directory.database_url, redis_url=directory.redis_url) as parts,
-        taught(parts) as (knowledge, asked),
+        create_knowledge(parts) as (knowledge, questions),
     ):
         await warm_up(knowledge)
-        MiniLMEmbedding.embed = watch.of(MiniLMEmbedding.embed)  # type: ignore[method-assign]
-        LanceStore.search = watch.of(LanceStore.search)  # type: ignore[method-assign]
-        whole, ours = [], []
-        for question in asked:
+        MiniLMEmbedding.embed = watch.measure(MiniLMEmbedding.embed)  # type: ignore[method-assign]
+        LanceStore.search = watch.measure(LanceStore.search)  # type: ignore[method-assign]
+        whole, own_times = [], []
+        for question in questions:
             await asyncio.sleep(PAUSE_SECONDS)
-            began = time.perf_counter()
+            started_at = time.perf_counter()
             if not await retrieve_context(knowledge, question):
                 raise SystemExit("nothing was recalled")
-            whole.append((time.perf_counter() - began) * 1000)
-            ours.append(whole[-1] - watch.read())
-    for what, took in (("recall", whole), ("ours", ours)):
+            whole.append((time.perf_counter() - started_at) * 1000)
+            own_times.append(whole[-1] - watch.read())
+    for what, took in (("recall", whole), ("ours", own_times)):
         print(f"{what:8} p50 {np.percentile(took, 50):5.1f} ms, p99 {np.percentile(took, 99):5.1f} ms")
 
 
 def run() -> None:
     """Print both tables."""
     logs.configure_logging("ERROR")
-    with_servers(measure)
+    run_with_servers(measure)

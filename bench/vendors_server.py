@@ -1,9 +1,9 @@
-"""Vendors that answer after fixed times, and write down when they were asked and answered: Deepgram's stt, OpenAI's
-chat, ElevenLabs' voice.
+"""Vendors that respond after fixed times, and record the times of requests and responses: Deepgram's STT, OpenAI's
+chat, ElevenLabs' TTS.
 
-A call's number is the end of the transcriber's and the voice's names and of the model's prompt, so each request is
-known to belong to a turn of a call. The model is one for all and has a price: a library's caches fit neither a model
-for each call nor anybody who has that.
+A call's number is the end of the transcriber's and the voice's names and of the model's prompt, so each request can be
+assigned to a turn of a call. All calls use one model with a known price, because a library's caches would not fit one
+model per call.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ MODEL: Final = "gpt-4o-mini"
 HEARING_SECONDS: Final = 0.15
 THINKING_SECONDS: Final = 0.3
 SPEAKING_SECONDS: Final = 0.15
-HEARD: Final = "what are your opening hours"
+TRANSCRIPT: Final = "what are your opening hours"
 FIRST_WORDS, NEXT_WORD, LAST_WORDS = "We open at seven.", " See", " you soon."
 TOKEN_SECONDS: Final = 0.02
 FIRST_BYTES: Final = 3200
@@ -46,16 +46,14 @@ class Turn:
     tts_answered: float = 0.0
     heard: float = 0.0
 
-    def note(self, moment: str) -> None:
-        """It happens now; the first time counts, and nothing before the turn is over."""
+    def record(self, moment: str) -> None:
+        """Record the time of a step; the first time counts, and none before the end of the turn."""
         if self.over and not getattr(self, moment):
             setattr(self, moment, time.perf_counter())
 
     @property
     def steps(self) -> tuple[float, float, float, float]:
-        """Milliseconds between the vendors: until the stt are asked, the llm, the tts, and until the caller
-        hears.
-        """
+        """Milliseconds until the STT request, the LLM request, the TTS request, and until the caller hears audio."""
         return (
             (self.stt_asked - self.over) * 1000,
             (self.llm_asked - self.stt_answered) * 1000,
@@ -70,12 +68,12 @@ class Turn:
 
     @property
     def from_last_word_ms(self) -> float:
-        """The same with that silence."""
+        """Latency of the platform including that silence."""
         return self.own_ms + (self.over - self.last_word) * 1000
 
 
 class Vendors:
-    """All three. `turns` has the turn of each call that is going on."""
+    """All three vendors. `turns` has the current turn of each call."""
 
     def __init__(self, calls: int) -> None:
         self.turns = [Turn() for _ in range(calls)]
@@ -83,7 +81,7 @@ class Vendors:
         self._speech = encode_audio(samples, "mulaw")
 
     @asynccontextmanager
-    async def listening(self, port: int) -> AsyncIterator[None]:
+    async def serve(self, port: int) -> AsyncIterator[None]:
         application = web.Application()
         application.router.add_get("/v1/listen", self._listen)
         application.router.add_post("/v1/chat/completions", self._chat)
@@ -108,17 +106,17 @@ class Vendors:
                 heard += len(message.data)
             elif message.type is WSMsgType.TEXT and "Finalize" in message.data:
                 turn = self._turn(request.query["model"])
-                turn.note("stt_asked")
+                turn.record("stt_asked")
                 await asyncio.sleep(HEARING_SECONDS)
                 seconds = heard / width / 8000
                 await socket.send_json(_results(done, seconds - done))
                 done = seconds
-                turn.note("stt_answered")
+                turn.record("stt_answered")
         return socket
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         turn = self._turn((await request.json())["messages"][0]["content"])
-        turn.note("llm_asked")
+        turn.record("llm_asked")
         await asyncio.sleep(THINKING_SECONDS)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         usage = {"prompt_tokens": 100, "completion_tokens": 9, "total_tokens": 109}
@@ -128,7 +126,7 @@ class Vendors:
             await response.write(
                 _events(_delta(role="assistant", content=""), _delta(content=FIRST_WORDS), _delta(content=NEXT_WORD))
             )
-            turn.note("llm_answered")
+            turn.record("llm_answered")
             await asyncio.sleep(TOKEN_SECONDS)
             await response.write(_events(_delta(content=LAST_WORDS)))
             await asyncio.sleep(TOKEN_SECONDS)
@@ -137,7 +135,7 @@ class Vendors:
 
     async def _speak(self, request: web.Request) -> web.StreamResponse:
         turn, text = self._turn(request.match_info["voice"]), str((await request.json())["text"]).strip()
-        turn.note("tts_asked")
+        turn.record("tts_asked")
         await asyncio.sleep(SPEAKING_SECONDS)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         audio = (
@@ -155,13 +153,13 @@ class Vendors:
         with suppress(ConnectionResetError):
             await response.prepare(request)
             await response.write(_line(first, alignment))
-            turn.note("tts_answered")
+            turn.record("tts_answered")
             await response.write(_line(rest, None))
         return response
 
 
 def _results(start: float, duration: float) -> dict[str, object]:
-    words = [{"word": word, "start": start, "end": start + duration, "confidence": 0.9} for word in HEARD.split()]
+    words = [{"word": word, "start": start, "end": start + duration, "confidence": 0.9} for word in TRANSCRIPT.split()]
     return {
         "type": "Results",
         "channel_index": [0, 1],
@@ -170,7 +168,7 @@ def _results(start: float, duration: float) -> dict[str, object]:
         "is_final": True,
         "speech_final": True,
         "from_finalize": True,
-        "channel": {"alternatives": [{"transcript": HEARD, "confidence": 0.9, "words": words}]},
+        "channel": {"alternatives": [{"transcript": TRANSCRIPT, "confidence": 0.9, "words": words}]},
         "metadata": {"request_id": "r", "model_uuid": "m", "model_info": {"name": "m", "version": "1", "arch": "a"}},
     }
 
@@ -180,11 +178,11 @@ def _delta(**delta: str) -> dict[str, object]:
 
 
 def _events(*pieces: dict[str, object]) -> bytes:
-    told = [
+    results = [
         json.dumps({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", **piece})
         for piece in pieces
     ]
-    return "".join(f"data: {piece}\n\n" for piece in told).encode()
+    return "".join(f"data: {piece}\n\n" for piece in results).encode()
 
 
 def _line(audio: bytes, alignment: dict[str, object] | None) -> bytes:

@@ -18,13 +18,13 @@ from switchboard.foundation.settings import SettingsError, load_settings
         ("LOG_LEVEL", "LOUD"),
     ],
 )
-def test_what_cannot_be_used_is_named(name: str, value: str) -> None:
+def test_invalid_settings_are_named(name: str, value: str) -> None:
     with pytest.raises(SettingsError, match=f"SWITCHBOARD_{name}") as refused:
         load_settings({f"SWITCHBOARD_{name}": value})
     assert "\n" not in str(refused.value)
 
 
-def test_lists_are_separated_by_commas_and_the_public_address_has_a_default() -> None:
+def test_lists_are_comma_separated_and_the_public_address_has_a_default() -> None:
     settings = load_settings(
         {"SWITCHBOARD_WEBHOOK_RETRY_DELAYS": "1, 2.5", "SWITCHBOARD_PORT": "9000", "SWITCHBOARD_SECRET_KEYS": "a,b"}
     )

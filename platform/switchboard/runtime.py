@@ -1,8 +1,9 @@
-"""The parts of a process: built once at its start, passed to jobs, and found by routes through their application."""
+"""The parts of a process, built once at its start. Handlers, jobs, and sockets name those that they use."""
 
 import asyncio
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import TypeVar, cast
 
 from quart import current_app
 from redis.asyncio import Redis
@@ -11,6 +12,7 @@ from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation.database import Database
+from switchboard.foundation.injection import Parts, resolve_parameters
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient
@@ -19,6 +21,7 @@ from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.plugin_sdk.registry import Registry
 
 EXTENSION = "switchboard"
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,15 @@ class Runtime:
     engine: CallEngine
     deliveries_due: asyncio.Event
     runs_due: asyncio.Event
+
+    @property
+    def parts(self) -> Parts:
+        """The parts by name, for functions that declare those that they use (`foundation/injection.py`)."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def call(self, function: Callable[..., ResultT], **arguments: str) -> ResultT:
+        """Call a job, or build a service, with the parts that it names."""
+        return function(**resolve_parameters(function, self.parts, arguments.keys()), **arguments)
 
 
 def current_runtime() -> Runtime:

@@ -24,18 +24,21 @@ PARAMETERS: Json = {
 }
 
 
-def tool(url: str, **fields: JsonValue) -> Json:
+def build_tool(url: str, **fields: JsonValue) -> Json:
     return {"name": "find_order", "description": "Find an order.", "url": url, "parameters": PARAMETERS, **fields}
 
 
-async def call(runtime: Runtime, caller: Caller, receiver: Receiver, **fields: JsonValue) -> tuple[Json, ToolContext]:
+async def call_tool(
+    runtime: Runtime, caller: Caller, receiver: Receiver, **fields: JsonValue
+) -> tuple[Json, ToolContext]:
     """Return what the model learns from a call of the tool."""
     secret = fields.pop("webhook_secret", SECRET)
-    made = await caller.post(
-        "/v1/agents", {"name": "Agent", "webhook_secret": secret, "tools": [tool(f"{receiver.url}/orders", **fields)]}
+    response = await caller.post(
+        "/v1/agents",
+        {"name": "Agent", "webhook_secret": secret, "tools": [build_tool(f"{receiver.url}/orders", **fields)]},
     )
-    assert made.status == 201, made.body
-    agent_id = UUID(str(made.json["id"]))
+    assert response.status == 201, response.body
+    agent_id = UUID(str(response.json["id"]))
     async with runtime.database.tenant(caller.organization_id) as session:
         agent = await agents.get_agent(session, agent_id)
     context = ToolContext(caller.organization_id, agent_id, new_id(), "+15550100001", "+15550100200")
@@ -44,12 +47,12 @@ async def call(runtime: Runtime, caller: Caller, receiver: Receiver, **fields: J
     return await toolbox.run(ToolCall("1", "find_order", {"number": "17"})), context
 
 
-async def test_the_endpoint_gets_the_arguments_and_who_is_talking_signed(
+async def test_the_endpoint_receives_arguments_and_caller_in_a_signed_request(
     runtime: Runtime, caller: Caller, receiver: Receiver
 ) -> None:
     receiver.bodies["/orders"] = b'{"state": "baked"}'
-    told, context = await call(runtime, caller, receiver)
-    assert told == {"state": "baked"}
+    result, context = await call_tool(runtime, caller, receiver)
+    assert result == {"state": "baked"}
     (request,) = receiver.at("/orders")
     assert request.signed_by(SECRET)
     assert request.json == {
@@ -63,13 +66,13 @@ async def test_the_endpoint_gets_the_arguments_and_who_is_talking_signed(
     }
 
 
-async def test_without_a_secret_nobody_signs(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
-    assert (await call(runtime, caller, receiver, webhook_secret=None))[0] == {}
+async def test_requests_are_unsigned_without_a_secret(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
+    assert (await call_tool(runtime, caller, receiver, webhook_secret=None))[0] == {}
     assert receiver.at("/orders")[0].signed_by()
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("reply", "result"),
     [
         ((500, b"{}"), {"error": "find_order returned status 500"}),
         ((302, b"{}"), {"error": "find_order returned status 302"}),
@@ -82,17 +85,17 @@ async def test_without_a_secret_nobody_signs(runtime: Runtime, caller: Caller, r
         ((204, b""), {}),
     ],
 )
-async def test_what_goes_wrong_is_told_to_the_model(
-    runtime: Runtime, caller: Caller, receiver: Receiver, answer: tuple[int, bytes], told: Json
+async def test_the_model_receives_errors_as_tool_results(
+    runtime: Runtime, caller: Caller, receiver: Receiver, reply: tuple[int, bytes], result: Json
 ) -> None:
-    receiver.statuses["/orders"], receiver.bodies["/orders"] = [answer[0]], answer[1]
-    assert (await call(runtime, caller, receiver))[0] == told
+    receiver.statuses["/orders"], receiver.bodies["/orders"] = [reply[0]], reply[1]
+    assert (await call_tool(runtime, caller, receiver))[0] == result
 
 
-async def test_a_tool_that_takes_too_long_is_given_up(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
+async def test_a_slow_tool_times_out(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
     receiver.hangs.add("/orders")
-    told, _ = await call(runtime, caller, receiver, time_limit_seconds=1)
-    assert told["error"] in ("find_order took too long", "find_order could not be reached: no response in time")
+    result, _ = await call_tool(runtime, caller, receiver, time_limit_seconds=1)
+    assert result["error"] in ("find_order took too long", "find_order could not be reached: no response in time")
     receiver.release()
 
 
@@ -100,16 +103,14 @@ async def test_a_tool_that_takes_too_long_is_given_up(runtime: Runtime, caller: 
     ("tools", "field"),
     [
         ([{"name": "find_order"}], "tools.0.description"),
-        ([tool("https://example.com/", name="end_call")], "tools.0.name"),
-        ([tool("https://example.com/", name="find order")], "tools.0.name"),
-        ([tool("https://example.com/"), tool("https://example.com/")], "tools.1.name"),
-        ([tool("https://example.com/"), tool("http://169.254.169.254/", name="other")], "tools.1.url"),
-        ([tool("https://example.com/", parameters={"type": "string"})], "tools.0.parameters"),
-        ([tool("https://example.com/", time_limit_seconds=61)], "tools.0.time_limit_seconds"),
+        ([build_tool("https://example.com/", name="end_call")], "tools.0.name"),
+        ([build_tool("https://example.com/", name="find order")], "tools.0.name"),
+        ([build_tool("https://example.com/"), build_tool("https://example.com/")], "tools.1.name"),
+        ([build_tool("https://example.com/"), build_tool("http://169.254.169.254/", name="other")], "tools.1.url"),
+        ([build_tool("https://example.com/", parameters={"type": "string"})], "tools.0.parameters"),
+        ([build_tool("https://example.com/", time_limit_seconds=61)], "tools.0.time_limit_seconds"),
     ],
 )
-async def test_a_tool_that_cannot_be_called_is_refused_by_the_field(
-    caller: Caller, tools: JsonValue, field: str
-) -> None:
-    answer = await caller.post("/v1/agents", {"name": "Agent", "tools": tools})
-    assert (answer.status, at(answer.json, "errors", 0, "field")) == (422, field), answer.body
+async def test_an_invalid_tool_is_refused_by_field(caller: Caller, tools: JsonValue, field: str) -> None:
+    response = await caller.post("/v1/agents", {"name": "Agent", "tools": tools})
+    assert (response.status, at(response.json, "errors", 0, "field")) == (422, field), response.body

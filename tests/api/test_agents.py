@@ -50,7 +50,7 @@ BAD_FIELDS = [
 ]
 
 
-async def test_an_agent_lives_from_create_to_delete(caller: Caller) -> None:
+async def test_agent_life_cycle(caller: Caller) -> None:
     created = await caller.post("/v1/agents", {"name": " Front desk ", "webhook_secret": "shh"})
     assert created.status == 201
     assert created.json["name"] == "Front desk"
@@ -81,19 +81,19 @@ async def test_an_agent_lives_from_create_to_delete(caller: Caller) -> None:
 
 @pytest.mark.parametrize(("field", "value"), BAD_FIELDS)
 async def test_a_bad_field_is_named(caller: Caller, field: str, value: object) -> None:
-    for answer in (
+    for response in (
         await caller.post("/v1/agents", {"name": "Agent", field: value}),
         await caller.send(
             "PUT", f"/v1/agents/{(await caller.post('/v1/agents', {'name': 'Agent'})).json['id']}", {field: value}
         ),
     ):
-        assert answer.status == 422, answer.body
-        assert [error["field"] for error in objects_at(answer.json, "errors")] == [field]
-        assert answer.json["code"] == "validation_error"
+        assert response.status == 422, response.body
+        assert [error["field"] for error in objects_at(response.json, "errors")] == [field]
+        assert response.json["code"] == "validation_error"
 
 
 @pytest.mark.parametrize("reading", [{"a": ""}, {" ": "b"}, {"": "b"}, {"a": "\0"}, {"\0": "a"}, {"a": 1}])
-async def test_a_pronunciation_that_cannot_be_read_is_named(caller: Caller, reading: object) -> None:
+async def test_an_invalid_pronunciation_is_named(caller: Caller, reading: object) -> None:
     refused = await caller.post("/v1/agents", {"name": "Agent", "pronunciations": reading})
     assert refused.status == 422, refused.body
     assert all(text_at(error, "field").startswith("pronunciations") for error in objects_at(refused.json, "errors"))
@@ -115,7 +115,7 @@ async def test_lists_are_newest_first_and_paged(caller: Caller) -> None:
         assert (await caller.get(f"/v1/agents?{query}")).status == 422, query
 
 
-async def test_another_organizations_agent_is_unknown_everywhere(caller: Caller, stranger: Caller) -> None:
+async def test_agents_of_other_organizations_are_not_found(caller: Caller, stranger: Caller) -> None:
     agent_id = (await caller.post("/v1/agents", {"name": "Mine"})).json["id"]
     for method, path, body in (
         ("GET", "", None),
@@ -131,10 +131,10 @@ async def test_another_organizations_agent_is_unknown_everywhere(caller: Caller,
     assert (await caller.get(f"/v1/agents/{agent_id}")).json["name"] == "Mine"
 
 
-async def test_scopes_are_asked_for(organizations: Organizations, caller: Caller) -> None:
-    reader = await organizations.key(caller.organization_id, scopes=["agents:read"])
+async def test_endpoints_require_their_scopes(organizations: Organizations, caller: Caller) -> None:
+    reader = await organizations.create_key(caller.organization_id, scopes=["agents:read"])
     assert (await reader.get("/v1/agents")).status == 200
     refused = await reader.post("/v1/agents", {"name": "Agent"})
     assert (refused.status, refused.json["code"]) == (403, "insufficient_scope")
-    writer = await organizations.key(caller.organization_id, scopes=["agents:write"])
+    writer = await organizations.create_key(caller.organization_id, scopes=["agents:write"])
     assert (await writer.get("/v1/agents")).status == 403

@@ -24,9 +24,9 @@ async def test_the_overview_counts_the_period(caller: Caller, runtime: Runtime) 
     await add_call(runtime, caller, today, **bad)
     await add_call(runtime, caller, today, status="busy", direction="outbound")
     await add_call(runtime, caller, today - timedelta(days=7), duration_seconds=600)
-    answer = await caller.get("/v1/analytics/overview?days=7")
-    assert answer.status == 200
-    assert answer.json == {
+    response = await caller.get("/v1/analytics/overview?days=7")
+    assert response.status == 200
+    assert response.json == {
         "period": {"from": str((today - timedelta(days=6)).date()), "to": str(today.date()), "days": 7},
         "total_calls": 3,
         "completed_calls": 2,
@@ -43,19 +43,23 @@ async def test_the_overview_counts_the_period(caller: Caller, runtime: Runtime) 
     assert (await caller.get("/v1/analytics/overview")).json["total_calls"] == 4
 
 
-async def test_nothing_is_zeros_and_nulls(caller: Caller) -> None:
-    answer = (await caller.get("/v1/analytics/overview")).json
-    assert (answer["total_calls"], answer["total_minutes"], answer["total_cost"]) == (0, 0, 0)
-    assert (answer["average_duration_seconds"], answer["success_rate"], answer["average_cost"]) == (None, None, None)
+async def test_an_empty_period_has_zeros_and_nulls(caller: Caller) -> None:
+    overview = (await caller.get("/v1/analytics/overview")).json
+    assert (overview["total_calls"], overview["total_minutes"], overview["total_cost"]) == (0, 0, 0)
+    assert (overview["average_duration_seconds"], overview["success_rate"], overview["average_cost"]) == (
+        None,
+        None,
+        None,
+    )
 
 
-async def test_every_day_is_there(caller: Caller, runtime: Runtime) -> None:
+async def test_every_day_of_the_period_is_listed(caller: Caller, runtime: Runtime) -> None:
     today = now()
     await add_call(runtime, caller, today, duration_seconds=90, cost_total=Decimal("0.5"))
     await add_call(runtime, caller, today - timedelta(days=2), status="no-answer", direction="outbound")
-    answer = await caller.get("/v1/analytics/calls-over-time?days=3")
+    response = await caller.get("/v1/analytics/calls-over-time?days=3")
     zeros = {"total": 0, "completed": 0, "failed": 0, "inbound": 0, "outbound": 0, "minutes": 0, "cost": 0}
-    assert answer.json["items"] == [
+    assert response.json["items"] == [
         {"date": str((today - timedelta(days=2)).date()), **zeros, "total": 1, "failed": 1, "outbound": 1},
         {"date": str((today - timedelta(days=1)).date()), **zeros},
         {"date": str(today.date()), **zeros, "total": 1, "completed": 1, "inbound": 1, "minutes": 1.5, "cost": 0.5},
@@ -67,13 +71,13 @@ async def test_every_day_is_there(caller: Caller, runtime: Runtime) -> None:
 
 @pytest.mark.parametrize("path", ["overview", "calls-over-time"])
 @pytest.mark.parametrize("query", ["days=0", "days=91", "days=x", "months=3"])
-async def test_bad_days_are_refused(caller: Caller, path: str, query: str) -> None:
+async def test_invalid_dates_are_refused(caller: Caller, path: str, query: str) -> None:
     assert (await caller.get(f"/v1/analytics/{path}?{query}")).status == 422
 
 
-async def test_strangers_see_nothing_of_it_and_it_needs_its_scope(
+async def test_other_organizations_calls_are_not_counted_and_the_scope_is_required(
     caller: Caller, stranger: Caller, organizations: Organizations, runtime: Runtime
 ) -> None:
     await add_call(runtime, caller, now())
     assert (await stranger.get("/v1/analytics/overview")).json["total_calls"] == 0
-    assert (await (await organizations.make(scopes=["billing:read"])).get("/v1/analytics/overview")).status == 403
+    assert (await (await organizations.create(scopes=["billing:read"])).get("/v1/analytics/overview")).status == 403

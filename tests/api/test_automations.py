@@ -5,10 +5,10 @@ from uuid import uuid4
 import pytest
 from pydantic import JsonValue
 
-from tests.fixtures.app import Answer, Caller, Organizations, fresh_number
-from tests.fixtures.automations import CONTACT, TAG, automation_now, make, runs_of
+from tests.fixtures.app import ApiResponse, Caller, Organizations, fresh_number
+from tests.fixtures.automations import CONTACT, TAG, create_automation, get_automation, list_runs
 from tests.fixtures.json_access import Json, objects_at, text_at
-from tests.fixtures.webhooks import items
+from tests.fixtures.webhooks import list_items
 
 FIELDS = {
     "id",
@@ -27,21 +27,21 @@ PATH = "/v1/automations"
 SMS: Json = {"type": "send_sms", "params": {"to_number": CONTACT, "body": "Hello"}}
 
 
-def faults(answer: Answer) -> dict[str, str]:
+def read_errors(response: ApiResponse) -> dict[str, str]:
     """Return the invalid fields of a 422 with their messages."""
-    assert (answer.status, answer.json["code"]) == (422, "validation_error"), answer.body
-    errors = answer.json["errors"]
+    assert (response.status, response.json["code"]) == (422, "validation_error"), response.body
+    errors = response.json["errors"]
     assert isinstance(errors, list)
     return {text_at(error, "field"): text_at(error, "message") for error in objects_at(errors)}
 
 
-async def refused(caller: Caller, *actions: Json, **fields: object) -> dict[str, str]:
-    return faults(
+async def read_refusal(caller: Caller, *actions: Json, **fields: object) -> dict[str, str]:
+    return read_errors(
         await caller.post(PATH, {"name": "x", "trigger_type": "sms.received", "actions": actions or [TAG], **fields})
     )
 
 
-async def test_an_automation_lives_from_create_to_delete(caller: Caller) -> None:
+async def test_automation_life_cycle(caller: Caller) -> None:
     conditions: list[JsonValue] = [
         {"field": "data.body", "operator": "contains", "value": "refund"},
         {"field": "data.contact_name", "operator": "exists", "value": None},
@@ -64,9 +64,9 @@ async def test_an_automation_lives_from_create_to_delete(caller: Caller) -> None
         "last_run_at": None,
         "created_at": created["created_at"],
     }
-    assert await automation_now(caller, created) == created
-    assert items(await caller.get(PATH)) == [created]
-    assert await runs_of(caller, created) == []
+    assert await get_automation(caller, created) == created
+    assert list_items(await caller.get(PATH)) == [created]
+    assert await list_runs(caller, created) == []
     path = f"{PATH}/{created['id']}"
     changed: Json = {
         "enabled": False,
@@ -79,26 +79,31 @@ async def test_an_automation_lives_from_create_to_delete(caller: Caller) -> None
     assert updated.json == {**created, **changed, "conditions": [{"field": "id", "operator": "exists", "value": None}]}
     assert (await caller.send("PATCH", path, {})).json == updated.json
     assert (await caller.send("DELETE", path)).status == 204
-    for method, where, body in (
+    for method, url, body in (
         ("GET", path, None),
         ("PATCH", path, {}),
         ("DELETE", path, None),
         ("GET", f"{path}/runs", None),
     ):
-        assert (await caller.send(method, where, body)).status == 404
+        assert (await caller.send(method, url, body)).status == 404
 
 
-async def test_what_is_not_given_has_defaults(caller: Caller) -> None:
-    made = await make(caller)
-    assert (made["description"], made["trigger_filters"], made["conditions"], made["enabled"]) == (None, {}, [], True)
-    assert faults(await caller.post(PATH, {})).keys() == {"name", "trigger_type", "actions"}
-    assert (await refused(caller, name=" ", trigger_type="sms.recieved")).keys() == {"name", "trigger_type"}
+async def test_omitted_fields_have_defaults(caller: Caller) -> None:
+    automation = await create_automation(caller)
+    assert (
+        automation["description"],
+        automation["trigger_filters"],
+        automation["conditions"],
+        automation["enabled"],
+    ) == (None, {}, [], True)
+    assert read_errors(await caller.post(PATH, {})).keys() == {"name", "trigger_type", "actions"}
+    assert (await read_refusal(caller, name=" ", trigger_type="sms.recieved")).keys() == {"name", "trigger_type"}
 
 
 async def test_lists_are_newest_first_and_stable_under_paging(caller: Caller) -> None:
-    made = [str((await make(caller, name=f"Number {number}"))["id"]) for number in range(5)]
+    automation_ids = [str((await create_automation(caller, name=f"Number {number}"))["id"]) for number in range(5)]
     pages = [await caller.get(f"{PATH}?limit=2&offset={offset}") for offset in (0, 2, 4)]
-    assert [item["id"] for page in pages for item in items(page)] == made[::-1]
+    assert [item["id"] for page in pages for item in list_items(page)] == automation_ids[::-1]
     assert [page.json["total"] for page in pages] == [5, 5, 5]
     assert (await caller.get(f"{PATH}?limit=101")).status == 422
 
@@ -133,15 +138,15 @@ async def test_lists_are_newest_first_and_stable_under_paging(caller: Caller) ->
         ("run_count", 7, "run_count"),
     ],
 )
-async def test_a_fault_is_named_by_its_place(caller: Caller, field: str, value: JsonValue, fault: str) -> None:
-    assert (await refused(caller, **{field: value})).keys() == {fault}
-    made = await make(caller)
-    assert faults(await caller.send("PATCH", f"{PATH}/{made['id']}", {field: value})).keys() == {fault}
-    assert await automation_now(caller, made) == made
+async def test_a_validation_error_names_its_place(caller: Caller, field: str, value: JsonValue, fault: str) -> None:
+    assert (await read_refusal(caller, **{field: value})).keys() == {fault}
+    automation = await create_automation(caller)
+    assert read_errors(await caller.send("PATCH", f"{PATH}/{automation['id']}", {field: value})).keys() == {fault}
+    assert await get_automation(caller, automation) == automation
 
 
-async def test_every_faulty_action_is_named(caller: Caller) -> None:
-    found = await refused(
+async def test_every_invalid_action_is_reported(caller: Caller) -> None:
+    errors = await read_refusal(
         caller,
         {"type": "send_fax"},
         {"type": "tag_contact", "params": {"phone_number": "5550100001", "tag": "a, b"}},
@@ -162,7 +167,7 @@ async def test_every_faulty_action_is_named(caller: Caller) -> None:
         {"type": "upsert_contact", "params": {"phone_number": CONTACT, "is_favorite": "perhaps", "name": "x" * 256}},
         {"type": "start_call", "params": {"to_number": "{{ data.from_number }}"}},
     )
-    assert found.keys() == {
+    assert errors.keys() == {
         "actions.0.type",
         "actions.1.params.phone_number",
         "actions.1.params.tag",
@@ -182,9 +187,9 @@ async def test_every_faulty_action_is_named(caller: Caller) -> None:
         "actions.11.params.agent_id",
         "actions.11.params.from_number_id",
     }
-    assert "send_sms" in found["actions.0.type"]
-    assert found["actions.6.params.url"] == "must be a public http or https address"
-    assert "there is no b" in found["actions.9.params.body.a.0"]
+    assert "send_sms" in errors["actions.0.type"]
+    assert errors["actions.6.params.url"] == "must be a public http or https address"
+    assert "there is no b" in errors["actions.9.params.body.a.0"]
 
 
 @pytest.mark.parametrize(
@@ -216,30 +221,28 @@ async def test_every_faulty_action_is_named(caller: Caller) -> None:
         ("{{ data | join(*data.list) }}", "* is not allowed"),
     ],
 )
-async def test_a_template_that_could_do_harm_or_never_work_is_refused(
-    caller: Caller, template: str, about: str
-) -> None:
-    found = await refused(
+async def test_harmful_or_broken_templates_are_refused(caller: Caller, template: str, about: str) -> None:
+    errors = await read_refusal(
         caller, TAG, {"type": "http_request", "params": {"url": "https://example.com/", "body": {"text": template}}}
     )
-    assert found.keys() == {"actions.1.params.body.text"}
-    assert about in found["actions.1.params.body.text"]
+    assert errors.keys() == {"actions.1.params.body.text"}
+    assert about in errors["actions.1.params.body.text"]
 
 
-async def test_how_much_an_automation_may_hold_is_bounded(caller: Caller) -> None:
+async def test_automation_size_is_limited(caller: Caller) -> None:
     request: Json = {"url": "https://example.com/", "body": "{{ id }}" * 201}
-    assert (await refused(caller, {"type": "http_request", "params": request})).keys() == {"actions"}
-    assert (await refused(caller, {"type": "http_request", "params": {**request, "body": "x" * 64_000}})).keys() == {
-        "actions.0.params"
-    }
+    assert (await read_refusal(caller, {"type": "http_request", "params": request})).keys() == {"actions"}
+    assert (
+        await read_refusal(caller, {"type": "http_request", "params": {**request, "body": "x" * 64_000}})
+    ).keys() == {"actions.0.params"}
     condition: Json = {"field": "id", "operator": "exists"}
-    assert (await refused(caller, conditions=[condition] * 51)).keys() == {"conditions"}
-    assert (await refused(caller, trigger_filters={f"data.{number}": 1 for number in range(51)})).keys() == {
+    assert (await read_refusal(caller, conditions=[condition] * 51)).keys() == {"conditions"}
+    assert (await read_refusal(caller, trigger_filters={f"data.{number}": 1 for number in range(51)})).keys() == {
         "trigger_filters"
     }
 
 
-async def test_ids_in_actions_must_be_the_organizations_own(caller: Caller, stranger: Caller) -> None:
+async def test_actions_accept_only_ids_of_the_same_organization(caller: Caller, stranger: Caller) -> None:
     foreign_number = (await stranger.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
     foreign_agent = (await stranger.post("/v1/agents", {"name": "Theirs"})).json["id"]
     own_number = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
@@ -252,52 +255,52 @@ async def test_ids_in_actions_must_be_the_organizations_own(caller: Caller, stra
             {"type": "start_call", "params": call},
         ]
 
-    await make(caller, *actions(own_number, own_agent))
-    await make(caller, *actions("{{ data.number }}", "{{ data.agent }}"))
+    await create_automation(caller, *actions(own_number, own_agent))
+    await create_automation(caller, *actions("{{ data.number }}", "{{ data.agent }}"))
     for number, agent in ((foreign_number, foreign_agent), (str(uuid4()), str(uuid4())), ("x", "x")):
-        found = await refused(caller, *actions(number, agent))
-        assert found == {
+        errors = await read_refusal(caller, *actions(number, agent))
+        assert errors == {
             "actions.0.params.from_number_id": "is not an active phone number of the organization",
             "actions.1.params.from_number_id": "is not an active phone number of the organization",
         }
-        assert await refused(caller, *actions(own_number, agent)) == {
+        assert await read_refusal(caller, *actions(own_number, agent)) == {
             "actions.1.params.agent_id": "is not an agent of the organization"
         }
-    theirs: Json = {
+    foreign_ids: Json = {
         "name": "Theirs",
         "agent_id": foreign_agent,
         "phone_number_id": foreign_number,
         "contacts": [{"phone_number": CONTACT}],
     }
-    foreign_campaign = (await stranger.post("/v1/campaigns", theirs)).json["id"]
+    foreign_campaign = (await stranger.post("/v1/campaigns", foreign_ids)).json["id"]
     for campaign in (foreign_campaign, str(uuid4()), "x"):
-        found = await refused(
+        errors = await read_refusal(
             caller, {"type": "add_to_campaign", "params": {"campaign_id": campaign, "phone_number": CONTACT}}
         )
-        assert found == {"actions.0.params.campaign_id": "is not a campaign of the organization"}
+        assert errors == {"actions.0.params.campaign_id": "is not a campaign of the organization"}
 
 
-async def test_another_organizations_automations_are_unknown(caller: Caller, stranger: Caller) -> None:
-    made = await make(caller)
-    path = f"{PATH}/{made['id']}"
-    for method, where, body in (
+async def test_automations_of_other_organizations_are_not_found(caller: Caller, stranger: Caller) -> None:
+    automation = await create_automation(caller)
+    path = f"{PATH}/{automation['id']}"
+    for method, url, body in (
         ("GET", path, None),
         ("PATCH", path, {"name": "x"}),
         ("DELETE", path, None),
         ("GET", f"{path}/runs", None),
     ):
-        assert (await stranger.send(method, where, body)).status == 404
-    assert items(await stranger.get(PATH)) == []
-    assert await automation_now(caller, made) == made
+        assert (await stranger.send(method, url, body)).status == 404
+    assert list_items(await stranger.get(PATH)) == []
+    assert await get_automation(caller, automation) == automation
 
 
-async def test_reading_and_writing_need_their_scopes(organizations: Organizations) -> None:
-    reader = await organizations.make(scopes=["campaigns:read"])
-    writer = await organizations.key(reader.organization_id, scopes=["campaigns:write"])
-    made = await make(writer)
-    path = f"{PATH}/{made['id']}"
-    for where in (PATH, path, f"{path}/runs"):
-        assert ((await reader.get(where)).status, (await writer.get(where)).status) == (200, 403)
+async def test_reading_and_writing_require_their_scopes(organizations: Organizations) -> None:
+    reader = await organizations.create(scopes=["campaigns:read"])
+    writer = await organizations.create_key(reader.organization_id, scopes=["campaigns:write"])
+    automation = await create_automation(writer)
+    path = f"{PATH}/{automation['id']}"
+    for url in (PATH, path, f"{path}/runs"):
+        assert ((await reader.get(url)).status, (await writer.get(url)).status) == (200, 403)
     body = {"name": "x", "trigger_type": "sms.sent", "actions": [TAG]}
-    for method, where, given in (("POST", PATH, body), ("PATCH", path, {}), ("DELETE", path, None)):
-        assert (await reader.send(method, where, given)).status == 403
+    for method, url, data in (("POST", PATH, body), ("PATCH", path, {}), ("DELETE", path, None)):
+        assert (await reader.send(method, url, data)).status == 403

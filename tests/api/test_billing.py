@@ -12,7 +12,7 @@ from sqlalchemy import func
 from sqlmodel import select
 from switchboard.foundation.database import now
 from switchboard.foundation.web.errors import InsufficientBalance
-from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentCreate
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.models import Account, LedgerEntry, LedgerHold
@@ -44,27 +44,23 @@ async def credit(runtime: Runtime, caller: Caller, amount: float) -> None:
         await ledger.credit_account(session, Decimal(str(amount)))
 
 
-async def balance(caller: Caller) -> object:
+async def get_balance(caller: Caller) -> object:
     return (await caller.get("/v1/billing/balance")).json["balance"]
 
 
-async def prepaid(runtime: Runtime, organizations: Organizations, *, credited: int) -> tuple[Caller, dict[str, str]]:
+async def create_prepaid(
+    runtime: Runtime, organizations: Organizations, *, credited: int
+) -> tuple[Caller, dict[str, str]]:
     """Create a prepaid organization with an agent and a number, and return the body of a call."""
-    caller = await organizations.make(policy=PREPAID)
+    caller = await organizations.create(policy=PREPAID)
     await credit(runtime, caller, credited + 2)
     async with runtime.database.tenant(caller.organization_id) as session:
-        agent = await agents.create_agent(
-            session,
-            AgentCreate(name="Agent"),
-            keyring=runtime.keyring,
-            outbound=runtime.outbound,
-            voices=runtime.voices,
-        )
-    buyer = purchases.NumberBuyer(runtime.database, runtime.providers, runtime.settings.base_url)
+        agent = await runtime.call(AgentPublisher).create_agent(session, AgentCreate(name="Agent"))
+    buyer = runtime.call(purchases.NumberBuyer)
     number = await buyer.buy_number(
         caller.organization_id, PhoneNumberBuy(phone_number=fresh_number(), inbound_agent_id=str(agent.id))
     )
-    assert await balance(caller) == credited
+    assert await get_balance(caller) == credited
     return caller, {"agent_id": str(agent.id), "from_number_id": str(number.id)}
 
 
@@ -74,57 +70,59 @@ async def become_prepaid(runtime: Runtime, caller: Caller) -> None:
         organization.policy = PREPAID.model_dump(mode="json")
 
 
-async def test_the_balance_starts_at_nothing(caller: Caller) -> None:
-    answer = await caller.get("/v1/billing/balance")
-    assert answer.status == 200
-    assert answer.json.pop("updated_at")
-    assert answer.json == {"balance": 0, "currency": "USD", "billing_mode": "postpaid"}
+async def test_the_balance_starts_at_zero(caller: Caller) -> None:
+    response = await caller.get("/v1/billing/balance")
+    assert response.status == 200
+    assert response.json.pop("updated_at")
+    assert response.json == {"balance": 0, "currency": "USD", "billing_mode": "postpaid"}
     assert (await caller.get("/v1/billing/balance?days=3")).status == 422
 
 
-async def test_it_needs_its_scope(organizations: Organizations) -> None:
-    assert (await (await organizations.make(scopes=["calls:read"])).get("/v1/billing/balance")).status == 403
+async def test_billing_requires_its_scope(organizations: Organizations) -> None:
+    assert (await (await organizations.create(scopes=["calls:read"])).get("/v1/billing/balance")).status == 403
 
 
-async def test_calls_texts_and_numbers_without_money_are_402(runtime: Runtime, organizations: Organizations) -> None:
-    caller, body = await prepaid(runtime, organizations, credited=0)
+async def test_calls_messages_and_numbers_are_402_without_credit(
+    runtime: Runtime, organizations: Organizations
+) -> None:
+    caller, body = await create_prepaid(runtime, organizations, credited=0)
     text = {"from_number_id": body["from_number_id"], "to_number": "+15550100001", "body": "Hello"}
     for path, request in [
         ("/v1/calls", {**body, "to_number": "+15550100001"}),
         ("/v1/sms", text),
         ("/v1/phone-numbers", {"phone_number": fresh_number()}),
     ]:
-        answer = await caller.post(path, request)
-        assert (answer.status, answer.json["code"]) == (402, "insufficient_balance")
+        response = await caller.post(path, request)
+        assert (response.status, response.json["code"]) == (402, "insufficient_balance")
     assert (await caller.get("/v1/calls")).json["total"] == 0
     assert (await caller.get("/v1/sms/conversations")).json["total"] == 0
-    assert await balance(caller) == 0
+    assert await get_balance(caller) == 0
 
 
-async def test_fifty_calls_at_once_with_money_for_ten(runtime: Runtime, organizations: Organizations) -> None:
-    caller, body = await prepaid(runtime, organizations, credited=10)
-    answers = await asyncio.gather(
+async def test_concurrent_calls_cannot_overspend_the_balance(runtime: Runtime, organizations: Organizations) -> None:
+    caller, body = await create_prepaid(runtime, organizations, credited=10)
+    responses = await asyncio.gather(
         *(caller.post("/v1/calls", {**body, "to_number": "+15550100001"}) for _ in range(50))
     )
-    assert sorted(answer.status for answer in answers) == [201] * 10 + [402] * 40
+    assert sorted(response.status for response in responses) == [201] * 10 + [402] * 40
 
 
-async def test_who_pays_afterwards_goes_below_zero(organizations: Organizations) -> None:
-    caller = await organizations.make(policy=PREPAID.model_copy(update={"billing_mode": "postpaid"}))
+async def test_a_postpaid_balance_may_become_negative(organizations: Organizations) -> None:
+    caller = await organizations.create(policy=PREPAID.model_copy(update={"billing_mode": "postpaid"}))
     assert (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).status == 201
-    assert await balance(caller) == -2
+    assert await get_balance(caller) == -2
 
 
-async def test_a_call_costs_once_it_is_over_and_frees_what_it_held(live: LivePlatform, runtime: Runtime) -> None:
+async def test_a_finished_call_is_charged_and_releases_its_hold(live: LivePlatform, runtime: Runtime) -> None:
     caller = live.caller
     await become_prepaid(runtime, caller)
     await credit(runtime, caller, 3)
-    call = await live.ended((await live.place("+15550100040"))["id"])
+    call = await live.wait_for_end((await live.place_call("+15550100040"))["id"])
     assert call["cost_total"] == 1
-    assert await balance(caller) == 2
-    refused = await live.ended((await live.place("+15550100024"))["id"])
+    assert await get_balance(caller) == 2
+    refused = await live.wait_for_end((await live.place_call("+15550100024"))["id"])
     assert (refused["status"], refused["cost_total"]) == ("failed", 0)
-    assert await balance(caller) == 2
+    assert await get_balance(caller) == 2
     async with runtime.database.tenant(caller.organization_id) as session:
         assert not (await session.exec(select(LedgerHold))).all()
 
@@ -137,48 +135,48 @@ async def test_a_running_call_ends_when_its_next_minute_cannot_be_paid(
     monkeypatch.setattr(funding, "LEAD_TIME", timedelta())
     await become_prepaid(runtime, live.caller)
     await credit(runtime, live.caller, 2.5)
-    call = await live.ended((await live.place("+15550100070"))["id"])
+    call = await live.wait_for_end((await live.place_call("+15550100070"))["id"])
     assert (call["status"], call["ended_reason"]) == ("completed", "insufficient_balance")
 
 
 async def test_an_inbound_call_that_cannot_be_paid_is_refused(live: LivePlatform, runtime: Runtime) -> None:
     await become_prepaid(runtime, live.caller)
-    assert not (await live.ring("Hello")).answered
+    assert not (await live.simulate_call("Hello")).answered
     call = at((await live.caller.get("/v1/calls")).json, "items", 0)
     assert (at(call, "status"), at(call, "ended_reason")) == ("failed", "insufficient_balance")
 
 
-async def test_a_text_costs_when_the_carrier_has_taken_it(live: LivePlatform, runtime: Runtime) -> None:
+async def test_a_message_is_charged_once_the_carrier_accepts_it(live: LivePlatform, runtime: Runtime) -> None:
     caller = live.caller
     await become_prepaid(runtime, caller)
     await credit(runtime, caller, 1.5)
     body = {"from_number_id": live.number_id, "to_number": "+15550100001", "body": "Hello"}
     assert (await caller.post("/v1/sms", body)).status == 201
-    await eventually(lambda: balance(caller), lambda found: found == 0.5)
+    await eventually(lambda: get_balance(caller), lambda balance: balance == 0.5)
     assert (await caller.post("/v1/sms", body)).status == 402
 
 
-async def test_a_number_costs_each_month_once(runtime: Runtime, organizations: Organizations) -> None:
-    caller, _ = await prepaid(runtime, organizations, credited=0)
+async def test_a_number_is_charged_once_a_month(runtime: Runtime, organizations: Organizations) -> None:
+    caller, _ = await create_prepaid(runtime, organizations, credited=0)
     async with runtime.database.tenant(caller.organization_id) as session:
         number = (await session.exec(select(PhoneNumber))).one()
         number.created_at -= timedelta(days=65)
         number.billed_until = number.created_at + timedelta(days=31)
-    await asyncio.gather(charge_rents(runtime), charge_rents(runtime))
-    charged = await balance(caller)
+    await asyncio.gather(runtime.call(charge_rents), runtime.call(charge_rents))
+    charged = await get_balance(caller)
     assert charged == -4
-    await charge_rents(runtime)
-    assert await balance(caller) == charged
+    await runtime.call(charge_rents)
+    assert await get_balance(caller) == charged
     async with runtime.database.tenant(caller.organization_id) as session:
         due = (await session.exec(select(PhoneNumber.billed_until))).one()
     assert due is not None
     assert due > now()
 
 
-async def test_the_balance_is_the_sum_of_its_entries_whatever_happens_at_once(
+async def test_the_balance_equals_the_sum_of_its_entries_under_concurrency(
     runtime: Runtime, organizations: Organizations
 ) -> None:
-    caller = await organizations.make(policy=PREPAID)
+    caller = await organizations.create(policy=PREPAID)
     references = [uuid4() for _ in range(20)]
 
     async def act(number: int) -> None:

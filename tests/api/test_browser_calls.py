@@ -21,7 +21,7 @@ from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform, Organizations, fresh_number
 from tests.fixtures.json_access import Json
-from tests.fixtures.monitors import voice
+from tests.fixtures.monitors import synthesize_samples
 
 TWILIO = {
     "account_sid": "AC" + "a" * 32,
@@ -32,49 +32,49 @@ TWILIO = {
 }
 
 
-async def with_twilio(runtime: Runtime, caller: Caller) -> None:
+async def prefer_twilio(runtime: Runtime, caller: Caller) -> None:
     """Put Twilio before the loopback carrier."""
-    wanted = [ProviderSpec(Capability.TELEPHONY, "twilio", TWILIO), *list_embedded_providers(runtime.registry)]
+    providers = [ProviderSpec(Capability.TELEPHONY, "twilio", TWILIO), *list_embedded_providers(runtime.registry)]
     async with runtime.database.tenant(caller.organization_id) as session:
-        await configure_providers(session, runtime.registry, runtime.keyring, wanted)
+        await configure_providers(session, runtime.registry, runtime.keyring, providers)
 
 
 @pytest.mark.parametrize("platform", ["web", "ios", "android"])
-async def test_a_token_is_minted(runtime: Runtime, caller: Caller, platform: str) -> None:
-    await with_twilio(runtime, caller)
-    answer = await caller.post(f"/v1/browser-call/token?platform={platform}")
-    assert answer.status == 200, answer.body
-    assert (answer.json["provider"], answer.json["platform"]) == ("twilio", platform)
-    assert answer.json["identity"] == f"credential_{caller.key_id.hex}"
-    assert str(answer.json["token"]).count(".") == 2
-    assert "expires_at" in answer.json
-    assert b"c" * 32 not in answer.body
+async def test_a_token_is_created(runtime: Runtime, caller: Caller, platform: str) -> None:
+    await prefer_twilio(runtime, caller)
+    response = await caller.post(f"/v1/browser-call/token?platform={platform}")
+    assert response.status == 200, response.body
+    assert (response.json["provider"], response.json["platform"]) == ("twilio", platform)
+    assert response.json["identity"] == f"credential_{caller.key_id.hex}"
+    assert str(response.json["token"]).count(".") == 2
+    assert "expires_at" in response.json
+    assert b"c" * 32 not in response.body
 
 
-async def test_the_platform_is_web_unless_it_is_named(runtime: Runtime, caller: Caller) -> None:
-    await with_twilio(runtime, caller)
+async def test_the_platform_defaults_to_web(runtime: Runtime, caller: Caller) -> None:
+    await prefer_twilio(runtime, caller)
     assert (await caller.post("/v1/browser-call/token")).json["platform"] == "web"
     for query in ("platform=fridge", "platform=", "nonsense=1"):
         assert (await caller.post(f"/v1/browser-call/token?{query}")).status == 422, query
 
 
-async def test_without_a_carrier_for_it_there_is_no_browser_calling(runtime: Runtime, caller: Caller) -> None:
+async def test_browser_calls_need_a_carrier_that_supports_them(runtime: Runtime, caller: Caller) -> None:
     async with runtime.database.tenant(caller.organization_id) as session:
         await configure_providers(
             session, runtime.registry, runtime.keyring, [ProviderSpec(Capability.LLM, "scripted", {})]
         )
-    answer = await caller.post("/v1/browser-call/token")
-    assert (answer.status, answer.json["code"]) == (409, "invalid_state")
+    response = await caller.post("/v1/browser-call/token")
+    assert (response.status, response.json["code"]) == (409, "invalid_state")
     assert (await caller.get("/v1/browser-call/phone-numbers")).json == {"items": []}
 
 
-async def test_the_caller_ids_are_the_carriers_numbers(runtime: Runtime, caller: Caller, stranger: Caller) -> None:
-    buyer = purchases.NumberBuyer(runtime.database, runtime.providers, runtime.settings.base_url)
+async def test_caller_ids_are_the_carriers_numbers(runtime: Runtime, caller: Caller, stranger: Caller) -> None:
+    buyer = runtime.call(purchases.NumberBuyer)
     number = await buyer.buy_number(
         caller.organization_id, PhoneNumberBuy(phone_number=fresh_number(), friendly_name="Front desk")
     )
-    await with_twilio(runtime, caller)
-    await with_twilio(runtime, stranger)
+    await prefer_twilio(runtime, caller)
+    await prefer_twilio(runtime, stranger)
     assert (await caller.get("/v1/browser-call/phone-numbers")).json == {"items": []}, "it is another carrier's"
     async with runtime.database.tenant(caller.organization_id) as session:
         (await session.merge(number)).carrier = "twilio"
@@ -83,7 +83,7 @@ async def test_the_caller_ids_are_the_carriers_numbers(runtime: Runtime, caller:
     assert (await stranger.get("/v1/browser-call/phone-numbers")).json == {"items": []}
 
 
-async def test_agents_are_talked_to_over_our_own_socket_unless_the_page_has_the_first_carriers_sdk(
+async def test_agent_calls_use_the_platform_socket_unless_the_page_has_the_first_carriers_sdk(
     runtime: Runtime, caller: Caller
 ) -> None:
     twilio, loopback = (
@@ -111,8 +111,8 @@ async def test_agents_are_talked_to_over_our_own_socket_unless_the_page_has_the_
             await browser_calls.find_talk_carrier(session, runtime.providers, runtime.registry, ())
 
 
-async def test_scopes(organizations: Organizations) -> None:
-    reader = await organizations.make(scopes=["phone-numbers:read"])
+async def test_endpoints_require_their_scopes(organizations: Organizations) -> None:
+    reader = await organizations.create(scopes=["phone-numbers:read"])
     assert (await reader.post("/v1/browser-call/token")).status == 403
     assert (await reader.get("/v1/browser-call/phone-numbers")).status == 200
 
@@ -123,13 +123,13 @@ class Browser:
 
     socket: aiohttp.ClientWebSocketResponse
     received: list[Json] = field(default_factory=list)
-    heard: bytearray = field(default_factory=bytearray)
+    received_audio: bytearray = field(default_factory=bytearray)
 
     async def until(self, *, event: str = "", voiced: bool = False, silent: bool = False) -> None:
         """Listen, while sending silence like a microphone, for a message, for sound, or for half a second without
         sound.
         """
-        del self.heard[:]
+        del self.received_audio[:]
         async with asyncio.timeout(20):
             while not (event and self.received and self.received[-1]["event"] == event):
                 message = await self.socket.receive()
@@ -137,22 +137,22 @@ class Browser:
                     self.received.append(json.loads(message.data))
                     continue
                 assert message.type is aiohttp.WSMsgType.BINARY, message
-                self.heard += message.data
+                self.received_audio += message.data
                 await self.socket.send_bytes(bytes(320))
                 if voiced and self.peak(0.02) > 1000:
                     return
-                if silent and len(self.heard) > 8000 and self.peak(0.5) < 300:
+                if silent and len(self.received_audio) > 8000 and self.peak(0.5) < 300:
                     return
 
     def peak(self, seconds: float) -> int:
         return int(
-            np.abs(np.frombuffer(bytes(self.heard[-int(seconds * 16_000) :]), dtype="<i2").astype(np.int32)).max(
-                initial=0
-            )
+            np.abs(
+                np.frombuffer(bytes(self.received_audio[-int(seconds * 16_000) :]), dtype="<i2").astype(np.int32)
+            ).max(initial=0)
         )
 
     async def say(self, text: str) -> None:
-        samples, clock = voice(text).tobytes(), asyncio.get_running_loop().time
+        samples, clock = synthesize_samples(text).tobytes(), asyncio.get_running_loop().time
         due = clock()
         for at in range(0, len(samples), 640):
             await self.socket.send_bytes(samples[at : at + 640])
@@ -172,11 +172,11 @@ async def browser(live: LivePlatform, to_number: str, **fields: str) -> AsyncIte
         yield Browser(socket)
 
 
-async def the_call(live: LivePlatform) -> Json:
+async def get_only_call(live: LivePlatform) -> Json:
     items = (await live.caller.get("/v1/calls")).json["items"]
     assert isinstance(items, list)
     assert isinstance(items[0], dict)
-    return await live.ended(items[0]["id"])
+    return await live.wait_for_end(items[0]["id"])
 
 
 async def test_a_browser_talks_to_an_agent_over_the_loopback_carrier(live: LivePlatform) -> None:
@@ -193,21 +193,21 @@ async def test_a_browser_talks_to_an_agent_over_the_loopback_carrier(live: LiveP
         await page.socket.send_str('{"event":"hang_up"}')
         await page.until(event="ended")
         assert page.received[-1]["message"] is None
-    call = await the_call(live)
+    call = await get_only_call(live)
     assert (call["direction"], call["from_number"], call["to_number"]) == ("inbound", live.number, live.number)
     assert call["ended_reason"] == "caller_hung_up"
     lines = (await live.caller.get(f"/v1/calls/{call['id']}/transcript")).json["items"]
     assert isinstance(lines, list)
-    said = [str(line["content"]) for line in lines if isinstance(line, dict)]
-    assert "We are open from seven to six every day of the week." in said
-    assert "DTMF: 7" in said
+    spoken = [str(line["content"]) for line in lines if isinstance(line, dict)]
+    assert "We are open from seven to six every day of the week." in spoken
+    assert "DTMF: 7" in spoken
 
 
-async def test_a_browser_dials_anybody_with_one_of_our_numbers(live: LivePlatform) -> None:
+async def test_a_browser_dials_any_number_from_an_organization_number(live: LivePlatform) -> None:
     async with browser(live, "+15550100001", from_number=live.number) as page:
         await page.until(event="connected")
         await page.until(voiced=True)
-    call = await the_call(live)
+    call = await get_only_call(live)
     assert (call["direction"], call["from_number"], call["to_number"]) == ("outbound", live.number, "+15550100001")
     for to_number, from_number in (("+15550100001", ""), ("+15550100020", live.number), ("nobody", live.number)):
         async with browser(live, to_number, from_number=from_number) as page:
@@ -215,7 +215,7 @@ async def test_a_browser_dials_anybody_with_one_of_our_numbers(live: LivePlatfor
             assert page.received[-1]["message"]
 
 
-async def test_an_agent_without_a_number_is_talked_to_and_hangs_up(live: LivePlatform) -> None:
+async def test_an_agent_without_a_number_can_be_called_and_hangs_up(live: LivePlatform) -> None:
     assert (
         await live.caller.send("PUT", f"/v1/phone-numbers/{live.number_id}", {"inbound_agent_id": None})
     ).status == 200
@@ -225,20 +225,20 @@ async def test_an_agent_without_a_number_is_talked_to_and_hangs_up(live: LivePla
         await page.say("Goodbye.")
         await page.until(event="ended")
         assert (await page.socket.receive()).type is aiohttp.WSMsgType.CLOSE
-    call = await the_call(live)
+    call = await get_only_call(live)
     assert (call["ended_reason"], call["agent_id"], call["from_number"], call["to_number"]) == (
         "agent_hung_up",
         live.agent_id,
         "browser",
         "browser",
     )
-    for nobody in (f"agent:{UNKNOWN_ID}", "agent:x"):
-        async with browser(live, nobody) as page:
+    for unknown_agent in (f"agent:{UNKNOWN_ID}", "agent:x"):
+        async with browser(live, unknown_agent) as page:
             await page.until(event="ended")
             assert page.received[-1]["message"] == "rejected"
 
 
-async def test_a_call_without_a_good_token_is_refused(live: LivePlatform, stranger: Caller) -> None:
+async def test_a_call_without_a_valid_token_is_refused(live: LivePlatform, stranger: Caller) -> None:
     token = (await live.caller.post("/v1/browser-call/token")).json
     foreign = (await stranger.post("/v1/browser-call/token")).json
     assert isinstance(token["connection"], dict)

@@ -9,7 +9,15 @@ from switchboard.resources.campaigns.schemas import MAX_CONTACTS
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
-from tests.fixtures.campaigns import ANSWERS, WAYS, act, contacts, make, means, outcomes
+from tests.fixtures.campaigns import (
+    ANSWERS,
+    WAYS,
+    create_agent_and_number,
+    create_campaign,
+    list_contacts,
+    list_outcomes,
+    send_action,
+)
 from tests.fixtures.json_access import Json, at
 
 FIELDS = {
@@ -51,18 +59,28 @@ async def body(runtime: Runtime, caller: Caller) -> Json:
     """Build the request of a campaign with one contact."""
     return {
         "name": "Reminders",
-        **await means(runtime, caller),
+        **await create_agent_and_number(runtime, caller),
         "contacts": [{"phone_number": "+15550100001", "name": "Ada"}],
     }
 
 
-async def test_a_campaign_is_made_as_a_draft_with_its_list(caller: Caller, body: Json) -> None:
-    made = await make(caller, body, max_concurrent=7)
-    assert made.keys() == FIELDS | ADDITIONS
-    assert (made["status"], made["total_contacts"], made["called"], made["max_concurrent"]) == ("draft", 1, 0, 7)
-    assert (await caller.get(f"/v1/campaigns/{made['id']}")).json == made
-    assert (await caller.get("/v1/campaigns?limit=1")).json == {"items": [made], "total": 1, "limit": 1, "offset": 0}
-    (contact,) = await contacts(caller, made)
+async def test_a_campaign_is_created_as_a_draft_with_its_contacts(caller: Caller, body: Json) -> None:
+    campaign = await create_campaign(caller, body, max_concurrent=7)
+    assert campaign.keys() == FIELDS | ADDITIONS
+    assert (campaign["status"], campaign["total_contacts"], campaign["called"], campaign["max_concurrent"]) == (
+        "draft",
+        1,
+        0,
+        7,
+    )
+    assert (await caller.get(f"/v1/campaigns/{campaign['id']}")).json == campaign
+    assert (await caller.get("/v1/campaigns?limit=1")).json == {
+        "items": [campaign],
+        "total": 1,
+        "limit": 1,
+        "offset": 0,
+    }
+    (contact,) = await list_contacts(caller, campaign)
     assert contact.keys() == CONTACT_FIELDS | {"attempts"}
     assert (contact["phone_number"], contact["name"], contact["status"], contact["outcome"]) == (
         "+15550100001",
@@ -72,22 +90,24 @@ async def test_a_campaign_is_made_as_a_draft_with_its_list(caller: Caller, body:
     )
 
 
-async def test_a_number_that_is_in_the_list_twice_is_called_once(caller: Caller, body: Json) -> None:
-    made = await make(caller, body, ["+15550100001", "+15550100002", "+15550100001"])
-    assert (made["total_contacts"], made["skipped"]) == (3, 1)
-    found = await contacts(caller, made)
-    assert [contact["status"] for contact in found] == ["pending", "pending", "skipped"]
-    assert found[2]["error"] == "The number is in the list already."
-    assert [contact["id"] for contact in await contacts(caller, made, "status=skipped")] == [found[2]["id"]]
+async def test_a_repeated_number_is_called_once(caller: Caller, body: Json) -> None:
+    campaign = await create_campaign(caller, body, ["+15550100001", "+15550100002", "+15550100001"])
+    assert (campaign["total_contacts"], campaign["skipped"]) == (3, 1)
+    listed_contacts = await list_contacts(caller, campaign)
+    assert [contact["status"] for contact in listed_contacts] == ["pending", "pending", "skipped"]
+    assert listed_contacts[2]["error"] == "The number is in the list already."
+    assert [contact["id"] for contact in await list_contacts(caller, campaign, "status=skipped")] == [
+        listed_contacts[2]["id"]
+    ]
 
 
-async def test_a_hundred_thousand_contacts_come_in_one_request(caller: Caller, body: Json) -> None:
+async def test_one_request_may_contain_a_hundred_thousand_contacts(caller: Caller, body: Json) -> None:
     people: list[JsonValue] = [
         {"phone_number": f"+1555{number:07d}", "name": f"Person {number}"} for number in range(MAX_CONTACTS)
     ]
-    made = await make(caller, body, contacts=people)
-    assert made["total_contacts"] == MAX_CONTACTS
-    last = (await caller.get(f"/v1/campaigns/{made['id']}/contacts?limit=1")).json
+    campaign = await create_campaign(caller, body, contacts=people)
+    assert campaign["total_contacts"] == MAX_CONTACTS
+    last = (await caller.get(f"/v1/campaigns/{campaign['id']}/contacts?limit=1")).json
     assert (at(last, "total"), at(last, "items", 0, "phone_number")) == (MAX_CONTACTS, f"+1555{MAX_CONTACTS - 1:07d}")
 
 
@@ -110,45 +130,45 @@ async def test_a_hundred_thousand_contacts_come_in_one_request(caller: Caller, b
         ({"status": "running"}, "status"),
     ],
 )
-async def test_what_cannot_be_a_campaign_is_refused_by_the_field(
-    caller: Caller, body: Json, fields: Json, field: str
-) -> None:
-    answer = await caller.post("/v1/campaigns", {**body, **fields})
-    assert (answer.status, at(answer.json, "errors", 0, "field")) == (422, field), answer.body
+async def test_invalid_campaigns_are_refused_by_field(caller: Caller, body: Json, fields: Json, field: str) -> None:
+    response = await caller.post("/v1/campaigns", {**body, **fields})
+    assert (response.status, at(response.json, "errors", 0, "field")) == (422, field), response.body
     assert (await caller.get("/v1/campaigns")).json["total"] == 0
 
 
 @pytest.mark.parametrize("status", ANSWERS)
-async def test_each_action_in_each_state(caller: Caller, body: Json, status: str) -> None:
+async def test_each_action_is_allowed_only_in_its_states(caller: Caller, body: Json, status: str) -> None:
     for action in ("start", "pause", "resume", "cancel"):
         scheduled_at = (now() + timedelta(days=1)).isoformat() if status == "scheduled" else None
-        campaign = await make(caller, body, scheduled_at=scheduled_at)
+        campaign = await create_campaign(caller, body, scheduled_at=scheduled_at)
         for step in WAYS[status]:
-            campaign = await act(caller, campaign, step)
+            campaign = await send_action(caller, campaign, step)
         assert campaign["status"] == status
-        answer = await caller.post(f"/v1/campaigns/{campaign['id']}/{action}")
-        become = ANSWERS[status].get(action)
-        assert (answer.status, answer.json.get("code")) == ((200, None) if become else (409, "invalid_state")), (
+        response = await caller.post(f"/v1/campaigns/{campaign['id']}/{action}")
+        expected_status = ANSWERS[status].get(action)
+        assert (response.status, response.json.get("code")) == (
+            (200, None) if expected_status else (409, "invalid_state")
+        ), (
             status,
             action,
         )
-        assert (await caller.get(f"/v1/campaigns/{campaign['id']}")).json["status"] == become or status
+        assert (await caller.get(f"/v1/campaigns/{campaign['id']}")).json["status"] == expected_status or status
 
 
-async def test_a_canceled_campaign_leaves_its_contacts_canceled_and_can_be_deleted(caller: Caller, body: Json) -> None:
-    campaign = await act(caller, await make(caller, body), "cancel")
+async def test_canceling_a_campaign_cancels_its_contacts_and_allows_its_deletion(caller: Caller, body: Json) -> None:
+    campaign = await send_action(caller, await create_campaign(caller, body), "cancel")
     assert (campaign["status"], campaign["canceled"]) == ("canceled", 1)
-    assert await outcomes(caller, campaign) == [("canceled", "canceled")]
+    assert await list_outcomes(caller, campaign) == [("canceled", "canceled")]
     assert (await caller.send("DELETE", f"/v1/campaigns/{campaign['id']}")).status == 204
     assert (await caller.get(f"/v1/campaigns/{campaign['id']}")).status == 404
     assert (await caller.get(f"/v1/campaigns/{campaign['id']}/contacts")).status == 404
 
 
-async def test_a_campaign_without_its_agent_or_number_cannot_be_started(caller: Caller, body: Json) -> None:
-    campaign = await make(caller, body)
+async def test_a_campaign_cannot_start_without_its_agent_or_number(caller: Caller, body: Json) -> None:
+    campaign = await create_campaign(caller, body)
     await caller.send("PUT", f"/v1/agents/{body['agent_id']}", {"status": "paused"})
-    answer = await caller.post(f"/v1/campaigns/{campaign['id']}/start")
-    assert (answer.status, answer.json["detail"]) == (409, "The campaign's agent is paused.")
+    response = await caller.post(f"/v1/campaigns/{campaign['id']}/start")
+    assert (response.status, response.json["detail"]) == (409, "The campaign's agent is paused.")
     await caller.send("DELETE", f"/v1/phone-numbers/{body['phone_number_id']}")
-    answer = await caller.post(f"/v1/campaigns/{campaign['id']}/start")
-    assert (answer.status, answer.json["detail"]) == (409, "The campaign's phone number is no longer active.")
+    response = await caller.post(f"/v1/campaigns/{campaign['id']}/start")
+    assert (response.status, response.json["detail"]) == (409, "The campaign's phone number is no longer active.")

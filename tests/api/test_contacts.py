@@ -46,24 +46,24 @@ BAD_FIELDS = [
 ]
 
 
-async def create(caller: Caller, **fields: object) -> Json:
+async def add_contact(caller: Caller, **fields: object) -> Json:
     created = await caller.post("/v1/contacts", fields)
     assert created.status == 201, created.body
     return created.json
 
 
-async def names(caller: Caller, query: str) -> set[object]:
+async def search_names(caller: Caller, query: str) -> set[object]:
     """Return the names in a list, and check its `total`."""
-    answer = await caller.get(f"/v1/contacts?{query}")
-    assert answer.status == 200, answer.body
-    items = answer.json["items"]
+    response = await caller.get(f"/v1/contacts?{query}")
+    assert response.status == 200, response.body
+    items = response.json["items"]
     assert isinstance(items, list)
-    assert answer.json["total"] == len(items)
+    assert response.json["total"] == len(items)
     return {item["name"] for item in objects_at(items)}
 
 
-async def test_a_contact_lives_from_create_to_delete(caller: Caller) -> None:
-    created = await create(caller, **ADA)
+async def test_contact_life_cycle(caller: Caller) -> None:
+    created = await add_contact(caller, **ADA)
     assert set(created) == {"id", "created_at", "updated_at", *ADA}
     assert {name: created[name] for name in ADA} == ADA
     path = f"/v1/contacts/{created['id']}"
@@ -83,28 +83,30 @@ async def test_a_contact_lives_from_create_to_delete(caller: Caller) -> None:
     assert (await caller.get("/v1/contacts?search=ada")).json["total"] == 0
 
 
-async def test_a_number_is_all_that_is_needed(caller: Caller) -> None:
-    created = await create(caller, phone_number="+15550100001")
+async def test_only_the_phone_number_is_required(caller: Caller) -> None:
+    created = await add_contact(caller, phone_number="+15550100001")
     assert {name: created[name] for name in TEXTS} == dict.fromkeys(TEXTS)
     assert created["is_favorite"] is False
     assert (await caller.post("/v1/contacts", {"name": "Ada"})).status == 422
 
 
-async def test_null_clears_a_text_and_nothing_changes_what_is_not_given(caller: Caller) -> None:
-    path = f"/v1/contacts/{(await create(caller, **ADA))['id']}"
+async def test_null_clears_a_field_and_omitted_fields_stay(caller: Caller) -> None:
+    path = f"/v1/contacts/{(await add_contact(caller, **ADA))['id']}"
     assert (await caller.send("PATCH", path, {})).json["name"] == "Ada Lovelace"
     for name in TEXTS:
         assert (await caller.send("PATCH", path, {name: None})).json[name] is None
     assert (await caller.get(path)).json["phone_number"] == ADA["phone_number"]
 
 
-async def test_a_number_has_one_contact(caller: Caller, stranger: Caller) -> None:
-    await create(caller, phone_number="+15550100001")
+async def test_a_number_belongs_to_one_contact(caller: Caller, stranger: Caller) -> None:
+    await add_contact(caller, phone_number="+15550100001")
     again = await caller.post("/v1/contacts", {"phone_number": "+15550100001"})
     assert (again.status, again.json["code"]) == (409, "conflict")
-    other = await create(caller, phone_number="+15550100002", name="Grace")
-    taken = await caller.send("PATCH", f"/v1/contacts/{other['id']}", {"phone_number": "+15550100001", "name": "Ada"})
-    assert (taken.status, taken.json["code"]) == (409, "conflict")
+    other = await add_contact(caller, phone_number="+15550100002", name="Grace")
+    conflict = await caller.send(
+        "PATCH", f"/v1/contacts/{other['id']}", {"phone_number": "+15550100001", "name": "Ada"}
+    )
+    assert (conflict.status, conflict.json["code"]) == (409, "conflict")
     assert (await caller.get(f"/v1/contacts/{other['id']}")).json == other
     assert (await caller.send("PATCH", f"/v1/contacts/{other['id']}", {"phone_number": "+15550100002"})).status == 200
     assert (await stranger.post("/v1/contacts", {"phone_number": "+15550100001"})).status == 201
@@ -112,29 +114,29 @@ async def test_a_number_has_one_contact(caller: Caller, stranger: Caller) -> Non
 
 @pytest.mark.parametrize(("field", "value"), BAD_FIELDS)
 async def test_a_bad_field_is_named(caller: Caller, field: str, value: object) -> None:
-    contact_id = (await create(caller, phone_number="+15550100009"))["id"]
-    for answer in (
+    contact_id = (await add_contact(caller, phone_number="+15550100009"))["id"]
+    for response in (
         await caller.post("/v1/contacts", {"phone_number": "+15550100001", field: value}),
         await caller.send("PATCH", f"/v1/contacts/{contact_id}", {field: value}),
     ):
-        assert answer.status == 422, answer.body
-        assert [error["field"] for error in objects_at(answer.json, "errors")] == [field]
+        assert response.status == 422, response.body
+        assert [error["field"] for error in objects_at(response.json, "errors")] == [field]
 
 
 @pytest.mark.parametrize("search", ["", "search=person&"])
 async def test_lists_and_searches_are_newest_first_and_paged(caller: Caller, search: str) -> None:
     for index in range(5):
-        await create(caller, phone_number=f"+1555010000{index}", name=f"person {index}")
+        await add_contact(caller, phone_number=f"+1555010000{index}", name=f"person {index}")
     page = (await caller.get(f"/v1/contacts?{search}limit=2&offset=1")).json
     assert [item["name"] for item in objects_at(page, "items")] == ["person 3", "person 2"]
     assert (page["total"], page["limit"], page["offset"]) == (5, 2, 1)
-    beyond = (await caller.get(f"/v1/contacts?{search}offset=9")).json
-    assert (beyond["items"], beyond["total"]) == ([], 5)
+    empty_page = (await caller.get(f"/v1/contacts?{search}offset=9")).json
+    assert (empty_page["items"], empty_page["total"]) == ([], 5)
     for query in ("limit=0", "limit=101", "offset=-1", f"search={'x' * 256}", "serach=x"):
         assert (await caller.get(f"/v1/contacts?{query}")).status == 422, query
 
 
-async def test_a_search_is_paged_whether_all_match_or_a_few_old_ones(caller: Caller, runtime: Runtime) -> None:
+async def test_searches_with_many_or_few_matches_are_paged(caller: Caller, runtime: Runtime) -> None:
     async with runtime.database.tenant(caller.organization_id) as session:
         for index in range(120):
             name = f"rare {index}" if index < 4 else f"usual {index}"
@@ -142,19 +144,19 @@ async def test_a_search_is_paged_whether_all_match_or_a_few_old_ones(caller: Cal
     for word, expected in (("rare", ["rare 2", "rare 1"]), ("usual", ["usual 118", "usual 117"])):
         page = (await caller.get(f"/v1/contacts?search={word}&limit=2&offset=1")).json
         assert [item["name"] for item in objects_at(page, "items")] == expected
-    deep = (await caller.get("/v1/contacts?search=usual&limit=3&offset=114")).json
-    assert [item["name"] for item in objects_at(deep, "items")] == ["usual 5", "usual 4"]
-    assert deep["total"] == 116
+    deep_page = (await caller.get("/v1/contacts?search=usual&limit=3&offset=114")).json
+    assert [item["name"] for item in objects_at(deep_page, "items")] == ["usual 5", "usual 4"]
+    assert deep_page["total"] == 116
 
 
 @pytest.mark.parametrize("phone", ["%2B15550100001", "+15550100001", "15550100001"])
-async def test_phone_is_the_exact_number_with_the_plus_escaped_or_not(caller: Caller, phone: str) -> None:
-    await create(caller, **ADA)
-    await create(caller, phone_number="+15550100002", name="Ada Byron")
-    assert await names(caller, f"phone={phone}") == {"Ada Lovelace"}
-    assert await names(caller, f"phone={phone}&search=ada") == {"Ada Lovelace"}
-    assert await names(caller, f"phone={phone}&search=byron") == set()
-    assert await names(caller, "phone=%2B1555010000") == set()
+async def test_the_phone_filter_matches_exactly_with_an_escaped_or_plain_plus(caller: Caller, phone: str) -> None:
+    await add_contact(caller, **ADA)
+    await add_contact(caller, phone_number="+15550100002", name="Ada Byron")
+    assert await search_names(caller, f"phone={phone}") == {"Ada Lovelace"}
+    assert await search_names(caller, f"phone={phone}&search=ada") == {"Ada Lovelace"}
+    assert await search_names(caller, f"phone={phone}&search=byron") == set()
+    assert await search_names(caller, "phone=%2B1555010000") == set()
 
 
 @pytest.mark.parametrize(
@@ -180,20 +182,20 @@ async def test_phone_is_the_exact_number_with_the_plus_escaped_or_not(caller: Ca
         "l%C3%B6velace",
     ],
 )
-async def test_every_word_occurs_somewhere(caller: Caller, search: str) -> None:
-    await create(caller, **ADA)
-    await create(caller, phone_number="+46701740605", name="Grx")
-    assert await names(caller, f"search={search}") == {"Ada Lovelace"}
+async def test_a_match_contains_every_search_word(caller: Caller, search: str) -> None:
+    await add_contact(caller, **ADA)
+    await add_contact(caller, phone_number="+46701740605", name="Grx")
+    assert await search_names(caller, f"search={search}") == {"Ada Lovelace"}
 
 
 @pytest.mark.parametrize(
     "search",
     ["ada grace", "lovelaces", "adalovelace", "mill", "programmer", "%", "_", "ad_", "a%25a", "%5C", "'", "0100002"],
 )
-async def test_what_is_not_there_is_not_found(caller: Caller, search: str) -> None:
-    await create(caller, **ADA)
+async def test_an_unmatched_search_finds_nothing(caller: Caller, search: str) -> None:
+    await add_contact(caller, **ADA)
     search = search if len(search) > 1 and search != "%" else search.replace("%", "%25")
-    assert await names(caller, f"search={search}") == set()
+    assert await search_names(caller, f"search={search}") == set()
 
 
 @pytest.mark.parametrize(
@@ -210,61 +212,61 @@ async def test_what_is_not_there_is_not_found(caller: Caller, search: str) -> No
         ("ﬁnch", "finch"),
     ],
 )
-async def test_case_and_accents_do_not_count(caller: Caller, name: str, search: str) -> None:
-    await create(caller, phone_number="+15550100001", name=name)
-    await create(caller, phone_number="+15550100002", name="Somebody")
-    assert await names(caller, "search=" + search.replace("-", "")) == {name}
+async def test_search_ignores_case_and_accents(caller: Caller, name: str, search: str) -> None:
+    await add_contact(caller, phone_number="+15550100001", name=name)
+    await add_contact(caller, phone_number="+15550100002", name="Somebody")
+    assert await search_names(caller, "search=" + search.replace("-", "")) == {name}
 
 
 @pytest.mark.parametrize("sign", ["%", "_", "\\", "'", '"', "100%", "a_b", "\\%", "[", "*"])
-async def test_wildcards_stand_for_themselves(caller: Caller, sign: str) -> None:
-    await create(caller, phone_number="+15550100001", name="With", notes=f"so {sign} it is")
-    await create(caller, phone_number="+15550100002", name="Without", notes="100 axb")
-    assert await names(caller, "search=" + "".join(f"%{byte:02X}" for byte in sign.encode())) == {"With"}
+async def test_wildcards_are_literal(caller: Caller, sign: str) -> None:
+    await add_contact(caller, phone_number="+15550100001", name="With", notes=f"so {sign} it is")
+    await add_contact(caller, phone_number="+15550100002", name="Without", notes="100 axb")
+    assert await search_names(caller, "search=" + "".join(f"%{byte:02X}" for byte in sign.encode())) == {"With"}
 
 
 @pytest.mark.parametrize("search", ["%20", "%C2%B4", "%CC%81"])
-async def test_a_search_without_a_word_finds_all(caller: Caller, search: str) -> None:
-    await create(caller, **ADA)
-    assert await names(caller, f"search={search}") == {"Ada Lovelace"}
+async def test_a_search_without_words_finds_all_contacts(caller: Caller, search: str) -> None:
+    await add_contact(caller, **ADA)
+    assert await search_names(caller, f"search={search}") == {"Ada Lovelace"}
 
 
-async def test_a_change_is_found_and_what_it_replaced_is_not(caller: Caller) -> None:
-    path = f"/v1/contacts/{(await create(caller, **ADA))['id']}"
+async def test_a_search_finds_the_new_values_of_an_updated_contact_only(caller: Caller) -> None:
+    path = f"/v1/contacts/{(await add_contact(caller, **ADA))['id']}"
     await caller.send("PATCH", path, {"company": "Difference Engines", "notes": None, "phone_number": "+15550100003"})
-    for search, found in (("difference", 1), ("analytical", 0), ("tea", 0), ("0100003", 1), ("0100001", 0), ("vip", 1)):
-        assert (await caller.get(f"/v1/contacts?search={search}")).json["total"] == found, search
+    for search, count in (("difference", 1), ("analytical", 0), ("tea", 0), ("0100003", 1), ("0100001", 0), ("vip", 1)):
+        assert (await caller.get(f"/v1/contacts?search={search}")).json["total"] == count, search
 
 
-async def test_long_notes_are_searched_to_their_end(caller: Caller) -> None:
+async def test_long_notes_are_searched_completely(caller: Caller) -> None:
     notes = " ".join(f"word{number}" for number in range(1_100)) + " needle"
-    await create(caller, phone_number="+15550100001", name="Long", notes=notes)
-    await create(caller, phone_number="+15550100002", name="One word", notes="é" * 10_000)
-    assert await names(caller, "search=word1099 needle") == {"Long"}
-    assert await names(caller, "search=long needle") == {"Long"}
-    assert await names(caller, "search=eeeeee") == {"One word"}
+    await add_contact(caller, phone_number="+15550100001", name="Long", notes=notes)
+    await add_contact(caller, phone_number="+15550100002", name="One word", notes="é" * 10_000)
+    assert await search_names(caller, "search=word1099 needle") == {"Long"}
+    assert await search_names(caller, "search=long needle") == {"Long"}
+    assert await search_names(caller, "search=eeeeee") == {"One word"}
 
 
-async def test_another_organizations_contacts_never_show(caller: Caller, stranger: Caller) -> None:
-    contact_id = (await create(caller, **ADA))["id"]
+async def test_contacts_of_other_organizations_are_never_visible(caller: Caller, stranger: Caller) -> None:
+    contact_id = (await add_contact(caller, **ADA))["id"]
     for query in ("", "search=ada", "search=a", "phone=%2B15550100001"):
-        assert await names(stranger, query) == set()
+        assert await search_names(stranger, query) == set()
     for method, body in (("GET", None), ("PATCH", {"name": "Stolen"}), ("DELETE", None)):
         foreign = await stranger.send(method, f"/v1/contacts/{contact_id}", body)
         unknown = await stranger.send(method, f"/v1/contacts/{uuid4()}", body)
         assert foreign.status == unknown.status == 404
         assert {**foreign.json, "request_id": ""} == {**unknown.json, "request_id": ""}
-    assert await names(caller, "search=ada") == {"Ada Lovelace"}
+    assert await search_names(caller, "search=ada") == {"Ada Lovelace"}
 
 
-async def test_the_index_is_used_under_row_level_security_and_hides_nothing_afterwards(
+async def test_the_search_index_is_used_under_row_level_security(
     caller: Caller, stranger: Caller, runtime: Runtime
 ) -> None:
-    await create(caller, **ADA)
-    await create(stranger, **ADA)
+    await add_contact(caller, **ADA)
+    await add_contact(stranger, **ADA)
     async with runtime.database.tenant(caller.organization_id) as session:
-        found, total = await contacts.search_contacts(session, ContactQuery(search="nobody"))
-        assert (found, total) == ([], 0)
+        matches, total = await contacts.search_contacts(session, ContactQuery(search="nobody"))
+        assert (matches, total) == ([], 0)
         assert [row.organization_id for row in (await session.exec(select(ContactSearch))).all()] == [
             caller.organization_id
         ]
@@ -274,19 +276,19 @@ async def test_the_index_is_used_under_row_level_security_and_hides_nothing_afte
         assert "ix_contact_search_grams" in "\n".join(plan.scalars())
 
 
-async def test_who_has_a_number_is_known_by_name(caller: Caller, runtime: Runtime) -> None:
-    await create(caller, **ADA)
-    await create(caller, phone_number="+15550100002")
+async def test_a_contacts_name_is_found_by_number(caller: Caller, runtime: Runtime) -> None:
+    await add_contact(caller, **ADA)
+    await add_contact(caller, phone_number="+15550100002")
     async with runtime.database.tenant(caller.organization_id) as session:
         assert await contacts.get_contact_name(session, "+15550100001") == "Ada Lovelace"
         assert await contacts.get_contact_name(session, "+15550100002") is None
         assert await contacts.get_contact_name(session, "+15550100003") is None
 
 
-async def test_scopes_are_asked_for(organizations: Organizations, caller: Caller) -> None:
-    reader = await organizations.key(caller.organization_id, scopes=["contacts:read"])
-    writer = await organizations.key(caller.organization_id, scopes=["contacts:write"])
-    contact_id = (await create(writer, **ADA))["id"]
+async def test_endpoints_require_their_scopes(organizations: Organizations, caller: Caller) -> None:
+    reader = await organizations.create_key(caller.organization_id, scopes=["contacts:read"])
+    writer = await organizations.create_key(caller.organization_id, scopes=["contacts:write"])
+    contact_id = (await add_contact(writer, **ADA))["id"]
     assert (await reader.get("/v1/contacts")).status == 200
     assert (await reader.get(f"/v1/contacts/{contact_id}")).status == 200
     assert (await writer.get("/v1/contacts")).status == 403

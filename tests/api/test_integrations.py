@@ -7,7 +7,7 @@ from tests.fixtures.app import Caller, Organizations
 from tests.fixtures.json_access import at
 
 
-async def test_given_fields_change_and_secrets_are_never_given_back(caller: Caller, runtime: Runtime) -> None:
+async def test_given_fields_change_and_secrets_are_never_returned(caller: Caller, runtime: Runtime) -> None:
     body = {"partner_api_key": "partner key", "webhook_url": "https://example.com/partner", "webhook_secret": "s3cret"}
     first = await caller.send("PUT", "/v1/integrations", body)
     assert first.status == 200
@@ -45,11 +45,11 @@ async def test_given_fields_change_and_secrets_are_never_given_back(caller: Call
     ],
 )
 async def test_a_bad_field_is_named(caller: Caller, field: str, value: object) -> None:
-    answer = await caller.send("PUT", "/v1/integrations", {field: value})
-    assert answer.status == 422
-    assert at(answer.json, "errors", 0, "field") == field
+    response = await caller.send("PUT", "/v1/integrations", {field: value})
+    assert response.status == 422
+    assert at(response.json, "errors", 0, "field") == field
 
 
-async def test_it_needs_the_scope_to_write_webhooks(organizations: Organizations) -> None:
-    reader = await organizations.make(scopes=["webhooks:read"])
+async def test_updates_require_the_webhooks_write_scope(organizations: Organizations) -> None:
+    reader = await organizations.create(scopes=["webhooks:read"])
     assert (await reader.send("PUT", "/v1/integrations", {})).status == 403

@@ -1,6 +1,6 @@
-"""Isolation, generated from the OpenAPI document: in every place of every operation that takes an id, one of another
-organization is answered like one that nobody has, byte for byte but for the ids, and nothing of the other
-organization changes. A new operation is covered as it is.
+"""Isolation, generated from the OpenAPI document: each place of each operation that takes an id answers an id of
+another organization like an unknown id, byte for byte except for the ids, and nothing of the other organization
+changes. New operations are covered automatically.
 """
 
 import json
@@ -14,8 +14,8 @@ from quart import Quart
 from switchboard.apps.server import app
 from switchboard.foundation.web.openapi import Json, build_document
 
-from tests.fixtures.app import Answer, Caller, LivePlatform, Organizations, fresh_number
-from tests.fixtures.isolation import FREE, populate, quiet, rows
+from tests.fixtures.app import ApiResponse, Caller, LivePlatform, Organizations, fresh_number
+from tests.fixtures.isolation import FREE, populate, read_rows, wait_until_quiet
 
 # Ids that providers assign.
 NOT_OURS = {"tts_voice_id"}
@@ -33,11 +33,11 @@ class Place:
     body: Json | None
 
 
-def places(api: Json) -> Iterator[Place]:
+def find_places(api: Json) -> Iterator[Place]:
     for path, operations in api["paths"].items():
         for method, operation in operations.items():
             schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
-            body = resolved(api, schema) if schema else None
+            body = resolve_schema(api, schema) if schema else None
             example = body.get("examples", [{}])[0] if body else None
             for parameter in operation.get("parameters", []):
                 name = parameter["name"]
@@ -48,29 +48,29 @@ def places(api: Json) -> Iterator[Place]:
                     yield Place(method.upper(), path, "body", name, many=name.endswith("_ids"), body=example)
 
 
-def resolved(api: Json, schema: Json) -> Json:
+def resolve_schema(api: Json, schema: Json) -> Json:
     reference = schema.get("$ref")
     return schema if reference is None else api["components"]["schemas"][reference.rsplit("/", 1)[1]]
 
 
-def own_id(field: str, owned: dict[str, list[str]]) -> str:
+def find_own_id(field: str, owned: dict[str, list[str]]) -> str:
     """Return an id of the caller's own for a field: `from_number_id` is a `phone_number`'s."""
     noun = field.removesuffix("s").removesuffix("_id").rsplit("_", 1)[-1]
-    found = next((lines[0] for table, lines in owned.items() if table.endswith(noun) and lines), None)
-    return str(json.loads(found)["id"]) if found else str(uuid4())
+    row_id = next((lines[0] for table, lines in owned.items() if table.endswith(noun) and lines), None)
+    return str(json.loads(row_id)["id"]) if row_id else str(uuid4())
 
 
-async def send(caller: Caller, place: Place, key: str, owned: dict[str, list[str]]) -> Answer:
+async def send(caller: Caller, place: Place, key: str, owned: dict[str, list[str]]) -> ApiResponse:
     """Send the operation with this id in this place, and the caller's own ids elsewhere."""
     path = re.sub(
         r"\{(\w+)\}",
-        lambda name: key if place.where == "path" and name[1] == place.name else own_id(name[1], owned),
+        lambda name: key if place.where == "path" and name[1] == place.name else find_own_id(name[1], owned),
         place.path,
     )
     body = (
         None
         if place.body is None
-        else {name: own_id(name, owned) if name.endswith("_id") else value for name, value in place.body.items()}
+        else {name: find_own_id(name, owned) if name.endswith("_id") else value for name, value in place.body.items()}
     )
     if place.where == "body":
         body = {**(body or {}), place.name: [key] if place.many else key}
@@ -78,33 +78,35 @@ async def send(caller: Caller, place: Place, key: str, owned: dict[str, list[str
     return await caller.send(place.method, path + query, body)
 
 
-def comparable(answer: Answer, key: str) -> tuple[int, str]:
+def normalize_response(response: ApiResponse, key: str) -> tuple[int, str]:
     """Strip the requested id, and everything that differs from request to request, from a response."""
-    text = answer.body.decode().replace(key, "ID")
-    return answer.status, re.sub(r'"request_id":\s*"[^"]*"', "", text)
+    text = response.body.decode().replace(key, "ID")
+    return response.status, re.sub(r'"request_id":\s*"[^"]*"', "", text)
 
 
 @pytest.mark.timeout(180)
-async def test_an_id_of_another_organization_is_an_unknown_id_everywhere(
+async def test_foreign_ids_are_answered_like_unknown_ids_in_every_operation(
     live: LivePlatform, organizations: Organizations
 ) -> None:
     victim = await populate(live)
-    stranger = await organizations.make(policy=FREE)
+    stranger = await organizations.create(policy=FREE)
     await stranger.post("/v1/agents", {"name": "Own"})
     await stranger.post("/v1/phone-numbers", {"phone_number": fresh_number()})
     application = Quart("switchboard")
     for blueprint in app.BLUEPRINTS:
         application.register_blueprint(blueprint)
-    found = list(places(build_document(application, server="http://localhost")))
-    assert {place.where for place in found} == {"path", "query", "body"}
-    await quiet(live.runtime, victim)
-    before = await rows(live.runtime, victim)
-    owned = await rows(live.runtime, stranger)
+    places = list(find_places(build_document(application, server="http://localhost")))
+    assert {place.where for place in places} == {"path", "query", "body"}
+    await wait_until_quiet(live.runtime, victim)
+    before = await read_rows(live.runtime, victim)
+    owned = await read_rows(live.runtime, stranger)
     foreign = {str(json.loads(lines[0])["id"]) for lines in before.values() if lines}
-    for place in found:
+    for place in places:
         for key in foreign:
             unknown = str(uuid4())
-            expected = comparable(await send(stranger, place, unknown, owned), unknown)
-            assert comparable(await send(stranger, place, key, owned), key) == expected, f"{place} tells of {key}"
+            expected = normalize_response(await send(stranger, place, unknown, owned), unknown)
+            assert normalize_response(await send(stranger, place, key, owned), key) == expected, (
+                f"{place} tells of {key}"
+            )
             assert expected[0] < 500
-    assert await rows(live.runtime, victim) == before
+    assert await read_rows(live.runtime, victim) == before

@@ -20,18 +20,18 @@ HOURS = {
 }
 
 
-async def buy(caller: Caller, **fields: object) -> dict[str, object]:
-    bought = await caller.post("/v1/phone-numbers", {"phone_number": fresh_number(), **fields})
-    assert bought.status == 201, bought.body
-    return bought.json  # type: ignore[return-value]
+async def buy_number(caller: Caller, **fields: object) -> dict[str, object]:
+    response = await caller.post("/v1/phone-numbers", {"phone_number": fresh_number(), **fields})
+    assert response.status == 201, response.body
+    return response.json  # type: ignore[return-value]
 
 
-async def test_from_search_to_release(caller: Caller, runtime: Runtime) -> None:
-    found = await caller.post("/v1/phone-numbers/search", {"country": "US", "area_code": "212"})
-    assert found.status == 200
-    first = at(found.json, "items", 0)
+async def test_phone_number_life_cycle(caller: Caller, runtime: Runtime) -> None:
+    available = await caller.post("/v1/phone-numbers/search", {"country": "US", "area_code": "212"})
+    assert available.status == 200
+    first = at(available.json, "items", 0)
     assert at(first, "capabilities") == {"voice": True, "sms": True, "mms": False}
-    number = await buy(caller, friendly_name="Desk")
+    number = await buy_number(caller, friendly_name="Desk")
     assert (number["status"], number["friendly_name"], number["sms_active"]) == ("active", "Desk", True)
     path = f"/v1/phone-numbers/{number['id']}"
     changed = await caller.send(
@@ -47,37 +47,37 @@ async def test_from_search_to_release(caller: Caller, runtime: Runtime) -> None:
     assert (await caller.send("DELETE", path)).json["code"] == "invalid_state"
     async with runtime.database.tenant(caller.organization_id) as session:
         await session.exec(update(PhoneNumber).values(release_at=datetime.now(UTC) - timedelta(seconds=1)))
-    await release_numbers(runtime)
+    await runtime.call(release_numbers)
     assert (await caller.get("/v1/phone-numbers")).json["total"] == 0
 
 
 async def test_a_number_is_sold_once(caller: Caller, stranger: Caller) -> None:
-    number = await buy(caller)
+    number = await buy_number(caller)
     again = await stranger.post("/v1/phone-numbers", {"phone_number": number["phone_number"]})
     assert (again.status, again.json["code"]) == (409, "conflict")
 
 
-async def test_a_carriers_refusal_is_told_in_its_own_words(caller: Caller) -> None:
+async def test_a_carriers_refusal_is_returned_in_its_own_words(caller: Caller) -> None:
     refused = await caller.post("/v1/phone-numbers", {"phone_number": "+15550100199"})
     assert (refused.status, refused.json["code"]) == (502, "provider_error")
     assert "+15550100199" in str(refused.json["detail"])
     assert (await caller.get("/v1/phone-numbers")).json["total"] == 0
 
 
-async def test_a_purchase_cut_in_two_is_finished(caller: Caller, runtime: Runtime) -> None:
+async def test_an_interrupted_purchase_is_completed(caller: Caller, runtime: Runtime) -> None:
     number = PhoneNumber(
         organization_id=caller.organization_id, phone_number=fresh_number(), friendly_name="x", carrier="loopback"
     )
     number.created_at = datetime.now(UTC) - timedelta(minutes=5)
     async with runtime.database.tenant(caller.organization_id) as session:
         session.add(number)
-    await repair_purchases(runtime)
+    await runtime.call(repair_purchases)
     async with runtime.database.tenant(caller.organization_id) as session:
         assert (await session.get_one(PhoneNumber, number.id)).status == "active"
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "named"),
+    ("field", "value", "error_field"),
     [
         ("friendly_name", "", "friendly_name"),
         ("friendly_name", None, "friendly_name"),
@@ -101,29 +101,29 @@ async def test_a_purchase_cut_in_two_is_finished(caller: Caller, runtime: Runtim
         ("friendly_name", "a\0", "friendly_name"),
     ],
 )
-async def test_a_bad_field_is_named(caller: Caller, field: str, value: object, named: str) -> None:
-    number = await buy(caller)
-    answer = await caller.send("PUT", f"/v1/phone-numbers/{number['id']}", {field: value})
-    assert answer.status == 422, answer.body
-    assert named in [error["field"] for error in objects_at(answer.json, "errors")]
+async def test_a_bad_field_is_named(caller: Caller, field: str, value: object, error_field: str) -> None:
+    number = await buy_number(caller)
+    response = await caller.send("PUT", f"/v1/phone-numbers/{number['id']}", {field: value})
+    assert response.status == 422, response.body
+    assert error_field in [error["field"] for error in objects_at(response.json, "errors")]
 
 
 @pytest.mark.parametrize(
     "body", [{}, {"phone_number": "555"}, {"phone_number": 5}, {"phone_number": "+15550100200", "x": 1}]
 )
-async def test_a_bad_purchase_is_refused(caller: Caller, body: object) -> None:
+async def test_an_invalid_purchase_is_refused(caller: Caller, body: object) -> None:
     assert (await caller.post("/v1/phone-numbers", body)).status == 422
 
 
 @pytest.mark.parametrize(
     "body", [{}, {"country": "USA"}, {"country": "us"}, {"country": "US", "area_code": "abc"}, {"country": 1}]
 )
-async def test_a_bad_search_is_refused(caller: Caller, body: object) -> None:
+async def test_an_invalid_search_is_refused(caller: Caller, body: object) -> None:
     assert (await caller.post("/v1/phone-numbers/search", body)).status == 422
 
 
-async def test_another_organizations_number_is_unknown(caller: Caller, stranger: Caller) -> None:
-    number = await buy(caller)
+async def test_phone_numbers_of_other_organizations_are_not_found(caller: Caller, stranger: Caller) -> None:
+    number = await buy_number(caller)
     assert (await stranger.send("PUT", f"/v1/phone-numbers/{number['id']}", {"friendly_name": "x"})).status == 404
     assert (await stranger.send("DELETE", f"/v1/phone-numbers/{number['id']}")).status == 404
     agent = (await caller.post("/v1/agents", {"name": "Mine"})).json["id"]
@@ -140,11 +140,11 @@ async def test_another_organizations_number_is_unknown(caller: Caller, stranger:
         ("2026-11-24T10:00:00+00:00", False),
     ],
 )
-def test_opening_hours_are_judged_in_their_time_zone(moment: str, expected: bool) -> None:
+def test_opening_hours_use_their_time_zone(moment: str, expected: bool) -> None:
     assert is_open(Schedule.model_validate(HOURS), datetime.fromisoformat(moment)) is expected
 
 
-def test_a_slot_may_cross_midnight_and_a_holiday_closes_the_day_it_begins_on() -> None:
+def test_slots_may_cross_midnight_and_holidays_close_the_day_they_begin_on() -> None:
     night = {"days": ["fri"], "start": "22:00", "end": "02:00"}
     schedule = Schedule.model_validate({"slots": [night], "holidays": ["2026-11-27"]})
     assert is_open(schedule, datetime(2026, 11, 21, 1, 0, tzinfo=UTC))
@@ -153,7 +153,7 @@ def test_a_slot_may_cross_midnight_and_a_holiday_closes_the_day_it_begins_on() -
     assert is_open(None, datetime(2026, 11, 21, tzinfo=UTC))
 
 
-def test_a_period_is_a_month_from_the_purchase() -> None:
-    bought = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
-    assert find_period_end(bought, bought) == datetime(2026, 2, 28, 12, 0, tzinfo=UTC)
-    assert find_period_end(bought, datetime(2026, 3, 1, tzinfo=UTC)) == datetime(2026, 3, 31, 12, 0, tzinfo=UTC)
+def test_a_billing_period_is_a_month_from_the_purchase() -> None:
+    purchased_at = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+    assert find_period_end(purchased_at, purchased_at) == datetime(2026, 2, 28, 12, 0, tzinfo=UTC)
+    assert find_period_end(purchased_at, datetime(2026, 3, 1, tzinfo=UTC)) == datetime(2026, 3, 31, 12, 0, tzinfo=UTC)

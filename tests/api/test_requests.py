@@ -17,11 +17,11 @@ from tests.fixtures.app import Caller, Client, Organizations, fresh_number
 @pytest.mark.parametrize(
     "header", [None, "", "Bearer", "Bearer x", "Bearer svc_live_" + "0" * 49, "Basic abc", "Bearer \xe9"]
 )
-async def test_without_a_valid_credential_it_is_401(client: Client, header: str | None) -> None:
+async def test_requests_without_a_valid_credential_are_401(client: Client, header: str | None) -> None:
     response = await client.get("/v1/agents", headers={"Authorization": header} if header is not None else {})
     assert response.status_code == 401
-    was_sent = header is not None and header.startswith("Bearer ")
-    assert response.headers["WWW-Authenticate"] == ('Bearer error="invalid_token"' if was_sent else "Bearer"), (
+    has_token = header is not None and header.startswith("Bearer ")
+    assert response.headers["WWW-Authenticate"] == ('Bearer error="invalid_token"' if has_token else "Bearer"), (
         "so that clients know when to refresh"
     )
     assert response.content_type == "application/problem+json"
@@ -30,14 +30,14 @@ async def test_without_a_valid_credential_it_is_401(client: Client, header: str 
     assert body["request_id"] == response.headers["X-Request-Id"]
 
 
-async def test_what_lacks_a_scope_is_told_which(organizations: Organizations) -> None:
-    caller = await organizations.make(scopes=["agents:read"])
+async def test_a_missing_scope_is_named(organizations: Organizations) -> None:
+    caller = await organizations.create(scopes=["agents:read"])
     refused = await caller.post("/v1/agents", {"name": "Front desk"})
     assert refused.status == 403
     assert refused.headers["WWW-Authenticate"] == 'Bearer error="insufficient_scope", scope="agents:write"'
 
 
-async def test_a_revoked_key_is_refused_with_the_next_request(caller: Caller, runtime: Runtime) -> None:
+async def test_a_revoked_key_is_refused_at_the_next_request(caller: Caller, runtime: Runtime) -> None:
     assert (await caller.get("/v1/agents")).status == 200
     async with runtime.database.tenant(caller.organization_id) as session:
         await identity.revoke_api_key(session, caller.key_id)
@@ -45,28 +45,28 @@ async def test_a_revoked_key_is_refused_with_the_next_request(caller: Caller, ru
     assert (await caller.get("/v1/agents")).status == 401
 
 
-async def test_exactly_as_many_requests_pass_as_the_limit_allows(organizations: Organizations) -> None:
+async def test_the_rate_limit_admits_exactly_its_number_of_requests(organizations: Organizations) -> None:
     policy = Policy(rate_limits=RateLimits(read=RateLimit(per_second=0.01, burst=10)))
-    caller = await organizations.make(policy=policy)
-    answers = await asyncio.gather(*(caller.get("/v1/agents") for _ in range(30)))
-    assert sorted(answer.status for answer in answers) == [200] * 10 + [429] * 20
-    refused = next(answer for answer in answers if answer.status == 429)
+    caller = await organizations.create(policy=policy)
+    responses = await asyncio.gather(*(caller.get("/v1/agents") for _ in range(30)))
+    assert sorted(response.status for response in responses) == [200] * 10 + [429] * 20
+    refused = next(response for response in responses if response.status == 429)
     assert int(refused.headers["Retry-After"]) > 0
     assert re.fullmatch(r'"default";q=10;w=\d+', refused.headers["RateLimit-Policy"])
     assert (await caller.get("/v1/calls")).status == 200, "limits are for each endpoint"
 
 
-async def test_without_redis_limits_are_kept_and_requests_served(
+async def test_rate_limits_hold_without_redis(
     organizations: Organizations, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    caller = await organizations.make(policy=Policy(rate_limits=RateLimits(read=RateLimit(per_second=0.01, burst=3))))
+    caller = await organizations.create(policy=Policy(rate_limits=RateLimits(read=RateLimit(per_second=0.01, burst=3))))
     runtime.redis.connection_pool.connection_kwargs["path"] = "/nowhere/redis.sock"
     await runtime.redis.connection_pool.disconnect()
     statuses = [(await caller.get("/v1/agents")).status for _ in range(5)]
     assert statuses == [200, 200, 200, 429, 429]
 
 
-async def test_the_same_key_gives_the_same_answer_and_one_effect(caller: Caller) -> None:
+async def test_a_repeated_idempotency_key_returns_the_same_response_and_has_one_effect(caller: Caller) -> None:
     first = await caller.send("POST", "/v1/agents", {"name": "Once"}, Idempotency_Key="k1")
     again = await caller.send("POST", "/v1/agents", {"name": "Once"}, Idempotency_Key="k1")
     assert (first.status, first.body) == (again.status, again.body)
@@ -76,15 +76,15 @@ async def test_the_same_key_gives_the_same_answer_and_one_effect(caller: Caller)
     assert (await caller.get("/v1/agents")).json["total"] == 1
 
 
-async def test_twins_have_one_effect(caller: Caller) -> None:
-    answers = await asyncio.gather(
+async def test_concurrent_requests_with_one_key_have_one_effect(caller: Caller) -> None:
+    responses = await asyncio.gather(
         *(caller.send("POST", "/v1/agents", {"name": "Twin"}, Idempotency_Key="k2") for _ in range(8))
     )
-    assert {answer.status for answer in answers} <= {201, 409}
+    assert {response.status for response in responses} <= {201, 409}
     assert (await caller.get("/v1/agents")).json["total"] == 1
 
 
-async def test_a_refused_request_keeps_nothing_under_its_key(caller: Caller) -> None:
+async def test_a_refused_request_does_not_use_up_its_idempotency_key(caller: Caller) -> None:
     assert (await caller.send("POST", "/v1/agents", {"name": ""}, Idempotency_Key="k3")).status == 422
     assert (await caller.send("POST", "/v1/agents", {"name": "Good"}, Idempotency_Key="k3")).status == 201
 
@@ -105,22 +105,22 @@ async def test_a_refused_request_keeps_nothing_under_its_key(caller: Caller) -> 
         (b" " * (8 * 1024 * 1024 + 1), 413),
     ],
 )
-async def test_no_body_is_a_crash(caller: Caller, data: bytes, status: int) -> None:
+async def test_malformed_bodies_do_not_crash(caller: Caller, data: bytes, status: int) -> None:
     assert (await caller.send("POST", "/v1/agents", data=data)).status == status
 
 
-async def test_other_errors_are_problems_too(caller: Caller) -> None:
+async def test_other_errors_are_problem_documents(caller: Caller) -> None:
     assert (await caller.send("POST", "/v1/agents", data=b"name=x", Content_Type="text/plain")).json[
         "code"
     ] == "unsupported_media_type"
     assert (await caller.get("/v1/nothing")).json["code"] == "not_found"
-    wrong = await caller.send("PATCH", "/v1/agents")
-    assert (wrong.status, wrong.json["code"]) == (405, "method_not_allowed")
-    assert "GET" in wrong.headers["Allow"]
+    mismatched = await caller.send("PATCH", "/v1/agents")
+    assert (mismatched.status, mismatched.json["code"]) == (405, "method_not_allowed")
+    assert "GET" in mismatched.headers["Allow"]
     assert (await caller.get("/v1/agents/not-a-uuid")).status == 404
 
 
-async def test_the_document_is_valid_and_complete(client: Client) -> None:
+async def test_the_openapi_document_is_valid_and_complete(client: Client) -> None:
     document = await (await client.get("/openapi.json")).get_json()
     validate(document)
     assert document["openapi"] == "3.1.0"
@@ -133,7 +133,7 @@ async def test_the_document_is_valid_and_complete(client: Client) -> None:
     assert not re.search(r'(src|href)="(https?:)?//', page), "nothing comes from a foreign host"
 
 
-async def test_health(client: Client) -> None:
+async def test_health_endpoints(client: Client) -> None:
     assert (await client.get("/healthz")).status_code == 200
     assert (await (await client.get("/readyz")).get_json())["status"] == "ok"
     metrics = await (await client.get("/metrics")).get_data(as_text=False)
@@ -141,13 +141,11 @@ async def test_health(client: Client) -> None:
     assert b"switchboard_delivery_queue_age_seconds" in metrics
 
 
-async def test_everything_that_is_changed_is_noted_by_who_and_what_and_never_its_values(
-    caller: Caller, runtime: Runtime
-) -> None:
+async def test_every_change_is_audited_with_its_actor_and_without_values(caller: Caller, runtime: Runtime) -> None:
     body = b'{"name": "Secretive", "webhook_secret": "hush-hush-hush-hush-hush"}'
-    made = await caller.send("POST", "/v1/agents", data=body, Idempotency_Key="once")
+    created = await caller.send("POST", "/v1/agents", data=body, Idempotency_Key="once")
     await caller.send("POST", "/v1/agents", data=body, Idempotency_Key="once")
-    agent_id = made.json["id"]
+    agent_id = created.json["id"]
     path = f"agents/{agent_id}"
     await caller.send("PUT", f"/v1/{path}", {"name": "Other", "system_prompt": "x"})
     assert (await caller.send("PUT", f"/v1/{path}", {"name": 5})).status == 422

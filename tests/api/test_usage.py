@@ -15,7 +15,7 @@ from tests.fixtures.calls import add_call
 from tests.fixtures.json_access import objects_at
 
 
-async def test_the_current_month_and_its_history(caller: Caller, runtime: Runtime) -> None:
+async def test_usage_lists_the_current_month_and_its_history(caller: Caller, runtime: Runtime) -> None:
     moment = now()
     await add_call(runtime, caller, moment, duration_seconds=90)
     await add_call(runtime, caller, moment, duration_seconds=30, direction="outbound")
@@ -41,7 +41,7 @@ async def test_the_current_month_and_its_history(caller: Caller, runtime: Runtim
     assert periods == sorted(periods, reverse=True)
 
 
-async def test_a_month_is_one_of_the_organizations_calendar(caller: Caller, runtime: Runtime) -> None:
+async def test_months_follow_the_organizations_time_zone(caller: Caller, runtime: Runtime) -> None:
     """The last evening of a month in UTC is the first morning of the next month in Auckland."""
     async with runtime.database.system() as session:
         (await session.get_one(Organization, caller.organization_id)).timezone = "Pacific/Auckland"
@@ -54,14 +54,14 @@ async def test_a_month_is_one_of_the_organizations_calendar(caller: Caller, runt
 
 
 @pytest.mark.parametrize("query", ["months=0", "months=13", "months=x", "days=3"])
-async def test_bad_months_are_refused(caller: Caller, query: str) -> None:
+async def test_invalid_months_are_refused(caller: Caller, query: str) -> None:
     assert (await caller.get(f"/v1/usage/history?{query}")).status == 422
 
 
-async def test_strangers_see_nothing_of_it_and_it_needs_its_scope(
+async def test_other_organizations_usage_is_not_counted_and_the_scope_is_required(
     caller: Caller, stranger: Caller, organizations: Organizations, runtime: Runtime
 ) -> None:
     await add_call(runtime, caller, now())
     assert (await stranger.get("/v1/usage")).json["calls"] == 0
     for path in ("/v1/usage", "/v1/usage/history"):
-        assert (await (await organizations.make(scopes=["analytics:read"])).get(path)).status == 403
+        assert (await (await organizations.create(scopes=["analytics:read"])).get(path)).status == 403

@@ -13,7 +13,7 @@ from switchboard.runtime import Runtime
 from tests.fixtures.app import Caller, Organizations
 from tests.fixtures.json_access import text_at
 from tests.fixtures.receiver import Receiver
-from tests.fixtures.webhooks import ended, endpoint_now, items, make, moment, send_test
+from tests.fixtures.webhooks import create_endpoint, get_endpoint, list_items, parse_time, send_test, wait_for_status
 
 pytestmark = pytest.mark.local_receivers
 EVENTS = [
@@ -55,8 +55,8 @@ def settings(settings: Settings) -> Settings:
     return settings.model_copy(update={"webhook_retry_delays": DELAYS, "webhook_timeout": 1.0})
 
 
-async def test_an_endpoint_lives_from_create_to_delete(caller: Caller) -> None:
-    created = await make(
+async def test_webhook_endpoint_life_cycle(caller: Caller) -> None:
+    created = await create_endpoint(
         caller, "https://example.com/hooks#part", description="Ours", events=["call.completed", "call.completed"]
     )
     assert str(created.pop("secret")).startswith("whsec_")
@@ -75,7 +75,7 @@ async def test_an_endpoint_lives_from_create_to_delete(caller: Caller) -> None:
     assert created["previous_secret_expires_at"] is None
     path = f"/v1/webhook-endpoints/{created['id']}"
     assert (await caller.get(path)).json == created
-    assert items(await caller.get("/v1/webhook-endpoints")) == [created]
+    assert list_items(await caller.get("/v1/webhook-endpoints")) == [created]
     changed = await caller.send(
         "PATCH", path, {"url": "https://example.com/else", "description": None, "events": [], "enabled": False}
     )
@@ -85,86 +85,86 @@ async def test_an_endpoint_lives_from_create_to_delete(caller: Caller) -> None:
     deleted = await caller.send("DELETE", path)
     assert (deleted.status, deleted.body) == (204, b"")
     assert (await caller.get(path)).status == 404
-    assert items(await caller.get("/v1/webhook-endpoints")) == []
+    assert list_items(await caller.get("/v1/webhook-endpoints")) == []
 
 
 @pytest.mark.parametrize("events", [None, [], "omitted"])
-async def test_no_events_means_every_event(caller: Caller, events: object) -> None:
+async def test_an_endpoint_without_events_receives_every_event(caller: Caller, events: object) -> None:
     fields = {} if events == "omitted" else {"events": events}
-    assert (await make(caller, "https://example.com/", **fields))["events"] == []
+    assert (await create_endpoint(caller, "https://example.com/", **fields))["events"] == []
 
 
 @pytest.mark.public_only
 @pytest.mark.parametrize(("field", "value"), BAD_FIELDS)
 async def test_a_bad_field_is_named(caller: Caller, field: str, value: object) -> None:
-    endpoint = await make(caller, "https://example.com/")
-    for answer in (
+    endpoint = await create_endpoint(caller, "https://example.com/")
+    for response in (
         await caller.post("/v1/webhook-endpoints", {"url": "https://example.com/", field: value}),
         await caller.send("PATCH", f"/v1/webhook-endpoints/{endpoint['id']}", {field: value}),
     ):
-        assert answer.status == 422
-        assert text_at(answer.json, "errors", 0, "field").startswith(field)
+        assert response.status == 422
+        assert text_at(response.json, "errors", 0, "field").startswith(field)
     endpoint.pop("secret")
-    assert items(await caller.get("/v1/webhook-endpoints")) == [endpoint]
+    assert list_items(await caller.get("/v1/webhook-endpoints")) == [endpoint]
 
 
-async def test_the_platform_itself_is_no_receiver(caller: Caller, runtime: Runtime) -> None:
-    own = await caller.post("/v1/webhook-endpoints", {"url": f"{runtime.settings.base_url}/v1/sms"})
-    assert own.status == 422
+async def test_the_platform_cannot_be_a_receiver(caller: Caller, runtime: Runtime) -> None:
+    platform_url = await caller.post("/v1/webhook-endpoints", {"url": f"{runtime.settings.base_url}/v1/sms"})
+    assert platform_url.status == 422
 
 
-async def test_an_organization_holds_ten_endpoints_and_not_one_more_at_once(caller: Caller) -> None:
+async def test_concurrent_requests_cannot_create_more_than_ten_endpoints(caller: Caller) -> None:
     created = await asyncio.gather(
         *(caller.post("/v1/webhook-endpoints", {"url": f"https://example.com/{n}"}) for n in range(14))
     )
-    assert sorted(answer.status for answer in created) == [201] * 10 + [409] * 4
-    assert next(answer.json["code"] for answer in created if answer.status == 409) == "invalid_state"
-    first = items(await caller.get("/v1/webhook-endpoints"))[0]
+    assert sorted(response.status for response in created) == [201] * 10 + [409] * 4
+    assert next(response.json["code"] for response in created if response.status == 409) == "invalid_state"
+    first = list_items(await caller.get("/v1/webhook-endpoints"))[0]
     await caller.send("DELETE", f"/v1/webhook-endpoints/{first['id']}")
-    await make(caller, "https://example.com/again")
+    await create_endpoint(caller, "https://example.com/again")
 
 
-async def test_the_events_are_the_nine_of_the_specification(caller: Caller) -> None:
-    answer = await caller.get("/v1/webhook-events")
-    assert sorted(str(item["name"]) for item in items(answer)) == sorted(EVENTS)
-    assert all(item["description"] for item in items(answer))
+async def test_the_specification_has_nine_events(caller: Caller) -> None:
+    response = await caller.get("/v1/webhook-events")
+    assert sorted(str(item["name"]) for item in list_items(response)) == sorted(EVENTS)
+    assert all(item["description"] for item in list_items(response))
 
 
-async def test_a_secret_is_shown_once_and_kept_encrypted(caller: Caller, runtime: Runtime) -> None:
+async def test_a_secret_is_shown_once_and_stored_encrypted(caller: Caller, runtime: Runtime) -> None:
     body = b'{"url": "https://example.com/"}'
     first = await caller.send("POST", "/v1/webhook-endpoints", data=body, Idempotency_Key="k")
     again = await caller.send("POST", "/v1/webhook-endpoints", data=body, Idempotency_Key="k")
     secret = str(first.json["secret"])
     assert again.body == first.body
-    assert "secret" not in (await endpoint_now(caller, first.json))
+    assert "secret" not in (await get_endpoint(caller, first.json))
     async with runtime.database.system() as session:
         connection = await session.connection()
         targets = (await connection.exec_driver_sql("select event_target::text from event_target")).scalars().all()
         entries = (await connection.exec_driver_sql("select audit_entry::text from audit_entry")).scalars().all()
     assert not any(secret in str(row) for row in (*targets, *entries))
     async with runtime.database.tenant(caller.organization_id) as session:
-        kept = (
+        stored = (
             (await (await session.connection()).exec_driver_sql("select body from idempotency_record")).scalars().all()
         )
-    assert kept
-    assert not any(secret.encode() in row for row in kept)
+    assert stored
+    assert not any(secret.encode() in row for row in stored)
 
 
-async def test_during_grace_both_secrets_sign(
-    caller: Caller, receiver: Receiver, working: None, runtime: Runtime
+async def test_both_secrets_sign_during_the_grace_period(
+    caller: Caller, receiver: Receiver, running_worker: None, runtime: Runtime
 ) -> None:
-    endpoint = await make(caller, f"{receiver.url}/hook")
+    endpoint = await create_endpoint(caller, f"{receiver.url}/hook")
     path = f"/v1/webhook-endpoints/{endpoint['id']}/rotate-secret"
     first = await caller.post(path)
     assert first.status == 200
     assert set(first.json) == {"secret", "previous_secret_expires_at"}
-    expires = moment(first.json["previous_secret_expires_at"])
+    expires = parse_time(first.json["previous_secret_expires_at"])
     assert abs(expires - now() - timedelta(hours=24)) < timedelta(minutes=1)
-    assert moment((await endpoint_now(caller, endpoint))["previous_secret_expires_at"]) == expires
+    assert parse_time((await get_endpoint(caller, endpoint))["previous_secret_expires_at"]) == expires
     old, new = str(endpoint["secret"]), str(first.json["secret"])
 
     async def signed_by(*secrets: str) -> bool:
-        await ended(caller, await send_test(caller, endpoint), status="delivered")
+        await wait_for_status(caller, await send_test(caller, endpoint), status="delivered")
         return receiver.received[-1].signed_by(*secrets)
 
     assert await signed_by(new, old)
@@ -180,11 +180,11 @@ async def test_during_grace_both_secrets_sign(
     assert (await caller.post(f"{path}?grace=maybe")).status == 422
 
 
-async def test_another_organizations_endpoints_and_deliveries_are_unknown(
-    caller: Caller, stranger: Caller, receiver: Receiver, working: None
+async def test_endpoints_and_deliveries_of_other_organizations_are_not_found(
+    caller: Caller, stranger: Caller, receiver: Receiver, running_worker: None
 ) -> None:
-    endpoint = await make(caller, f"{receiver.url}/hook")
-    sent = await ended(caller, await send_test(caller, endpoint), status="delivered")
+    endpoint = await create_endpoint(caller, f"{receiver.url}/hook")
+    delivery = await wait_for_status(caller, await send_test(caller, endpoint), status="delivered")
     for method, path in [
         ("GET", "webhook-endpoints/{endpoint}"),
         ("PATCH", "webhook-endpoints/{endpoint}"),
@@ -197,22 +197,24 @@ async def test_another_organizations_endpoints_and_deliveries_are_unknown(
         ("POST", "webhook-deliveries/{delivery}/replay"),
     ]:
         body: object = {} if method == "PATCH" else None
-        foreign = await stranger.send(method, "/v1/" + path.format(endpoint=endpoint["id"], delivery=sent["id"]), body)
+        foreign = await stranger.send(
+            method, "/v1/" + path.format(endpoint=endpoint["id"], delivery=delivery["id"]), body
+        )
         unknown = await stranger.send(method, "/v1/" + path.format(endpoint=uuid4(), delivery=uuid4()), body)
         assert (
             (foreign.status, foreign.json["detail"])
             == (unknown.status, unknown.json["detail"])
             == (404, unknown.json["detail"])
         )
-    assert items(await stranger.get("/v1/webhook-endpoints")) == []
-    assert items(await stranger.get("/v1/webhook-deliveries")) == []
+    assert list_items(await stranger.get("/v1/webhook-endpoints")) == []
+    assert list_items(await stranger.get("/v1/webhook-deliveries")) == []
     endpoint.pop("secret")
-    assert await endpoint_now(caller, endpoint) == endpoint
+    assert await get_endpoint(caller, endpoint) == endpoint
 
 
-async def test_reading_and_writing_need_their_scopes(organizations: Organizations) -> None:
-    reader = await organizations.make(scopes=["webhooks:read"])
-    writer = await organizations.key(reader.organization_id, scopes=["webhooks:write"])
+async def test_reading_and_writing_require_their_scopes(organizations: Organizations) -> None:
+    reader = await organizations.create(scopes=["webhooks:read"])
+    writer = await organizations.create_key(reader.organization_id, scopes=["webhooks:write"])
     assert (await reader.get("/v1/webhook-endpoints")).status == 200
     assert (await writer.get("/v1/webhook-endpoints")).status == 403
     for path in (

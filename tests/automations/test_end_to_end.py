@@ -10,16 +10,16 @@ from switchboard.resources.automations.schemas import ActionRunOut, AutomationRu
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 
 from tests.fixtures.app import LivePlatform
-from tests.fixtures.automations import CONTACT, actions_of, automation_now, make, over
+from tests.fixtures.automations import CONTACT, create_automation, get_actions, get_automation, wait_for_finished_runs
 from tests.fixtures.json_access import Json
 from tests.fixtures.receiver import Receiver
 from tests.fixtures.servers import REPOSITORY
-from tests.fixtures.webhooks import items
+from tests.fixtures.webhooks import list_items
 
 pytestmark = pytest.mark.local_receivers
 
 
-async def text(live: LivePlatform, body: str) -> None:
+async def receive_message(live: LivePlatform, body: str) -> None:
     """Send a text message to our number."""
     organization_id = live.caller.organization_id
     async with live.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
@@ -28,10 +28,10 @@ async def text(live: LivePlatform, body: str) -> None:
         await carrier.simulate_text_message(from_number=CONTACT, to_number=live.number, body=body, callbacks=urls)
 
 
-async def test_a_text_that_contains_a_word_tags_the_contact_and_calls_an_endpoint(
+async def test_a_message_with_a_keyword_tags_the_contact_and_calls_an_endpoint(
     live: LivePlatform, receiver: Receiver
 ) -> None:
-    automation = await make(
+    automation = await create_automation(
         live.caller,
         {"type": "tag_contact", "params": {"phone_number": "{{ data.from_number }}", "tag": "refund"}},
         {
@@ -49,12 +49,12 @@ async def test_a_text_that_contains_a_word_tags_the_contact_and_calls_an_endpoin
         trigger_filters={"data.direction": "inbound"},
         conditions=[{"field": "data.body", "operator": "contains", "value": "refund"}],
     )
-    await text(live, "I want a REFUND, and at once, please")
+    await receive_message(live, "I want a REFUND, and at once, please")
     (request,) = await receiver.first("/crm")
     assert request.json == {"number": CONTACT, "said": "I want a REFUND, an…", "event": "sms.received"}
     assert request.headers["X-Number"] == CONTACT
-    (run,) = await over(live.caller, automation)
-    (contact,) = items(await live.caller.get("/v1/contacts"))
+    (run,) = await wait_for_finished_runs(live.caller, automation)
+    (contact,) = list_items(await live.caller.get("/v1/contacts"))
     assert (contact["phone_number"], contact["tags"]) == (CONTACT, "refund")
     assert (run["status"], run["trigger_event"], run["error_message"], run["depth"]) == (
         "completed",
@@ -62,12 +62,12 @@ async def test_a_text_that_contains_a_word_tags_the_contact_and_calls_an_endpoin
         None,
         1,
     )
-    tagged, called = actions_of(run)
+    tagged, called = get_actions(run)
     assert (tagged["status"], tagged["result"]) == ("completed", {"contact_id": contact["id"], "added": True})
     assert isinstance(called["result"], dict)
     assert (set(called["result"]), called["result"]["status_code"]) == ({"status_code", "duration_ms"}, 200)
     assert request.headers["Idempotency-Key"] == f"{run['id']}-1"
-    counted = await automation_now(live.caller, automation)
+    counted = await get_automation(live.caller, automation)
     assert (counted["run_count"], counted["last_run_at"]) == (1, run["started_at"])
 
 
@@ -76,25 +76,27 @@ async def test_an_automation_that_triggers_itself_stops_at_depth_five(live: Live
         "type": "send_sms",
         "params": {"from_number_id": live.number_id, "to_number": "{{ data.to_number }}", "body": "Again"},
     }
-    automation = await make(live.caller, action, trigger_type="sms.sent")
-    sent = await live.caller.post("/v1/sms", {"from_number_id": live.number_id, "to_number": CONTACT, "body": "Once"})
-    assert sent.status == 201
-    found = await over(live.caller, automation, 6)
-    assert [(run["depth"], run["status"]) for run in reversed(found)] == [
+    automation = await create_automation(live.caller, action, trigger_type="sms.sent")
+    response = await live.caller.post(
+        "/v1/sms", {"from_number_id": live.number_id, "to_number": CONTACT, "body": "Once"}
+    )
+    assert response.status == 201
+    runs = await wait_for_finished_runs(live.caller, automation, 6)
+    assert [(run["depth"], run["status"]) for run in reversed(runs)] == [
         *((depth, "completed") for depth in range(1, 6)),
         (6, "skipped"),
     ]
-    assert "loop guard" in str(found[0]["error_message"])
-    assert [action["status"] for action in actions_of(found[0])] == ["skipped"]
-    (conversation,) = items(await live.caller.get("/v1/sms/conversations"))
-    messages = items(await live.caller.get(f"/v1/sms/conversations/{conversation['id']}/messages"))
+    assert "loop guard" in str(runs[0]["error_message"])
+    assert [action["status"] for action in get_actions(runs[0])] == ["skipped"]
+    (conversation,) = list_items(await live.caller.get("/v1/sms/conversations"))
+    messages = list_items(await live.caller.get(f"/v1/sms/conversations/{conversation['id']}/messages"))
     assert [message["author"] for message in messages] == ["automation"] * 5 + ["api"]
-    assert (await automation_now(live.caller, automation))["run_count"] == 6
+    assert (await get_automation(live.caller, automation))["run_count"] == 6
 
 
-def test_the_page_for_users_names_everything_there_is() -> None:
+def test_the_user_guide_names_every_trigger_and_action() -> None:
     page = (REPOSITORY / "docs" / "reference" / "automations.md").read_text()
-    named = [
+    documented = [
         *FILTERS,
         *CHECKS,
         *(f"is {test}" for test in TESTS),
@@ -103,4 +105,4 @@ def test_the_page_for_users_names_everything_there_is() -> None:
         *ActionRunOut.model_fields,
     ]
     own = {"id", "automation_id", "trigger_event", "started_at"}
-    assert [name for name in named if name not in own and f"`{name}`" not in page] == []
+    assert [name for name in documented if name not in own and f"`{name}`" not in page] == []

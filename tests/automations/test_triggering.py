@@ -20,69 +20,67 @@ from switchboard.runtime import Runtime
 from tests.fixtures.app import Caller, LivePlatform, fresh_number
 from tests.fixtures.automations import (
     CONTACT,
-    actions_of,
-    automation_now,
-    make,
-    over,
-    publish_text,
-    runs_of,
-    work_through,
+    advance_runs,
+    create_automation,
+    get_actions,
+    get_automation,
+    list_runs,
+    publish_message,
+    wait_for_finished_runs,
 )
 from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json
-from tests.fixtures.webhooks import items
+from tests.fixtures.webhooks import list_items
 
 
-async def test_only_the_enabled_automations_of_an_event_run(caller: Caller, stranger: Caller, runtime: Runtime) -> None:
-    wanted = await make(caller)
-    other = await make(caller, trigger_type="sms.sent")
-    disabled = await make(caller, enabled=False)
-    foreign = await make(stranger)
-    patched = await make(caller, trigger_type="sms.sent")
+async def test_only_enabled_automations_of_the_event_run(caller: Caller, stranger: Caller, runtime: Runtime) -> None:
+    matching = await create_automation(caller)
+    other = await create_automation(caller, trigger_type="sms.sent")
+    disabled = await create_automation(caller, enabled=False)
+    foreign = await create_automation(stranger)
+    patched = await create_automation(caller, trigger_type="sms.sent")
     await caller.send("PATCH", f"/v1/automations/{patched['id']}", {"trigger_type": "sms.received"})
-    await publish_text(runtime, caller)
-    await work_through(runtime, caller)
-    ran = [len(await runs_of(caller, each)) for each in (wanted, other, disabled, patched)]
-    assert (ran, await runs_of(stranger, foreign)) == ([1, 0, 0, 1], [])
+    await publish_message(runtime, caller)
+    await advance_runs(runtime, caller)
+    run_counts = [len(await list_runs(caller, each)) for each in (matching, other, disabled, patched)]
+    assert (run_counts, await list_runs(stranger, foreign)) == ([1, 0, 0, 1], [])
 
 
-async def test_an_event_before_an_automation_or_after_its_end_is_none_of_its_business(
-    caller: Caller, runtime: Runtime
-) -> None:
-    await make(caller)
-    stopped = await make(caller)
-    await publish_text(runtime, caller)
-    late = await make(caller)
+async def test_events_outside_an_automations_lifetime_are_ignored(caller: Caller, runtime: Runtime) -> None:
+    await create_automation(caller)
+    stopped = await create_automation(caller)
+    await publish_message(runtime, caller)
+    late = await create_automation(caller)
     await caller.send("PATCH", f"/v1/automations/{stopped['id']}", {"enabled": False})
-    await work_through(runtime, caller)
-    assert (await runs_of(caller, late), await runs_of(caller, stopped)) == ([], [])
+    await advance_runs(runtime, caller)
+    assert (await list_runs(caller, late), await list_runs(caller, stopped)) == ([], [])
 
 
-async def test_a_filter_that_does_not_match_leaves_no_trace(caller: Caller, runtime: Runtime) -> None:
-    matching = await make(
+async def test_an_unmatched_filter_creates_no_run(caller: Caller, runtime: Runtime) -> None:
+    matching = await create_automation(
         caller, trigger_filters={"data.direction": "inbound", "data.contact_name": None, "event": "sms.received"}
     )
-    failing = await make(caller, trigger_filters={"data.direction": "inbound", "data.body": "Goodbye"})
-    await publish_text(runtime, caller)
-    await work_through(runtime, caller)
-    assert len(await runs_of(caller, matching)) == 1
-    assert await runs_of(caller, failing) == []
-    assert await automation_now(caller, failing) == failing
+    failing = await create_automation(caller, trigger_filters={"data.direction": "inbound", "data.body": "Goodbye"})
+    await publish_message(runtime, caller)
+    await advance_runs(runtime, caller)
+    assert len(await list_runs(caller, matching)) == 1
+    assert await list_runs(caller, failing) == []
+    assert await get_automation(caller, failing) == failing
 
 
-async def test_a_condition_that_does_not_hold_is_told_by_the_run(caller: Caller, runtime: Runtime) -> None:
-    automation = await make(
+async def test_a_false_condition_is_shown_in_the_run(caller: Caller, runtime: Runtime) -> None:
+    automation = await create_automation(
         caller,
         conditions=[{"field": "id", "operator": "exists"}, {"field": "data.body", "operator": "eq", "value": "Bye"}],
     )
-    await publish_text(runtime, caller)
-    await work_through(runtime, caller)
-    (run,) = await runs_of(caller, automation)
+    await publish_message(runtime, caller)
+    await advance_runs(runtime, caller)
+    (run,) = await list_runs(caller, automation)
     assert (run["status"], run["error_message"]) == ("skipped", "conditions.1 did not hold: data.body eq")
     assert run["completed_at"] == run["started_at"]
-    (action,) = actions_of(run)
+    (action,) = get_actions(run)
     assert (action["status"], action["attempts"], action["started_at"]) == ("skipped", 0, None)
-    counted = await automation_now(caller, automation)
+    counted = await get_automation(caller, automation)
     assert (counted["run_count"], counted["last_run_at"]) == (1, run["started_at"])
     assert (await caller.get("/v1/contacts")).json["total"] == 0
 
@@ -166,34 +164,32 @@ FAIL: list[tuple[str, str, JsonValue]] = [
 ]
 
 
-def condition(case: tuple[str, str, JsonValue]) -> Json:
+def build_condition(case: tuple[str, str, JsonValue]) -> Json:
     field, operator, value = case
     return {"field": f"data.metadata.{field}", "operator": operator, "value": value}
 
 
-async def test_conditions_hold_or_do_not_and_never_raise(caller: Caller, runtime: Runtime) -> None:
-    holding = await make(caller, conditions=[condition(case) for case in HOLD])
-    failing = [await make(caller, conditions=[condition(case)]) for case in FAIL]
+async def test_conditions_evaluate_without_raising(caller: Caller, runtime: Runtime) -> None:
+    holding = await create_automation(caller, conditions=[build_condition(case) for case in HOLD])
+    failing = [await create_automation(caller, conditions=[build_condition(case)]) for case in FAIL]
     async with runtime.database.tenant(caller.organization_id) as session:
         triggered = [UUID(str(automation["id"])) for automation in (holding, *failing)]
         data = {"from_number": CONTACT, "metadata": DATA}
         event = Event(organization_id=caller.organization_id, name="sms.received", data=data, triggered=triggered)
         event.trigger_due_at = event.created_at
         session.add(event)
-    await work_through(runtime, caller)
-    (run,) = await runs_of(caller, holding)
+    await advance_runs(runtime, caller)
+    (run,) = await list_runs(caller, holding)
     assert (run["status"], run["error_message"]) == ("completed", None)
     for automation, case in zip(failing, FAIL, strict=True):
-        (run,) = await runs_of(caller, automation)
+        (run,) = await list_runs(caller, automation)
         assert run["status"] == "skipped", case
 
 
-async def test_an_event_is_one_run_and_counters_are_exact_whoever_asks_at_once(
-    caller: Caller, runtime: Runtime
-) -> None:
-    automation = await make(caller)
-    skipping = await make(caller, conditions=[{"field": "data.body", "operator": "eq", "value": "3"}])
-    await asyncio.gather(*(publish_text(runtime, caller, str(number)) for number in range(8)))
+async def test_concurrent_triggers_create_one_run_and_exact_counters(caller: Caller, runtime: Runtime) -> None:
+    automation = await create_automation(caller)
+    skipping = await create_automation(caller, conditions=[{"field": "data.body", "operator": "eq", "value": "3"}])
+    await asyncio.gather(*(publish_message(runtime, caller, str(number)) for number in range(8)))
     async with runtime.database.tenant(caller.organization_id) as session:
         events = (await session.exec(select(Event.id))).all()
     await asyncio.gather(
@@ -203,36 +199,36 @@ async def test_an_event_is_one_run_and_counters_are_exact_whoever_asks_at_once(
         )
     )
     for each in (automation, skipping):
-        runs = await runs_of(caller, each)
+        runs = await list_runs(caller, each)
         assert {run["event_id"] for run in runs} == set(map(str, events))
-        counted = await automation_now(caller, each)
+        counted = await get_automation(caller, each)
         assert (counted["run_count"], counted["last_run_at"]) == (8, runs[0]["started_at"])
-    assert [run["status"] for run in await runs_of(caller, skipping)].count("running") == 1
+    assert [run["status"] for run in await list_runs(caller, skipping)].count("running") == 1
 
 
-async def test_the_sweep_finds_what_lost_its_wake_up(caller: Caller, runtime: Runtime) -> None:
-    automation = await make(caller)
-    await publish_text(runtime, caller)
+async def test_the_reconciler_finds_runs_with_lost_wake_ups(caller: Caller, runtime: Runtime) -> None:
+    automation = await create_automation(caller)
+    await publish_message(runtime, caller)
     await runtime.redis.flushall()
     stop = asyncio.Event()
-    working = asyncio.create_task(worker.run_worker(runtime, stop))
-    (run,) = await over(caller, automation)
+    running_worker = asyncio.create_task(worker.run_worker(runtime, stop))
+    (run,) = await wait_for_finished_runs(caller, automation)
     stop.set()
-    await working
+    await running_worker
     assert run["status"] == "completed"
 
 
-async def test_the_loop_guard_counts_what_runs_cause(caller: Caller, runtime: Runtime) -> None:
-    automation = await make(caller)
+async def test_the_loop_guard_counts_automation_depth(caller: Caller, runtime: Runtime) -> None:
+    automation = await create_automation(caller)
     for depth in (4, 5, 99):
-        await publish_text(runtime, caller, depth=depth)
-    await work_through(runtime, caller)
-    assert sorted((run["depth"], run["status"]) for run in await runs_of(caller, automation)) == [
+        await publish_message(runtime, caller, depth=depth)
+    await advance_runs(runtime, caller)
+    assert sorted((run["depth"], run["status"]) for run in await list_runs(caller, automation)) == [
         (5, "completed"), (6, "skipped"), (100, "skipped"),
     ]  # fmt: skip
 
 
-async def test_a_call_that_an_automation_starts_carries_its_depth(caller: Caller, runtime: Runtime) -> None:
+async def test_a_call_started_by_an_automation_carries_its_depth(caller: Caller, runtime: Runtime) -> None:
     number = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
     agent = (await caller.post("/v1/agents", {"name": "Agent"})).json["id"]
     params: Json = {
@@ -241,21 +237,21 @@ async def test_a_call_that_an_automation_starts_carries_its_depth(caller: Caller
         "to_number": "{{ data.from_number }}",
         "metadata": {"said": "{{ data.body }}"},
     }
-    automation = await make(caller, {"type": "start_call", "params": params})
-    await publish_text(runtime, caller, "Call me", depth=2)
-    await work_through(runtime, caller)
-    (run,) = await runs_of(caller, automation)
-    (call,) = items(await caller.get("/v1/calls"))
-    assert actions_of(run)[0]["result"] == {"call_id": call["id"]}
+    automation = await create_automation(caller, {"type": "start_call", "params": params})
+    await publish_message(runtime, caller, "Call me", depth=2)
+    await advance_runs(runtime, caller)
+    (run,) = await list_runs(caller, automation)
+    (call,) = list_items(await caller.get("/v1/calls"))
+    assert get_actions(run)[0]["result"] == {"call_id": call["id"]}
     assert (call["to_number"], call["metadata"]) == (CONTACT, {"said": "Call me"})
     async with runtime.database.tenant(caller.organization_id) as session:
         await finish_call(session, (await session.exec(select(Call))).one(), "failed")
     async with runtime.database.tenant(caller.organization_id) as session:
-        ended = (await session.exec(select(Event).where(col(Event.name) == "call.failed"))).one()
-    assert ended.depth == 3
+        event = (await session.exec(select(Event).where(col(Event.name) == "call.failed"))).one()
+    assert event.depth == 3
 
 
-async def test_somebody_who_is_added_to_a_campaign_is_called_once(live: LivePlatform) -> None:
+async def test_a_contact_added_to_a_campaign_is_called_once(live: LivePlatform) -> None:
     own: Json = {
         "name": "Callbacks",
         "agent_id": live.agent_id,
@@ -268,32 +264,36 @@ async def test_somebody_who_is_added_to_a_campaign_is_called_once(live: LivePlat
         "phone_number": "+15550100040",
         "name": "{{ data.contact_name | default(none) }}",
     }
-    automation = await make(live.caller, {"type": "add_to_campaign", "params": params})
-    again = await make(live.caller, {"type": "add_to_campaign", "params": params}, trigger_type="call.started")
-    await publish_text(live.runtime, live.caller)
-    (run,) = await over(live.caller, automation)
-    assert actions_of(run)[0]["result"] == {"campaign_id": campaign["id"], "added": True}
+    automation = await create_automation(live.caller, {"type": "add_to_campaign", "params": params})
+    again = await create_automation(
+        live.caller, {"type": "add_to_campaign", "params": params}, trigger_type="call.started"
+    )
+    await publish_message(live.runtime, live.caller)
+    (run,) = await wait_for_finished_runs(live.caller, automation)
+    assert get_actions(run)[0]["result"] == {"campaign_id": campaign["id"], "added": True}
     assert (await live.caller.post(f"/v1/campaigns/{campaign['id']}/start")).status == 200
-    (run,) = await over(live.caller, again)
-    assert (run["depth"], run["status"], actions_of(run)[0]["attempts"]) == (2, "completed", 1)
-    assert actions_of(run)[0]["result"] == {"campaign_id": campaign["id"], "added": False}
+    (run,) = await wait_for_finished_runs(live.caller, again)
+    assert (run["depth"], run["status"], get_actions(run)[0]["attempts"]) == (2, "completed", 1)
+    assert get_actions(run)[0]["result"] == {"campaign_id": campaign["id"], "added": False}
     path = f"/v1/campaigns/{campaign['id']}"
-    answer = await eventually(lambda: live.caller.get(path), lambda found: found.json["status"] == "completed")
-    ended = answer.json
-    assert (ended["total_contacts"], ended["called"]) == (2, 2)
-    await publish_text(live.runtime, live.caller)
-    late = (await over(live.caller, automation, 2))[0]
-    assert (late["status"], actions_of(late)[0]["error"]) == ("failed", "The campaign is completed.")
+    result = await eventually(lambda: live.caller.get(path), lambda response: response.json["status"] == "completed")
+    event = result.json
+    assert (event["total_contacts"], event["called"]) == (2, 2)
+    await publish_message(live.runtime, live.caller)
+    late = (await wait_for_finished_runs(live.caller, automation, 2))[0]
+    assert (late["status"], get_actions(late)[0]["error"]) == ("failed", "The campaign is completed.")
 
 
-async def test_a_text_to_an_own_number_does_not_shed_its_depth_on_the_way(caller: Caller, runtime: Runtime) -> None:
-    ours, other = fresh_number(), fresh_number()
-    number = (await caller.post("/v1/phone-numbers", {"phone_number": ours})).json["id"]
+async def test_a_message_between_own_numbers_keeps_its_depth(caller: Caller, runtime: Runtime) -> None:
+    own_number, other = fresh_number(), fresh_number()
+    number = (await caller.post("/v1/phone-numbers", {"phone_number": own_number})).json["id"]
     await caller.post("/v1/phone-numbers", {"phone_number": other})
-    await make(caller, {"type": "send_sms", "params": {"from_number_id": number, "to_number": other, "body": "Ping"}})
-    await publish_text(runtime, caller, depth=3)
-    await work_through(runtime, caller)
-    for text_id, sender in (("in-1", ours), ("in-2", CONTACT)):
+    await create_automation(
+        caller, {"type": "send_sms", "params": {"from_number_id": number, "to_number": other, "body": "Ping"}}
+    )
+    await publish_message(runtime, caller, depth=3)
+    await advance_runs(runtime, caller)
+    for text_id, sender in (("in-1", own_number), ("in-2", CONTACT)):
         await inbound.receive_message(
             runtime.database, caller.organization_id, "loopback", TextMessageReceived(text_id, sender, other, "HELP")
         )
@@ -303,7 +303,7 @@ async def test_a_text_to_an_own_number_does_not_shed_its_depth_on_the_way(caller
         texts = select(SmsMessage).where(col(SmsMessage.direction) == "outbound").order_by(col(SmsMessage.created_at))
         sent, *confirmed = (await session.exec(texts)).all()
         assert [(message.author, message.cause_depth) for message in confirmed] == [("platform", 4), ("platform", 0)]
-    message_sender = MessageSender(runtime.database, runtime.providers, runtime.settings.base_url)
+    message_sender = runtime.call(MessageSender)
     await message_sender.send_queued_message(caller.organization_id, sent.id)
     async with runtime.database.tenant(caller.organization_id) as session:
         events = (await session.exec(select(Event.name, Event.depth).order_by(col(Event.created_at)))).all()

@@ -23,8 +23,8 @@ from tests.fixtures.json_access import Json, at
 SAID = "Good day, my name is Ada Lovelace, write to ada@example.com please."
 
 
-async def analysed(runtime: Runtime, caller: Caller, agent_id: JsonValue) -> Json:
-    """A call of an agent in which this was said, once it has been analysed."""
+async def create_analyzed_call(runtime: Runtime, caller: Caller, agent_id: JsonValue) -> Json:
+    """Create an ended call with a transcript, and return it once it is analyzed."""
     await add_call(runtime, caller, now(), agent_id=UUID(str(agent_id)), analysis_due_at=now())
     call = at((await caller.get("/v1/calls")).json, "items", 0)
     call_id = UUID(str(at(call, "id")))
@@ -40,12 +40,12 @@ async def analysed(runtime: Runtime, caller: Caller, agent_id: JsonValue) -> Jso
                 ended_ms=1000,
             )
         )
-    await analysis.run_analysis(runtime, caller.organization_id, call_id)
+    await analysis.run_analysis(runtime.database, runtime.providers, caller.organization_id, call_id)
     return (await caller.get(f"/v1/calls/{call_id}")).json
 
 
 @pytest.mark.parametrize(
-    ("schema", "found"),
+    ("schema", "extracted"),
     [
         (None, {"name": "Ada Lovelace", "email": "ada@example.com"}),
         ({"properties": {"email": {"type": "string"}, "age": {"type": "integer"}}}, {"email": "ada@example.com"}),
@@ -53,22 +53,22 @@ async def analysed(runtime: Runtime, caller: Caller, agent_id: JsonValue) -> Jso
         ({"properties": {"name": {"type": "string", "enum": ["Charles"]}}}, {}),
     ],
 )
-async def test_an_agent_says_what_is_to_be_found_out(
-    runtime: Runtime, caller: Caller, schema: JsonValue, found: Json
+async def test_an_agent_defines_the_data_to_extract(
+    runtime: Runtime, caller: Caller, schema: JsonValue, extracted: Json
 ) -> None:
     agent = (await caller.post("/v1/agents", {"name": "Agent", "extraction_schema": schema})).json
     assert (agent["extraction_schema"] is None) == (schema is None)
-    call = await analysed(runtime, caller, agent["id"])
-    assert call["extracted_data"] == found
+    call = await create_analyzed_call(runtime, caller, agent["id"])
+    assert call["extracted_data"] == extracted
     assert "by rules" in str(call["call_summary"])
     assert call["served_by"] == {"analysis": "scripted"}
 
 
-async def test_facts_are_asked_for_so_that_every_vendor_can_answer(
+async def test_the_extraction_schema_suits_every_vendor(
     runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Anthropic holds a model to objects whose names are in the schema: an open one it would leave empty."""
-    asked = list[JsonObject]()
+    """Anthropic allows only object fields that the schema names, so an open object would stay empty."""
+    formats = list[JsonObject]()
     facts: list[JsonValue] = [
         {"name": "size", "value": "large"},
         {"name": "loaves", "value": 2},
@@ -79,7 +79,7 @@ async def test_facts_are_asked_for_so_that_every_vendor_can_answer(
 
     class Strict(ScriptedLLM):
         async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
-            asked.append(request.response_schema or {})
+            formats.append(request.response_schema or {})
             yield TextDelta(json.dumps(answer))
 
     @asynccontextmanager
@@ -88,12 +88,12 @@ async def test_facts_are_asked_for_so_that_every_vendor_can_answer(
 
     monkeypatch.setattr(analysis, "open_agent_model", strict)
     agent = (await caller.post("/v1/agents", {"name": "Agent"})).json
-    assert (await analysed(runtime, caller, agent["id"]))["extracted_data"] == {
+    assert (await create_analyzed_call(runtime, caller, agent["id"]))["extracted_data"] == {
         "size": "large",
         "loaves": 2,
         "sliced": True,
     }
-    assert not re.search(r'"additionalProperties": (?!false)', json.dumps(asked))
+    assert not re.search(r'"additionalProperties": (?!false)', json.dumps(formats))
 
 
 @pytest.mark.parametrize(
@@ -106,14 +106,12 @@ async def test_facts_are_asked_for_so_that_every_vendor_can_answer(
         ({"properties": {"a b": {"type": "string"}}}, "extraction_schema.properties.a b.[key]"),
     ],
 )
-async def test_a_schema_that_cannot_be_used_is_refused_by_the_field(
-    caller: Caller, schema: JsonValue, field: str
-) -> None:
-    answer = await caller.post("/v1/agents", {"name": "Agent", "extraction_schema": schema})
-    assert (answer.status, at(answer.json, "errors", 0, "field")) == (422, field)
+async def test_an_unusable_schema_is_refused_by_field(caller: Caller, schema: JsonValue, field: str) -> None:
+    response = await caller.post("/v1/agents", {"name": "Agent", "extraction_schema": schema})
+    assert (response.status, at(response.json, "errors", 0, "field")) == (422, field)
 
 
-async def test_what_the_analysis_costs_is_a_part_of_the_call_and_an_entry_of_its_own(
+async def test_the_analysis_cost_is_part_of_the_call_and_a_separate_entry(
     runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Dear(ScriptedLLM):
@@ -127,8 +125,8 @@ async def test_what_the_analysis_costs_is_a_part_of_the_call_and_an_entry_of_its
 
     monkeypatch.setattr(analysis, "open_agent_model", dear)
     agent = (await caller.post("/v1/agents", {"name": "Agent"})).json
-    call = await analysed(runtime, caller, agent["id"])
+    call = await create_analyzed_call(runtime, caller, agent["id"])
     assert (call["cost_total"], call["costs"]) == (0.25, {"analysis": 0.25})
     assert (await caller.get("/v1/billing/balance")).json["balance"] == -0.25
-    await analysis.run_analysis(runtime, caller.organization_id, UUID(str(call["id"])))
+    await analysis.run_analysis(runtime.database, runtime.providers, caller.organization_id, UUID(str(call["id"])))
     assert (await caller.get("/v1/billing/balance")).json["balance"] == -0.25

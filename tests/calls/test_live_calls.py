@@ -28,8 +28,17 @@ from switchboard.resources.calls.live.feed import RedisMonitorFeed
 from switchboard.resources.calls.media.call_runner import build_recording_path
 
 from tests.fixtures.app import LivePlatform, Organizations
+from tests.fixtures.eventually import eventually, wait_for_port
 from tests.fixtures.json_access import Json
-from tests.fixtures.monitors import Page, Telephone, likeness, page, telephone, ticket, voice
+from tests.fixtures.monitors import (
+    Page,
+    Telephone,
+    connect_telephone,
+    create_ticket,
+    measure_likeness,
+    open_page,
+    synthesize_samples,
+)
 
 GREETING = "this is the bakery"
 PERSON = "Good afternoon. How are you?"
@@ -40,40 +49,39 @@ SOME = 0.25
 all."""
 
 
-async def deeds(live: LivePlatform, call_id: UUID) -> list[str]:
+async def list_audited_actions(live: LivePlatform, call_id: UUID) -> list[str]:
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
         rows = select(AuditEntry).where(col(AuditEntry.subject) == str(call_id)).order_by(col(AuditEntry.created_at))
         return [f"{entry.action} by {entry.actor}" for entry in (await session.exec(rows)).all()]
 
 
-async def on_the_line(live: LivePlatform) -> list[tuple[str | None, str | None]]:
-    """The agents whose calls go on and who has them, once somebody does."""
-    async with asyncio.timeout(20):
-        while True:
-            async with live.runtime.database.tenant(live.caller.organization_id) as session:
-                found = [(one.agent_name, one.call.taken_over_by) for one in await calls.list_ongoing_calls(session)]
-            if found != [("Agent", None)]:
-                return found
-            await asyncio.sleep(0.05)
+async def list_ongoing_calls(live: LivePlatform) -> list[tuple[str | None, str | None]]:
+    """Return the agent and the supervisor of each ongoing call, once they are not the agent's alone."""
+
+    async def look() -> list[tuple[str | None, str | None]]:
+        async with live.runtime.database.tenant(live.caller.organization_id) as session:
+            return [(entry.agent_name, entry.call.taken_over_by) for entry in await calls.list_ongoing_calls(session)]
+
+    return await eventually(look, lambda ongoing: ongoing != [("Agent", None)])
 
 
-async def events(live: LivePlatform) -> list[str]:
+async def list_event_names(live: LivePlatform) -> list[str]:
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
         return [event.name for event in (await session.exec(select(Event).order_by(col(Event.id)))).all()]
 
 
-async def is_heard(person: Page, caller: Telephone) -> None:
-    """The person says something, and the caller hears it."""
+async def speak_until_heard(person: Page, caller: Telephone) -> None:
+    """Let the supervisor speak until the caller hears it."""
     for _ in range(4):
         await person.speak(PERSON)
         await caller.phone.wait(0.6)
-        if await asyncio.to_thread(likeness, caller.heard(), voice(PERSON)) > SOME:
+        if await asyncio.to_thread(measure_likeness, caller.get_received_audio(), synthesize_samples(PERSON)) > SOME:
             return
     raise AssertionError("the caller does not hear the person")
 
 
-async def is_read(person: Page, words: str) -> Json:
-    """Speak until these words are in the transcript: on a busy machine the audio stutters and is misunderstood."""
+async def speak_until_transcribed(person: Page, words: str) -> Json:
+    """Speak until these words are in the transcript: on a busy machine the audio stutters and is misrecognized."""
     for seconds in (3, 3, 3, 15):
         await person.speak(PERSON)
         with contextlib.suppress(AssertionError):
@@ -81,7 +89,7 @@ async def is_read(person: Page, words: str) -> Json:
     raise AssertionError(f"{words} was not read")
 
 
-async def refused(live: LivePlatform, url: str, origin: str | None = None) -> bool:
+async def is_refused(live: LivePlatform, url: str, origin: str | None = None) -> bool:
     async with aiohttp.ClientSession() as http:
         try:
             async with http.ws_connect(
@@ -92,21 +100,21 @@ async def refused(live: LivePlatform, url: str, origin: str | None = None) -> bo
             return error.status == 403
 
 
-async def test_a_person_takes_a_call_over_speaks_and_hands_it_back(live: LivePlatform) -> None:
-    async with telephone(live) as caller, page(live, caller) as ada:
+async def test_a_supervisor_takes_over_speaks_and_hands_back(live: LivePlatform) -> None:
+    async with connect_telephone(live) as caller, open_page(live, caller) as ada:
         await caller.phone.wait_for_voice(5)
         await caller.phone.wait(0.8)
         await ada.ask(type="take_over")
         await ada.wait_for_message("state", holder={"name": "Ada", "you": True}, agent="silent")
-        await is_heard(ada, caller)
-        assert (await is_read(ada, "how are you"))["by_person"]
+        await speak_until_heard(ada, caller)
+        assert (await speak_until_transcribed(ada, "how are you"))["by_person"]
         await caller.say(QUESTION)
         await ada.wait_for_entry("opening hours", role="user")
-        assert likeness(ada.get_audio(0), voice(QUESTION)) > SOME
+        assert measure_likeness(ada.get_audio(0), synthesize_samples(QUESTION)) > SOME
         await ada.ask(type="hand_back")
         await ada.wait_for_message("state", holder=None)
         await ada.wait_for_entry(ANSWER, role="agent")
-    call = await live.ended(caller.call_id)
+    call = await live.wait_for_end(caller.call_id)
     assert call["ended_reason"] == "caller_hung_up"
     lines = (await live.caller.get(f"/v1/calls/{caller.call_id}/transcript")).json["items"]
     assert isinstance(lines, list)
@@ -115,17 +123,20 @@ async def test_a_person_takes_a_call_over_speaks_and_hands_it_back(live: LivePla
     assert not any("on the corner" in str(line["content"]) for line in lines if isinstance(line, dict)), (
         "the agent stopped in its greeting"
     )
-    assert (await events(live)).count("call.takeover") == 1
-    assert [deed.split()[0] for deed in await deeds(live, caller.call_id)] == ["call.taken_over", "call.handed_back"]
+    assert (await list_event_names(live)).count("call.takeover") == 1
+    assert [action.split()[0] for action in await list_audited_actions(live, caller.call_id)] == [
+        "call.taken_over",
+        "call.handed_back",
+    ]
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
         path = build_recording_path(live.runtime.settings, await calls.get_call(session, caller.call_id))
     with wave.open(str(path)) as file:
         recorded = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2").reshape(-1, 2)
-    assert likeness(recorded[:, 1], voice(PERSON)) > SOME
+    assert measure_likeness(recorded[:, 1], synthesize_samples(PERSON)) > SOME
 
 
 async def test_a_whisper_changes_the_next_answer(live: LivePlatform) -> None:
-    async with telephone(live) as caller, page(live, caller) as ada:
+    async with connect_telephone(live) as caller, open_page(live, caller) as ada:
         await ada.ask(
             type="whisper", text='When the caller says "what are your opening hours": say "Today we are closed."'
         )
@@ -135,12 +146,12 @@ async def test_a_whisper_changes_the_next_answer(live: LivePlatform) -> None:
         await ada.wait_for_entry("Today we are closed.", role="agent")
 
 
-async def test_one_person_at_a_time_has_a_call_and_who_may_only_listen_takes_none(live: LivePlatform) -> None:
+async def test_only_one_supervisor_has_a_call_and_listeners_cannot_take_over(live: LivePlatform) -> None:
     async with (
-        telephone(live) as caller,
-        page(live, caller) as ada,
-        page(live, caller, "Ben") as ben,
-        page(live, caller, "Cy", allows="listen") as cy,
+        connect_telephone(live) as caller,
+        open_page(live, caller) as ada,
+        open_page(live, caller, "Ben") as ben,
+        open_page(live, caller, "Cy", allows="listen") as cy,
     ):
         for watcher in (ada, ben, cy):
             await watcher.wait_for_message("state", holder=None)
@@ -154,22 +165,24 @@ async def test_one_person_at_a_time_has_a_call_and_who_may_only_listen_takes_non
             assert "following the call only" in str((await cy.wait_for_message("refused", action=action))["message"])
         await ben.socket.send_str("nonsense")
         assert (await ben.wait_for_message("refused", action=None))["message"] == "The message was not understood."
-        await ben.socket.send_bytes(voice(PERSON).tobytes()[:16_000])
-        assert await on_the_line(live) == [("Agent", "Ada")]
+        await ben.socket.send_bytes(synthesize_samples(PERSON).tobytes()[:16_000])
+        assert await list_ongoing_calls(live) == [("Agent", "Ada")]
         await cy.wait_for_message("levels")
         await ada.ask(type="hang_up")
         for watcher in (ada, ben, cy):
             await watcher.wait_for_message("ended", reason="taken_over")
-    call = await live.ended(caller.call_id)
+    call = await live.wait_for_end(caller.call_id)
     assert (call["status"], call["ended_reason"]) == ("completed", "taken_over")
-    assert likeness(caller.heard(), voice(PERSON)) < SOME, "what somebody says who does not have the call goes nowhere"
+    assert measure_likeness(caller.get_received_audio(), synthesize_samples(PERSON)) < SOME, (
+        "what somebody says who does not have the call goes nowhere"
+    )
     assert cy.audio, "who may listen hears"
 
 
-async def test_a_person_who_is_gone_hands_back(live: LivePlatform, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_disconnected_supervisor_hands_back(live: LivePlatform, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervision, "RECONNECT_SECONDS", 0.5)
-    async with telephone(live) as caller, page(live, caller, "Ben", allows="transcript") as ben:
-        async with page(live, caller) as ada:
+    async with connect_telephone(live) as caller, open_page(live, caller, "Ben", allows="transcript") as ben:
+        async with open_page(live, caller) as ada:
             await ada.ask(type="take_over")
             await ben.wait_for_message("state", holder={"name": "Ada", "you": False})
             transport = ada.socket.get_extra_info("socket")
@@ -180,19 +193,19 @@ async def test_a_person_who_is_gone_hands_back(live: LivePlatform, monkeypatch: 
         assert set(levels) == {"type", "caller", "agent"}
 
 
-async def test_a_call_that_ends_while_a_person_has_it_was_taken_over(live: LivePlatform) -> None:
-    async with telephone(live) as caller, page(live, caller) as ada:
+async def test_a_call_that_ends_during_a_takeover_counts_as_taken_over(live: LivePlatform) -> None:
+    async with connect_telephone(live) as caller, open_page(live, caller) as ada:
         await ada.ask(type="take_over")
         await ada.wait_for_message("state", agent="silent")
         await caller.hang_up()
         await ada.wait_for_message("ended", reason="taken_over")
-    assert (await live.ended(caller.call_id))["ended_reason"] == "taken_over"
+    assert (await live.wait_for_end(caller.call_id))["ended_reason"] == "taken_over"
 
 
-async def test_a_page_may_wait_for_a_call_that_still_rings(live: LivePlatform) -> None:
-    placed = await live.place("+15550100070")
-    caller_id = UUID(str(placed["id"]))
-    url = await ticket(live.runtime, live.caller.organization_id, caller_id, "Ada", "control")
+async def test_a_page_may_wait_for_a_ringing_call(live: LivePlatform) -> None:
+    call = await live.place_call("+15550100070")
+    caller_id = UUID(str(call["id"]))
+    url = await create_ticket(live.runtime, live.caller.organization_id, caller_id, "Ada", "control")
     async with aiohttp.ClientSession() as http, http.ws_connect(url, origin=live.runtime.settings.base_url) as watching:
         assert (await watching.receive_json())["type"] == "state"
         await watching.send_json({"type": "take_over"})
@@ -200,49 +213,51 @@ async def test_a_page_may_wait_for_a_call_that_still_rings(live: LivePlatform) -
         while (message := await watching.receive()).type is not aiohttp.WSMsgType.CLOSE:
             last = message
         assert last.json() == {"type": "ended", "reason": "taken_over"}
-    assert (await live.ended(caller_id))["ended_reason"] == "taken_over"
+    assert (await live.wait_for_end(caller_id))["ended_reason"] == "taken_over"
 
 
-async def test_tickets(live: LivePlatform, organizations: Organizations, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_used_forged_lost_and_foreign_tickets_are_refused(
+    live: LivePlatform, organizations: Organizations, monkeypatch: pytest.MonkeyPatch
+) -> None:
     organization_id = live.caller.organization_id
-    async with telephone(live) as caller:
-        async with page(live, caller):
+    async with connect_telephone(live) as caller:
+        async with open_page(live, caller):
             pass
-        url = await ticket(live.runtime, organization_id, caller.call_id, "Ada", "control")
-        assert await refused(live, url, "https://elsewhere.example"), "a foreign page"
-        assert await refused(live, url, ""), "no page at all"
-        assert not await refused(live, url), "refused origins do not use a ticket up"
-        assert await refused(live, url), "used"
-        assert await refused(live, url[:-1] + ("A" if url[-1] != "A" else "B")), "forged"
-        stranger = await organizations.make()
+        url = await create_ticket(live.runtime, organization_id, caller.call_id, "Ada", "control")
+        assert await is_refused(live, url, "https://elsewhere.example"), "a foreign page"
+        assert await is_refused(live, url, ""), "no page at all"
+        assert not await is_refused(live, url), "refused origins do not use a ticket up"
+        assert await is_refused(live, url), "used"
+        assert await is_refused(live, url[:-1] + ("A" if url[-1] != "A" else "B")), "forged"
+        stranger = await organizations.create()
         with pytest.raises(NotFound):
-            await ticket(live.runtime, stranger.organization_id, caller.call_id, "Eve", "control")
-        flushed = await ticket(live.runtime, organization_id, caller.call_id, "Ada", "control")
+            await create_ticket(live.runtime, stranger.organization_id, caller.call_id, "Eve", "control")
+        flushed = await create_ticket(live.runtime, organization_id, caller.call_id, "Ada", "control")
         await live.runtime.redis.flushall()
-        assert await refused(live, flushed), "lost"
+        assert await is_refused(live, flushed), "lost"
         monkeypatch.setattr(tickets, "TICKET_SECONDS", 1)
-        late = await ticket(live.runtime, organization_id, caller.call_id, "Ada", "control")
+        late = await create_ticket(live.runtime, organization_id, caller.call_id, "Ada", "control")
         await asyncio.sleep(1.1)
-        assert await refused(live, late), "expired"
-    await live.ended(caller.call_id)
+        assert await is_refused(live, late), "expired"
+    await live.wait_for_end(caller.call_id)
     with pytest.raises(InvalidState):
-        await ticket(live.runtime, organization_id, caller.call_id, "Ada", "control")
+        await create_ticket(live.runtime, organization_id, caller.call_id, "Ada", "control")
 
 
-async def test_redis_may_forget_everything_and_drop_its_subscribers(live: LivePlatform) -> None:
-    async with telephone(live) as caller, page(live, caller) as ada:
+async def test_supervision_survives_redis_data_loss_and_dropped_subscriptions(live: LivePlatform) -> None:
+    async with connect_telephone(live) as caller, open_page(live, caller) as ada:
         await ada.wait_for_message("state", agent="speaking")
         await live.runtime.redis.flushall()
         await live.runtime.redis.client_kill_filter(_type="pubsub")
         while not any(message.get("holder") for message in ada.messages):
             await ada.ask(type="take_over")
             await caller.phone.wait(0.5)
-        await is_heard(ada, caller)
+        await speak_until_heard(ada, caller)
 
 
-async def test_a_feed_ends_though_redis_is_away() -> None:
-    async with Redis.from_url("redis://127.0.0.1:1") as nowhere:
-        feed = RedisMonitorFeed(nowhere, uuid4())
+async def test_a_feed_ends_without_redis() -> None:
+    async with Redis.from_url("redis://127.0.0.1:1") as redis:
+        feed = RedisMonitorFeed(redis, uuid4())
         feed.send_end(EndedReason.CALLER_HUNG_UP)
         feed.send_audio(b"")
         feed.close()
@@ -251,10 +266,10 @@ async def test_a_feed_ends_though_redis_is_away() -> None:
 
 
 @asynccontextmanager
-async def another_process(
+async def run_another_process(
     live: LivePlatform, servers: DataDirectory
 ) -> AsyncIterator[tuple[int, asyncio.subprocess.Process]]:
-    """A server beside the one in this process, and its port."""
+    """Run a second server, and yield its port and process."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
@@ -276,15 +291,7 @@ async def another_process(
         stdout=asyncio.subprocess.DEVNULL,
     )
     try:
-        async with asyncio.timeout(20):
-            while True:
-                try:
-                    _, writer = await asyncio.open_connection("127.0.0.1", port)
-                except OSError:
-                    await asyncio.sleep(0.05)
-                    continue
-                writer.close()
-                break
+        await wait_for_port("127.0.0.1", port)
         yield port, process
     finally:
         if process.returncode is None:
@@ -292,17 +299,19 @@ async def another_process(
             await process.wait()
 
 
-async def test_the_page_may_be_at_another_process_than_the_call(live: LivePlatform, servers: DataDirectory) -> None:
+async def test_the_page_may_connect_to_another_process_than_the_call(
+    live: LivePlatform, servers: DataDirectory
+) -> None:
     """If that process stops, the page is disconnected at once and still has the call after it reconnects elsewhere."""
-    async with another_process(live, servers) as (port, process), telephone(live) as caller:
-        async with page(live, caller, port=port) as ada:
+    async with run_another_process(live, servers) as (port, process), connect_telephone(live) as caller:
+        async with open_page(live, caller, port=port) as ada:
             await ada.wait_for_message("state", holder=None)
             await ada.ask(type="take_over")
             await ada.wait_for_message("state", holder={"name": "Ada", "you": True})
-            await is_heard(ada, caller)
+            await speak_until_heard(ada, caller)
             process.terminate()
             async with asyncio.timeout(20):
                 assert await process.wait() == 0
             assert ada.socket.closed
-        async with page(live, caller) as again:
+        async with open_page(live, caller) as again:
             await again.wait_for_message("state", holder={"name": "Ada", "you": True})

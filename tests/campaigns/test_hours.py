@@ -34,12 +34,12 @@ OFFICE = CallingHours(start="09:00", end="17:00", days=("mon", "tue", "wed", "th
         (TOLL_FREE, "2026-11-20T12:00:00Z", "2026-11-20T14:00:00Z"),  # never open in all its zones: the organization's
     ],
 )
-def test_a_number_may_be_dialled_within_the_hours_where_it_is(number: str, moment: str, opens: str) -> None:
+def test_calling_hours_follow_the_numbers_time_zone(number: str, moment: str, opens: str) -> None:
     clock = CallingClock(OFFICE, home="America/New_York", moment=datetime.fromisoformat(moment))
     assert clock.opens(number) == datetime.fromisoformat(opens)
 
 
-def test_hours_may_go_on_past_midnight() -> None:
+def test_calling_hours_may_cross_midnight() -> None:
     hours = CallingHours(start="22:00", end="02:00", days=("fri",))
     for moment, opens in (
         ("2026-11-21T01:59:00Z", "2026-11-21T01:59:00Z"),
@@ -50,6 +50,6 @@ def test_hours_may_go_on_past_midnight() -> None:
         ) == datetime.fromisoformat(opens)
 
 
-def test_without_calling_hours_any_time_will_do() -> None:
+def test_campaigns_without_calling_hours_may_dial_at_any_time() -> None:
     moment = datetime.fromisoformat("2026-11-20T03:00:00Z")
     assert CallingClock(None, home="UTC", moment=moment).opens(LONDON) == moment

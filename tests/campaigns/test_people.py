@@ -20,16 +20,16 @@ ADA, BOB = ("+15550100001", "Ada"), ("+15550100002", "Bob")
     ],
 )
 def test_columns_and_numbers_are_recognized(text: str, layout: ColumnLayout) -> None:
-    found = parse_contact_list(text, region="US")
-    assert [(person.phone_number, person.name) for person in found.people] == [ADA, BOB]
-    assert found.layout == layout
-    assert not found.faults
+    contact_list = parse_contact_list(text, region="US")
+    assert [(person.phone_number, person.name) for person in contact_list.people] == [ADA, BOB]
+    assert contact_list.layout == layout
+    assert not contact_list.faults
 
 
-def test_what_somebody_chose_counts() -> None:
+def test_a_chosen_column_layout_takes_precedence() -> None:
     text = "+15550100009,Ada,+15550100001\n+15550100009,Bob,+15550100002"
-    found = parse_contact_list(text, region=None, layout=ColumnLayout(2, 1, header=False))
-    assert [(person.phone_number, person.name) for person in found.people] == [ADA, BOB]
+    contact_list = parse_contact_list(text, region=None, layout=ColumnLayout(2, 1, header=False))
+    assert [(person.phone_number, person.name) for person in contact_list.people] == [ADA, BOB]
     assert len(parse_contact_list(text, region=None, layout=ColumnLayout(2, None, header=True)).people) == 1
     assert (
         parse_contact_list("+15550100001", region=None, layout=ColumnLayout(7, 9, header=False)).people[0].phone_number
@@ -37,14 +37,14 @@ def test_what_somebody_chose_counts() -> None:
     )
 
 
-def test_each_line_that_cannot_be_used_is_told_with_its_number() -> None:
+def test_each_invalid_line_is_reported_with_its_number() -> None:
     text = (
         '+15550100001,Ada\n12,Bob\n"two\nlines",+15550100002\n,Nobody\n555 0100,Short\n+15550100003 ext. 5,Ext\n'
         + f"+15550100004,{'x' * 256}"
     )
-    found = parse_contact_list(text, region=None, layout=ColumnLayout(0, 1, header=False))
-    assert [person.phone_number for person in found.people] == ["+15550100001"]
-    assert [(fault.line, fault.message) for fault in found.faults] == [
+    contact_list = parse_contact_list(text, region=None, layout=ColumnLayout(0, 1, header=False))
+    assert [person.phone_number for person in contact_list.people] == ["+15550100001"]
+    assert [(fault.line, fault.message) for fault in contact_list.faults] == [
         (2, "12 has no country code: write it like +15550100001"),
         (3, "two\nlines has no country code: write it like +15550100001"),
         (5, "has no phone number"),
@@ -54,10 +54,10 @@ def test_each_line_that_cannot_be_used_is_told_with_its_number() -> None:
     ]
 
 
-def test_a_quotation_mark_that_is_not_closed_loses_nothing_before_it() -> None:
-    found = parse_contact_list('+15550100001,Ada\n+15550100002,"Bob\n+15550100003,Eve', region=None)
-    assert [person.phone_number for person in found.people] == ["+15550100001"]
-    assert [(fault.line, fault.text) for fault in found.faults] == [(2, '+15550100002,"Bob')]
+def test_an_unclosed_quotation_mark_loses_no_earlier_lines() -> None:
+    contact_list = parse_contact_list('+15550100001,Ada\n+15550100002,"Bob\n+15550100003,Eve', region=None)
+    assert [person.phone_number for person in contact_list.people] == ["+15550100001"]
+    assert [(fault.line, fault.text) for fault in contact_list.faults] == [(2, '+15550100002,"Bob')]
 
 
 def test_repeated_numbers_are_counted_and_an_empty_list_is_empty() -> None:

@@ -4,7 +4,6 @@ To add a carrier, write a wire server that plays the loopback carrier's people (
 here, and a parameter of the scenarios' fixture.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,11 +19,12 @@ from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.phone_numbers import purchases
 from switchboard.runtime import Runtime
 
-from tests.carriers.telnyx.rest import listening as listening_telnyx
+from tests.carriers.telnyx.rest import serve_telnyx
 from tests.carriers.telnyx.server import TelnyxServer
-from tests.carriers.twilio.rest import listening as listening_twilio
+from tests.carriers.twilio.rest import serve_twilio
 from tests.carriers.twilio.server import TwilioServer
-from tests.fixtures.app import LivePlatform, Organizations, bakery, fresh_number, listening
+from tests.fixtures.app import LivePlatform, Organizations, create_bakery, fresh_number, run_server
+from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json
 
 PERSON = "+15550100001"
@@ -33,7 +33,7 @@ PERSON = "+15550100001"
 class People(Protocol):
     """The telephones of other people."""
 
-    async def ring(self, from_number: str, to_number: str, lines: Sequence[str]) -> SimulatedCall:
+    async def simulate_call(self, from_number: str, to_number: str, lines: Sequence[str]) -> SimulatedCall:
         """Call one of the organization's numbers and say these lines."""
 
     async def text(self, from_number: str, to_number: str, body: str) -> str:
@@ -47,7 +47,7 @@ class LoopbackPeople:
     runtime: Runtime
     live: LivePlatform
 
-    async def ring(self, from_number: str, to_number: str, lines: Sequence[str]) -> SimulatedCall:
+    async def simulate_call(self, from_number: str, to_number: str, lines: Sequence[str]) -> SimulatedCall:
         organization_id = self.live.caller.organization_id
         async with self.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
             assert isinstance(carrier, SimulatedCarrier)
@@ -76,32 +76,30 @@ class Line:
     live: LivePlatform
     people: People
 
-    async def ring(self, *lines: str) -> SimulatedCall:
+    async def simulate_call(self, *lines: str) -> SimulatedCall:
         """Call the bakery and say these lines."""
-        return await self.people.ring(PERSON, self.live.number, lines)
+        return await self.people.simulate_call(PERSON, self.live.number, lines)
 
 
-async def text_with(live: LivePlatform, text: Json, status: str) -> dict[str, Any]:
+async def wait_for_message_status(live: LivePlatform, text: Json, status: str) -> dict[str, Any]:
     """Return a text message once it has this status."""
-    async with asyncio.timeout(20):
-        while True:
-            items: Any = (await live.caller.get(f"/v1/sms/conversations/{text['conversation_id']}/messages")).json[
-                "items"
-            ]
-            found = next(item for item in items if item["id"] == text["id"])
-            if found["status"] == status:
-                return dict(found)
-            await asyncio.sleep(0.05)
+
+    async def look() -> dict[str, Any]:
+        path = f"/v1/sms/conversations/{text['conversation_id']}/messages"
+        items: Any = (await live.caller.get(path)).json["items"]
+        return dict(next(item for item in items if item["id"] == text["id"]))
+
+    return await eventually(look, lambda message: message["status"] == status)
 
 
-async def only_call(live: LivePlatform) -> dict[str, Any]:
+async def wait_for_only_call(live: LivePlatform) -> dict[str, Any]:
     """Return the only call, once it is over."""
     items: Any = (await live.caller.get("/v1/calls")).json["items"]
-    (found,) = items
-    return await live.ended(found["id"])
+    (call,) = items
+    return await live.wait_for_end(call["id"])
 
 
-async def events_of(live: LivePlatform, call_id: object) -> list[str]:
+async def list_call_events(live: LivePlatform, call_id: object) -> list[str]:
     """Return the names of a call's events, in order."""
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
         rows = await session.exec(select(Event).order_by(col(Event.created_at)))
@@ -110,58 +108,62 @@ async def events_of(live: LivePlatform, call_id: object) -> list[str]:
 
 async def wait_until_answered(live: LivePlatform, call_id: object) -> None:
     """Wait until a call has been answered."""
-    async with asyncio.timeout(20):
-        while True:
-            if (await live.caller.get(f"/v1/calls/{call_id}")).json["status"] == "in-progress":
-                return
-            await asyncio.sleep(0.05)
+
+    async def read_status() -> object:
+        return (await live.caller.get(f"/v1/calls/{call_id}")).json["status"]
+
+    await eventually(read_status, lambda status: status == "in-progress")
 
 
 @asynccontextmanager
-async def loopback_line(runtime: Runtime, organizations: Organizations) -> AsyncIterator[Line]:
+async def open_loopback_line(runtime: Runtime, organizations: Organizations) -> AsyncIterator[Line]:
     """A bakery with a number of the loopback carrier."""
-    async with listening(runtime):
-        live = await bakery(runtime, await organizations.make(), fresh_number())
+    async with run_server(runtime):
+        live = await create_bakery(runtime, await organizations.create(), fresh_number())
         yield Line("loopback", live, LoopbackPeople(runtime, live))
 
 
-async def _bakery_at(
+async def _create_bakery(
     runtime: Runtime, organizations: Organizations, carrier: str, settings: dict[str, JsonValue]
 ) -> LivePlatform:
     """Create a bakery with a number of this carrier, and the loopback carrier as the second choice."""
-    caller = await organizations.make()
+    caller = await organizations.create()
     async with runtime.database.tenant(caller.organization_id) as session:
-        wanted = ProviderSpec(Capability.TELEPHONY, carrier, settings)
+        provider = ProviderSpec(Capability.TELEPHONY, carrier, settings)
         await configure_providers(
-            session, runtime.registry, runtime.keyring, [wanted, *list_embedded_providers(runtime.registry)]
+            session, runtime.registry, runtime.keyring, [provider, *list_embedded_providers(runtime.registry)]
         )
-    return await bakery(runtime, caller, fresh_number())
+    return await create_bakery(runtime, caller, fresh_number())
 
 
 @asynccontextmanager
-async def twilio_line(
+async def open_twilio_line(
     runtime: Runtime, organizations: Organizations, **settings: JsonValue
 ) -> AsyncIterator[tuple[Line, TwilioServer]]:
     """A bakery with a Twilio number."""
-    async with listening_twilio() as twilio, listening(runtime):
+    async with serve_twilio() as twilio, run_server(runtime):
         account: dict[str, JsonValue] = {
             "account_sid": twilio.account_sid,
             "auth_token": twilio.auth_token,
             "base_url": twilio.address,
         }
         yield (
-            Line("twilio", await _bakery_at(runtime, organizations, "twilio", {**account, **settings}), twilio),
+            Line("twilio", await _create_bakery(runtime, organizations, "twilio", {**account, **settings}), twilio),
             twilio,
         )
 
 
 @asynccontextmanager
-async def telnyx_line(
+async def open_telnyx_line(
     runtime: Runtime, organizations: Organizations, **settings: JsonValue
 ) -> AsyncIterator[tuple[Line, TelnyxServer]]:
     """A bakery with a Telnyx number."""
-    async with listening_telnyx() as telnyx, listening(runtime):
+    async with serve_telnyx() as telnyx, run_server(runtime):
         yield (
-            Line("telnyx", await _bakery_at(runtime, organizations, "telnyx", {**telnyx.settings, **settings}), telnyx),
+            Line(
+                "telnyx",
+                await _create_bakery(runtime, organizations, "telnyx", {**telnyx.settings, **settings}),
+                telnyx,
+            ),
             telnyx,
         )

@@ -16,12 +16,20 @@ import pytest_asyncio
 from switchboard.foundation.database import now
 from switchboard.plugin_sdk import OutboundCall, ProviderSettings, TelephonyProvider
 from switchboard.plugin_sdk.telephony_events import CallEvent
-from switchboard.resources.calls import callbacks, dialing
+from switchboard.resources.calls import dialing
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.reconciler import reconcile_due_calls
+from switchboard.resources.calls.callbacks import CarrierEventHandler
+from switchboard.resources.calls.reconciler import CallReconciler
 from switchboard.runtime import Runtime
 
-from tests.carriers.lines import PERSON, Line, loopback_line, telnyx_line, text_with, twilio_line
+from tests.carriers.lines import (
+    PERSON,
+    Line,
+    open_loopback_line,
+    open_telnyx_line,
+    open_twilio_line,
+    wait_for_message_status,
+)
 from tests.carriers.vendor import Vendor
 from tests.fixtures.app import LivePlatform, Organizations
 
@@ -33,7 +41,7 @@ CONNECTS = (
     'call transfer_call(to_number="+15550100001")\n'
     'Otherwise: call transfer_call(to_number="+15550100001")'
 )
-WHY = "Ada is on the line, about an order of bread."
+INTRODUCTION = "Ada is on the line, about an order of bread."
 OTHERS = ("+15550100002", "+15550100003", "+15550100004", "+15550100005", "+15550100006")
 
 
@@ -44,29 +52,29 @@ CARRIERS = ("loopback", "twilio", "telnyx")
 async def line(request: pytest.FixtureRequest, runtime: Runtime, organizations: Organizations) -> AsyncIterator[Line]:
     """Each carrier in turn."""
     if request.param == "loopback":
-        async with loopback_line(runtime, organizations) as line:
+        async with open_loopback_line(runtime, organizations) as line:
             yield line
     elif request.param == "telnyx":
-        async with telnyx_line(runtime, organizations) as (line, _):
+        async with open_telnyx_line(runtime, organizations) as (line, _):
             yield line
     else:
-        async with twilio_line(runtime, organizations) as (line, _):
+        async with open_twilio_line(runtime, organizations) as (line, _):
             yield line
 
 
-async def call_from(live: LivePlatform, number: str, *, analysed: bool = False) -> dict[str, Any]:
+async def wait_for_call_from(live: LivePlatform, number: str, *, analyzed: bool = False) -> dict[str, Any]:
     """Return the only call from a number, once it is over."""
     items: Any = (await live.caller.get("/v1/calls")).json["items"]
-    (found,) = [item for item in items if item["from_number"] == number]
-    return await live.ended(found["id"], analysed=analysed)
+    (call,) = [item for item in items if item["from_number"] == number]
+    return await live.wait_for_end(call["id"], analyzed=analyzed)
 
 
-async def said(live: LivePlatform, call_id: object) -> list[tuple[str, str]]:
+async def list_transcript(live: LivePlatform, call_id: object) -> list[tuple[str, str]]:
     items: Any = (await live.caller.get(f"/v1/calls/{call_id}/transcript")).json["items"]
     return [(entry["role"], entry["content"]) for entry in items]
 
 
-async def bought(line: Line, area_code: str, **settings: object) -> str:
+async def buy_number(line: Line, area_code: str, **settings: object) -> str:
     """Buy a number found by a search, with these settings.
 
     Each carrier gets another number, because the tests share a database.
@@ -77,96 +85,96 @@ async def bought(line: Line, area_code: str, **settings: object) -> str:
     chosen = items[CARRIERS.index(line.carrier)]
     assert chosen["phone_number"].startswith(f"+1{area_code}555")
     assert chosen["monthly_cost"] == 1.15
-    answer = await caller.post(
+    response = await caller.post(
         "/v1/phone-numbers", {"phone_number": chosen["phone_number"], "inbound_agent_id": line.live.agent_id}
     )
-    assert (answer.status, answer.json["status"]) == (201, "active"), answer.body
-    assert (await caller.send("PUT", f"/v1/phone-numbers/{answer.json['id']}", settings)).status == 200
+    assert (response.status, response.json["status"]) == (201, "active"), response.body
+    assert (await caller.send("PUT", f"/v1/phone-numbers/{response.json['id']}", settings)).status == 200
     return str(chosen["phone_number"])
 
 
-async def test_calls_come_in(line: Line) -> None:
+async def test_inbound_calls(line: Line) -> None:
     """Inbound calls to newly bought numbers.
 
     One is a conversation, three are transferred, and two arrive outside opening hours: one is forwarded, one refused.
     """
-    taken = await line.live.caller.post("/v1/phone-numbers", {"phone_number": "+13125550199"})
-    assert (taken.status, taken.json["code"]) == (502, "provider_error")
+    conflict = await line.live.caller.post("/v1/phone-numbers", {"phone_number": "+13125550199"})
+    assert (conflict.status, conflict.json["code"]) == (502, "provider_error")
     operator = {
         "name": "Operator",
         "system_prompt": CONNECTS,
         "greeting_message": "Hello, to whom do you want to speak?",
     }
-    connects = await bought(
+    connects = await buy_number(
         line, "212", inbound_agent_id=(await line.live.caller.post("/v1/agents", operator)).json["id"]
     )
-    forwards = await bought(line, "312", schedule=CLOSED, forward_number=PERSON)
-    refuses = await bought(line, "415", schedule={**CLOSED, "outside_action": "hangup"})
-    introduces, stays = await _operator(line, "213", PERSON), await _operator(line, "313", "+15550100020")
+    forwards = await buy_number(line, "312", schedule=CLOSED, forward_number=PERSON)
+    refuses = await buy_number(line, "415", schedule={**CLOSED, "outside_action": "hangup"})
+    introduces, stays = await _create_operator(line, "213", PERSON), await _create_operator(line, "313", "+15550100020")
     talked, transferred, forwarded, refused, introduced, _ = await asyncio.gather(
-        line.ring("What are your opening hours?", "Goodbye"),
-        line.people.ring(OTHERS[0], connects, ["Thank you", "I would like to order bread"]),
-        line.people.ring(OTHERS[1], forwards, ["Thank you"]),
-        line.people.ring(OTHERS[2], refuses, ["Thank you"]),
-        line.people.ring(OTHERS[3], introduces, ["Thank you", "I would like to order bread"]),
-        line.people.ring(OTHERS[4], stays, ["Thank you"]),
+        line.simulate_call("What are your opening hours?", "Goodbye"),
+        line.people.simulate_call(OTHERS[0], connects, ["Thank you", "I would like to order bread"]),
+        line.people.simulate_call(OTHERS[1], forwards, ["Thank you"]),
+        line.people.simulate_call(OTHERS[2], refuses, ["Thank you"]),
+        line.people.simulate_call(OTHERS[3], introduces, ["Thank you", "I would like to order bread"]),
+        line.people.simulate_call(OTHERS[4], stays, ["Thank you"]),
     )
-    call = await call_from(line.live, PERSON, analysed=True)
+    call = await wait_for_call_from(line.live, PERSON, analyzed=True)
     assert (call["status"], call["direction"], call["ended_reason"]) == ("completed", "inbound", "agent_hung_up")
     assert call["call_successful"] is True
     assert call["latencies"]
     offline = {"speech_to_text": "pocketsphinx", "text_to_speech": "espeak", "llm": "scripted", "analysis": "scripted"}
     assert call["served_by"] == {"telephony": line.carrier, **offline}
     assert talked.first_reply_ms is not None
-    spoken = [entry for entry in await said(line.live, call["id"]) if entry[0] != "tool"]
-    assert spoken[0] == ("agent", "Hello , this is the bakery on the corner.")
-    assert ("agent", "We are open from seven to six every day of the week.") in spoken
-    assert "user" in [role for role, _ in spoken]
-    await _recording_is_whole(line, call["id"], talked.duration_seconds)
-    call = await call_from(line.live, OTHERS[0])
-    spoken = await said(line.live, call["id"])
+    transcript = [entry for entry in await list_transcript(line.live, call["id"]) if entry[0] != "tool"]
+    assert transcript[0] == ("agent", "Hello , this is the bakery on the corner.")
+    assert ("agent", "We are open from seven to six every day of the week.") in transcript
+    assert "user" in [role for role, _ in transcript]
+    await _check_recording(line, call["id"], talked.duration_seconds)
+    call = await wait_for_call_from(line.live, OTHERS[0])
+    transcript = await list_transcript(line.live, call["id"])
     assert (call["status"], call["ended_reason"], call["transferred_to"]) == ("completed", "transferred", PERSON), (
-        spoken
+        transcript
     )
     assert transferred.heard_seconds > 1
     assert forwarded.answered
-    call = await call_from(line.live, OTHERS[1])
+    call = await wait_for_call_from(line.live, OTHERS[1])
     assert (call["status"], call["ended_reason"], call["transferred_to"]) == ("completed", "transferred", PERSON)
     assert not refused.answered
-    assert (await call_from(line.live, OTHERS[2]))["status"] == "failed"
-    await _were_introduced(line, introduced.heard_seconds)
+    assert (await wait_for_call_from(line.live, OTHERS[2]))["status"] == "failed"
+    await _check_introductions(line, introduced.heard_seconds)
 
 
-async def _operator(line: Line, area_code: str, target: str) -> str:
+async def _create_operator(line: Line, area_code: str, target: str) -> str:
     """Return a number whose agent transfers callers to the target, with an introduction."""
-    prompt = CONNECTS.replace(PERSON, f'{target}", introduction="{WHY}')
+    prompt = CONNECTS.replace(PERSON, f'{target}", introduction="{INTRODUCTION}')
     operator = {"name": "Operator", "system_prompt": prompt, "greeting_message": "Hello, to whom do you want to speak?"}
-    return await bought(
+    return await buy_number(
         line, area_code, inbound_agent_id=(await line.live.caller.post("/v1/agents", operator)).json["id"]
     )
 
 
-async def _were_introduced(line: Line, heard_seconds: float) -> None:
+async def _check_introductions(line: Line, heard_seconds: float) -> None:
     """Check two warm transfers: one target talks with the caller in the end; the other is busy, and its caller stayed
     with the agent.
     """
-    call = await call_from(line.live, OTHERS[3])
-    spoken = await said(line.live, call["id"])
+    call = await wait_for_call_from(line.live, OTHERS[3])
+    transcript = await list_transcript(line.live, call["id"])
     assert (call["status"], call["ended_reason"], call["transferred_to"]) == ("completed", "transferred", PERSON), (
-        spoken
+        transcript
     )
     assert heard_seconds > 1
-    call = await call_from(line.live, OTHERS[4])
-    spoken = await said(line.live, call["id"])
+    call = await wait_for_call_from(line.live, OTHERS[4])
+    transcript = await list_transcript(line.live, call["id"])
     assert (call["status"], call["ended_reason"], call["transferred_to"]) == ("completed", "caller_hung_up", None), (
-        spoken
+        transcript
     )
-    assert ("agent", "I am sorry, that did not work.") in spoken
+    assert ("agent", "I am sorry, that did not work.") in transcript
     if isinstance(line.people, Vendor):
-        assert set(line.people.introductions) == {WHY}
+        assert set(line.people.introductions) == {INTRODUCTION}
 
 
-async def _recording_is_whole(line: Line, call_id: object, seconds: float) -> None:
+async def _check_recording(line: Line, call_id: object, seconds: float) -> None:
     path = f"/v1/calls/{call_id}/recording"
     recording = await line.live.caller.get(path)
     assert recording.headers["Content-Type"] == "audio/wav"
@@ -179,7 +187,7 @@ async def _recording_is_whole(line: Line, call_id: object, seconds: float) -> No
     assert (part.status, part.body[:4], len(part.body)) == (206, b"RIFF", 44)
 
 
-async def test_calls_go_out(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_outbound_calls(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls to every kind of callee at once; a callee who does not answer is called for one second."""
     monkeypatch.setattr(dialing, "RING_SECONDS", 1)
     await line.live.caller.send("PUT", f"/v1/agents/{line.live.agent_id}", {"interruption_min_words": 0})
@@ -194,16 +202,19 @@ async def test_calls_go_out(line: Line, monkeypatch: pytest.MonkeyPatch) -> None
         "41": ("completed", "caller_hung_up"),
         "50": ("completed", "caller_hung_up"),
     }
-    placed = {
-        digits: await line.live.place(f"+155501000{digits}", metadata={"customer": "Ada"})
+    calls = {
+        digits: await line.live.place_call(f"+155501000{digits}", metadata={"customer": "Ada"})
         for digits in (*expected, "60")
     }
-    ended = {digits: await line.live.ended(call["id"]) for digits, call in placed.items()}
-    assert {digits: (ended[digits]["status"], ended[digits]["ended_reason"]) for digits in expected} == expected
-    assert {digits for digits, call in ended.items() if call["error_message"]} == {"22", "23", "24"}
-    assert ("user", "DTMF: 123") in await said(line.live, placed["50"]["id"])
-    assert ended["60"]["status"] == "completed"
-    greeting, whole = (await said(line.live, placed["60"]["id"]))[0][1], "Hello Ada, this is the bakery on the corner."
+    finished = {digits: await line.live.wait_for_end(call["id"]) for digits, call in calls.items()}
+    assert {digits: (finished[digits]["status"], finished[digits]["ended_reason"]) for digits in expected} == expected
+    assert {digits for digits, call in finished.items() if call["error_message"]} == {"22", "23", "24"}
+    assert ("user", "DTMF: 123") in await list_transcript(line.live, calls["50"]["id"])
+    assert finished["60"]["status"] == "completed"
+    greeting, whole = (
+        (await list_transcript(line.live, calls["60"]["id"]))[0][1],
+        "Hello Ada, this is the bakery on the corner.",
+    )
     assert whole.startswith(greeting), "who breaks in stops the agent"
     assert 0 < len(greeting) < len(whole)
 
@@ -213,10 +224,10 @@ async def test_a_crash_between_claim_and_answer_is_reconciled(line: Line, monkey
 
     A carrier that can search by reference reports it, and nobody is called twice.
     """
-    live, crashed, asked = line.live, asyncio.Event(), asyncio.Event()
+    live, crashed, searched = line.live, asyncio.Event(), asyncio.Event()
     async with live.runtime.providers.use(live.caller.organization_id, TelephonyProvider, line.carrier) as provider:
         kind = type(provider)
-    place, apply = kind.place_call, callbacks.apply_call_event
+    place, apply = kind.place_call, CarrierEventHandler.apply_call_event
 
     async def place_and_crash(provider: Provider, order: OutboundCall) -> str:
         assert not crashed.is_set(), "a call is placed once"
@@ -225,38 +236,38 @@ async def test_a_crash_between_claim_and_answer_is_reconciled(line: Line, monkey
         raise RuntimeError("the worker has crashed")
 
     async def apply_late(
-        runtime: Runtime, organization_id: UUID, carrier: str, event: CallEvent, *, call_id: UUID | None
+        handler: CarrierEventHandler, organization_id: UUID, carrier: str, event: CallEvent, *, call_id: UUID | None
     ) -> None:
-        await asked.wait()
-        await apply(runtime, organization_id, carrier, event, call_id=call_id)
+        await searched.wait()
+        await apply(handler, organization_id, carrier, event, call_id=call_id)
 
     monkeypatch.setattr(kind, "place_call", place_and_crash)
-    monkeypatch.setattr(callbacks, "apply_call_event", apply_late)
-    call_id = UUID(str((await live.place("+15550100020"))["id"]))
+    monkeypatch.setattr(CarrierEventHandler, "apply_call_event", apply_late)
+    call_id = UUID(str((await live.place_call("+15550100020"))["id"]))
     async with asyncio.timeout(20):
         await crashed.wait()
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
         call = await calls.get_call(session, call_id, lock=True)
         assert (call.status, call.carrier_call_id) == ("queued", None)
         call.watch_at = now()
-    await reconcile_due_calls(live.runtime)
-    asked.set()
-    ended = await live.ended(call_id)
+    await live.runtime.call(CallReconciler).reconcile_due_calls()
+    searched.set()
+    finished = await live.wait_for_end(call_id)
     # Twilio has no search by reference, so its later callbacks concern a call that nobody owns any more.
-    assert (ended["status"], ended["error_message"]) == (
+    assert (finished["status"], finished["error_message"]) == (
         ("failed", dialing.PLACEMENT_UNKNOWN) if line.carrier == "twilio" else ("busy", None)
     )
 
 
-async def test_texts_go_out_and_come_in(line: Line) -> None:
+async def test_outbound_and_inbound_messages(line: Line) -> None:
     caller, number = line.live.caller, line.live.number_id
-    sent = [
+    requests = [
         (await caller.post("/v1/sms", {"to_number": f"+155501000{to}", "from_number_id": number, "body": "Hello"})).json
         for to in ("01", "80", "82")
     ]
-    assert (await text_with(line.live, sent[0], "delivered"))["error_message"] is None
-    assert (await text_with(line.live, sent[1], "undelivered"))["error_message"]
-    assert (await text_with(line.live, sent[2], "failed"))["error_message"]
+    assert (await wait_for_message_status(line.live, requests[0], "delivered"))["error_message"] is None
+    assert (await wait_for_message_status(line.live, requests[1], "undelivered"))["error_message"]
+    assert (await wait_for_message_status(line.live, requests[2], "failed"))["error_message"]
     await line.people.text(PERSON, line.live.number, "Stop")
-    answer = await caller.post("/v1/sms", {"to_number": PERSON, "from_number_id": number, "body": "Hello?"})
-    assert (answer.status, answer.json["code"]) == (409, "recipient_opted_out")
+    response = await caller.post("/v1/sms", {"to_number": PERSON, "from_number_id": number, "body": "Hello?"})
+    assert (response.status, response.json["code"]) == (409, "recipient_opted_out")

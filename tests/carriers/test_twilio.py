@@ -22,13 +22,21 @@ from switchboard.resources.calls import dialing
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callback_urls import build_media_url
 from switchboard.resources.calls.media.call_runner import ProviderCarrierLeg
-from switchboard.resources.calls.reconciler import reconcile_due_calls
+from switchboard.resources.calls.reconciler import CallReconciler
 from switchboard.runtime import Runtime
 
-from tests.carriers.checks import carriers_recording, is_opted_out, newest_pictures, purchase_is_repaired
-from tests.carriers.lines import PERSON, Line, events_of, only_call, text_with, twilio_line, wait_until_answered
+from tests.carriers.checks import check_opt_out, check_purchase_repair, fetch_carrier_recording, list_newest_pictures
+from tests.carriers.lines import (
+    PERSON,
+    Line,
+    list_call_events,
+    open_twilio_line,
+    wait_for_message_status,
+    wait_for_only_call,
+    wait_until_answered,
+)
 from tests.carriers.twilio.server import UNREACHABLE, TwilioServer, new_sid
-from tests.carriers.twilio.wire import CallRecord, signature
+from tests.carriers.twilio.wire import CallRecord, compute_signature
 from tests.carriers.vendor import BROKEN, DONE
 from tests.fixtures.app import LivePlatform, Organizations
 
@@ -37,8 +45,8 @@ TwilioLine = tuple[Line, TwilioServer]
 
 @pytest_asyncio.fixture
 async def at_twilio(runtime: Runtime, organizations: Organizations) -> AsyncIterator[TwilioLine]:
-    async with twilio_line(runtime, organizations, record_calls=True) as both:
-        yield both
+    async with open_twilio_line(runtime, organizations, record_calls=True) as line_and_server:
+        yield line_and_server
 
 
 def _status_url(live: LivePlatform, call: dict[str, Any]) -> str:
@@ -48,10 +56,10 @@ def _status_url(live: LivePlatform, call: dict[str, Any]) -> str:
 # --- calls ---
 
 
-async def test_another_carrier_places_the_call_that_twilio_fails_to_place(at_twilio: TwilioLine) -> None:
+async def test_a_call_fails_over_to_another_carrier(at_twilio: TwilioLine) -> None:
     (_, twilio), live = at_twilio, at_twilio[0].live
     twilio.failures["POST", "Calls"] = [500]
-    call: Any = await live.ended((await live.place("+15550100040"))["id"])
+    call: Any = await live.wait_for_end((await live.place_call("+15550100040"))["id"])
     assert (call["status"], call["ended_reason"], call["served_by"]["telephony"]) == (
         "completed",
         "caller_hung_up",
@@ -66,77 +74,77 @@ async def test_another_carrier_places_the_call_that_twilio_fails_to_place(at_twi
         status_callback=_status_url(live, call),
         status_events=("ringing",),
     )
-    await twilio.post(stray).status("ringing")
+    await twilio.post(stray).send_status("ringing")
     assert (twilio.requests[-1][1].rpartition("/")[2], twilio.requests[-1][2]) == (
         f"{stray.sid}.json",
         [("Status", "completed")],
     ), "hung up there"
     target = CallRecord(new_sid("CA"), "outbound-api", live.number, PERSON)
     url = f"{_status_url(live, call).rpartition('/')[0]}/introduced"
-    await twilio.post(target).form_post(url, target.form(twilio.account_sid, "in-progress"))
+    await twilio.post(target).post_form(url, target.form(twilio.account_sid, "in-progress"))
     assert twilio.requests[-1][1].endswith(f"{target.sid}.json"), "who waits for a call that is over is hung up too"
-    assert (await live.ended(call["id"]))["status"] == "completed"
+    assert (await live.wait_for_end(call["id"]))["status"] == "completed"
 
 
-async def test_who_waits_for_a_call_whose_server_died_is_hung_up(at_twilio: TwilioLine) -> None:
+async def test_a_transfer_target_is_hung_up_when_the_calls_server_dies(at_twilio: TwilioLine) -> None:
     (_, twilio), live = at_twilio, at_twilio[0].live
-    placed = await live.place("+15550100070")
-    await wait_until_answered(live, placed["id"])
+    placed_call = await live.place_call("+15550100070")
+    await wait_until_answered(live, placed_call["id"])
     target = CallRecord(new_sid("CA"), "outbound-api", live.number, PERSON)
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
-        call = await calls.get_call(session, UUID(str(placed["id"])), lock=True)
+        call = await calls.get_call(session, UUID(str(placed_call["id"])), lock=True)
         call.holder = "a server that died"
-    url = f"{_status_url(live, placed).rpartition('/')[0]}/introduced"
-    await twilio.post(target).form_post(url, target.form(twilio.account_sid, "in-progress"))
+    url = f"{_status_url(live, placed_call).rpartition('/')[0]}/introduced"
+    await twilio.post(target).post_form(url, target.form(twilio.account_sid, "in-progress"))
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
-        call = await calls.get_call(session, UUID(str(placed["id"])), lock=True)
+        call = await calls.get_call(session, UUID(str(placed_call["id"])), lock=True)
         call.watch_at = now() - timedelta(seconds=1)
-    await reconcile_due_calls(live.runtime)
-    assert (await live.ended(placed["id"]))["status"] == "failed"
+    await live.runtime.call(CallReconciler).reconcile_due_calls()
+    assert (await live.wait_for_end(placed_call["id"]))["status"] == "failed"
     hung_up = [path for _, path, form in twilio.requests if form == [("Status", "completed")]]
     assert any(target.sid in path for path in hung_up), hung_up
 
 
-async def test_a_call_whose_acceptance_was_lost_is_held_once(at_twilio: TwilioLine) -> None:
+async def test_a_call_with_a_lost_response_is_placed_once(at_twilio: TwilioLine) -> None:
     """Twilio placed the call, and the connection broke or the response was a 500.
 
     Callbacks report the call, before or after another carrier was tried.
     """
     (_, twilio), live = at_twilio, at_twilio[0].live
     twilio.failures["POST", "Calls"] = [BROKEN]
-    assert (await live.ended((await live.place("+15550100020"))["id"]))["status"] == "busy"
+    assert (await live.wait_for_end((await live.place_call("+15550100020"))["id"]))["status"] == "busy"
     assert sum(path.endswith("/Calls.json") for _, path, _ in twilio.requests) == 1
     twilio.failures["POST", "Calls"] = [DONE]
-    call: Any = await live.ended((await live.place("+15550100040"))["id"])
+    call: Any = await live.wait_for_end((await live.place_call("+15550100040"))["id"])
     assert call["status"] == "completed"
     async with asyncio.timeout(20):
-        await twilio.idle()
+        await twilio.wait_until_idle()
     assert twilio.talked == (1 if call["served_by"]["telephony"] == "twilio" else 0)
 
 
-async def test_a_call_that_was_named_after_its_socket_was_opened_can_be_hung_up(at_twilio: TwilioLine) -> None:
+async def test_a_call_identified_after_its_socket_opened_can_be_hung_up(at_twilio: TwilioLine) -> None:
     (_, twilio), live = at_twilio, at_twilio[0].live
-    placed = await live.place("+15550100070")
-    await wait_until_answered(live, placed["id"])
+    call = await live.place_call("+15550100070")
+    await wait_until_answered(live, call["id"])
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
-        unnamed = await calls.get_call(session, UUID(str(placed["id"])))
-        session.expunge(unnamed)
-    unnamed.carrier_call_id = None
+        stored_call = await calls.get_call(session, UUID(str(call["id"])))
+        session.expunge(stored_call)
+    stored_call.carrier_call_id = None
     async with live.runtime.providers.use(live.caller.organization_id, TelephonyProvider, "twilio") as provider:
-        await ProviderCarrierLeg(live.runtime, unnamed, provider).hang_up()
-    assert (await live.ended(placed["id"]))["status"] == "completed"
+        await ProviderCarrierLeg(live.runtime.settings, live.runtime.database, stored_call, provider).hang_up()
+    assert (await live.wait_for_end(call["id"]))["status"] == "completed"
     assert [("Status", "completed")] in [
-        form for _, path, form in twilio.requests if str(unnamed.carrier_call_id) in path
+        form for _, path, form in twilio.requests if str(stored_call.carrier_call_id) in path
     ]
 
 
-async def test_callbacks_come_twice_late_and_in_any_order(at_twilio: TwilioLine) -> None:
+async def test_callbacks_may_be_repeated_late_and_reordered(at_twilio: TwilioLine) -> None:
     (_, twilio), live = at_twilio, at_twilio[0].live
     twilio.repeats = True
-    placed = [await live.place(f"+155501000{digits}") for digits in ("20", "22", "40")]
-    statuses = [(await live.ended(call["id"]))["status"] for call in placed]
+    placed_calls = [await live.place_call(f"+155501000{digits}") for digits in ("20", "22", "40")]
+    statuses = [(await live.wait_for_end(call["id"]))["status"] for call in placed_calls]
     assert statuses == ["busy", "failed", "completed"]
-    for call, status in zip(placed, statuses, strict=True):
+    for call, status in zip(placed_calls, statuses, strict=True):
         async with live.runtime.database.tenant(live.caller.organization_id) as session:
             sid = (await calls.get_call(session, UUID(str(call["id"])))).carrier_call_id or ""
         events = ("completed", "answered", "ringing", "initiated")
@@ -151,20 +159,20 @@ async def test_callbacks_come_twice_late_and_in_any_order(at_twilio: TwilioLine)
             ("ringing", "ringing"),
             ("initiated", "initiated"),
         ):
-            await late.status(state, event=event)
-        assert (await live.ended(call["id"]))["status"] == status
-        names = await events_of(live, call["id"])
+            await late.send_status(state, event=event)
+        assert (await live.wait_for_end(call["id"]))["status"] == status
+        names = await list_call_events(live, call["id"])
         assert len(names) == len(set(names)), names
 
 
-async def test_calls_from_a_browser_reach_our_agents_and_dial_out_with_our_numbers(at_twilio: TwilioLine) -> None:
+async def test_browser_calls_reach_agents_and_dial_out_with_own_numbers(at_twilio: TwilioLine) -> None:
     (_, twilio), live = at_twilio, at_twilio[0].live
     application = f"{live.runtime.settings.base_url}/carriers/twilio/{live.caller.organization_id}/events/browser"
 
     async def dial(to_number: str, **given: str) -> SimulatedCall:
         return await twilio.call_from_browser("credential_1", to_number, application, ["Goodbye"], **given)
 
-    to_number, to_agent, out, foreign, without, nowhere = await asyncio.gather(
+    to_number, to_agent, out, foreign, without, unknown = await asyncio.gather(
         dial(live.number),
         dial(f"agent:{live.agent_id}"),
         dial(PERSON, CallerId=live.number),
@@ -173,11 +181,11 @@ async def test_calls_from_a_browser_reach_our_agents_and_dial_out_with_our_numbe
         dial("sip:x", CallerId=live.number),
     )
     assert (to_number.answered, to_agent.answered, out.answered) == (True, True, True)
-    assert [refused.refused_reason for refused in (foreign, without, nowhere)] == ["rejected"] * 3
+    assert [refused.refused_reason for refused in (foreign, without, unknown)] == ["rejected"] * 3
     items: Any = (await live.caller.get("/v1/calls")).json["items"]
-    ended = [await live.ended(item["id"]) for item in items]
-    assert [call["agent_id"] for call in ended].count(live.agent_id) == 2
-    assert {(call["direction"], call["from_number"], call["to_number"], call["status"]) for call in ended} == {
+    finished = [await live.wait_for_end(item["id"]) for item in items]
+    assert [call["agent_id"] for call in finished].count(live.agent_id) == 2
+    assert {(call["direction"], call["from_number"], call["to_number"], call["status"]) for call in finished} == {
         ("inbound", live.number, live.number, "completed"), ("outbound", live.number, PERSON, "completed"),
     }  # fmt: skip
     assert (await live.caller.post("/v1/do-not-call", {"phone_number": PERSON})).status == 201
@@ -187,124 +195,128 @@ async def test_calls_from_a_browser_reach_our_agents_and_dial_out_with_our_numbe
 # --- media and recordings ---
 
 
-async def test_a_media_socket_needs_its_calls_address_and_the_streams_token(
+async def test_a_media_socket_requires_the_calls_address_and_the_streams_token(
     at_twilio: TwilioLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (line, twilio), live = at_twilio, at_twilio[0].live
     monkeypatch.setattr(engine, "START_SECONDS", 0.5)
     monkeypatch.setattr(dialing, "RING_SECONDS", 1)
     base = live.runtime.settings.base_url
-    rings = await live.place("+15550100021")
+    rings = await live.place_call("+15550100021")
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
-        handed_on = await calls.get_call(session, UUID(str(rings["id"])))
-        session.expunge(handed_on)
-    handed_on.carrier = "loopback"
+        other_call = await calls.get_call(session, UUID(str(rings["id"])))
+        session.expunge(other_call)
+    other_call.carrier = "loopback"
     async with aiohttp.ClientSession() as http:
         for path in ("", "x", "WyIwIiwiMCJd.AAAA"):
             with pytest.raises(aiohttp.WSServerHandshakeError):
                 await http.ws_connect(f"{base}/media/{path}")
         async with http.ws_connect(
-            build_media_url(live.runtime.settings, live.runtime.keyring, handed_on)
-        ) as of_another_carrier:
-            assert (await of_another_carrier.receive()).type is aiohttp.WSMsgType.CLOSE
-    assert (await live.ended(rings["id"]))["status"] == "no-answer"
+            build_media_url(live.runtime.settings, live.runtime.keyring, other_call)
+        ) as telnyx_socket:
+            assert (await telnyx_socket.receive()).type is aiohttp.WSMsgType.CLOSE
+    assert (await live.wait_for_end(rings["id"]))["status"] == "no-answer"
     twilio.stream_parameters = {"token": "0" * 64}
-    heard = await line.ring("Hello")
+    inbound_call = await line.simulate_call("Hello")
     items: Any = (await live.caller.get("/v1/calls?direction=inbound")).json["items"]
-    call = await live.ended(items[0]["id"])
-    assert (call["status"], heard.heard_seconds) == ("failed", 0.0)
+    call = await live.wait_for_end(items[0]["id"])
+    assert (call["status"], inbound_call.heard_seconds) == ("failed", 0.0)
     assert (await live.caller.get(f"/v1/calls/{call['id']}/transcript")).json["items"] == []
 
 
-async def test_a_call_whose_audio_cannot_be_connected_has_failed_and_says_why(at_twilio: TwilioLine) -> None:
+async def test_a_call_without_audio_fails_with_a_reason(at_twilio: TwilioLine) -> None:
     (line, twilio), live = at_twilio, at_twilio[0].live
     twilio.media_is_unreachable = True
-    placed = await live.place(PERSON)
-    await line.ring("Hello")
+    placed_call = await live.place_call(PERSON)
+    await line.simulate_call("Hello")
     calls_: Any = (await live.caller.get("/v1/calls")).json["items"]
-    for call in [await live.ended(call["id"]) for call in calls_]:
+    for call in [await live.wait_for_end(call["id"]) for call in calls_]:
         assert (call["status"], call["error_message"]) == (
             "failed",
             f"Twilio could not stream the call's audio: {UNREACHABLE}",
         ), call
-    assert {call["id"] for call in calls_} >= {placed["id"]}
+    assert {call["id"] for call in calls_} >= {placed_call["id"]}
     assert len(calls_) == 2
 
 
-async def test_twilios_recording_is_streamed_through_and_has_the_keys_as_tones(at_twilio: TwilioLine) -> None:
+async def test_twilios_recording_is_streamed_and_keys_are_tones(at_twilio: TwilioLine) -> None:
     line, live = at_twilio[0], at_twilio[0].live
     prompt = (
         'When the caller says "thank you" or "hello" or "goodbye": call press_digits(digits="5#")\n'
         'Otherwise: call press_digits(digits="5#")'
     )
     await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"system_prompt": prompt})
-    await line.ring("Thank you")
-    call_id = UUID((await only_call(live))["id"])
-    whole = await carriers_recording(live, call_id)
+    await line.simulate_call("Thank you")
+    call_id = UUID((await wait_for_only_call(live))["id"])
+    whole = await fetch_carrier_recording(live, call_id)
     with wave.open(io.BytesIO(whole)) as file:
         assert (file.getnchannels(), file.getframerate()) == (2, 8000)
-        heard = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2").reshape(-1, 2)[:, 1].astype(np.float64)
-    windows = [np.abs(np.fft.rfft(heard[at : at + 800] * np.hanning(800))) for at in range(0, len(heard) - 800, 400)]
-    found = {
+        audio = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2").reshape(-1, 2)[:, 1].astype(np.float64)
+    windows = [np.abs(np.fft.rfft(audio[at : at + 800] * np.hanning(800))) for at in range(0, len(audio) - 800, 400)]
+    tones = {
         tuple(sorted(int(peak) * 10 for peak in np.argsort(window)[-2:])) for window in windows if window.max() > 1e5
     }
     for low, high in ((ROWS[1], COLUMNS[1]), (ROWS[3], COLUMNS[2])):
-        assert any(abs(pair[0] - low) <= 10 and abs(pair[1] - high) <= 10 for pair in found), (low, high, found)
+        assert any(abs(pair[0] - low) <= 10 and abs(pair[1] - high) <= 10 for pair in tones), (low, high, tones)
 
 
 # --- texts and numbers ---
 
 
-async def test_opt_outs_that_twilio_has_heard_count_and_pictures_keep_their_links(at_twilio: TwilioLine) -> None:
+async def test_opt_outs_known_to_twilio_count_and_pictures_keep_their_links(at_twilio: TwilioLine) -> None:
     (_, twilio), live = at_twilio, at_twilio[0].live
-    await is_opted_out(live, refused_with="unsubscribed")
+    await check_opt_out(live, refusal_code="unsubscribed")
     links = {"NumMedia": "1", "MediaUrl0": "https://api.twilio.example/Media/ME1", "MediaContentType0": "image/jpeg"}
     await twilio.text(PERSON, live.number, "STOP", **links)
     texts = [dict(form)["To"] for _, path, form in twilio.requests if path.endswith("/Messages.json")]
     assert set(texts) == {"+15550100083"}, "Twilio itself has confirmed the STOP"
-    assert await newest_pictures(live) == ["https://api.twilio.example/Media/ME1"]
+    assert await list_newest_pictures(live) == ["https://api.twilio.example/Media/ME1"]
 
 
-async def test_a_text_whose_acceptance_was_lost_is_sent_once_and_known_by_its_callbacks(at_twilio: TwilioLine) -> None:
+async def test_a_message_with_a_lost_response_is_sent_once_and_found_by_its_callbacks(at_twilio: TwilioLine) -> None:
     (_, twilio), live = at_twilio, at_twilio[0].live
     twilio.failures["POST", "Messages"] = [BROKEN]
-    sent = await live.caller.post("/v1/sms", {"to_number": PERSON, "from_number_id": live.number_id, "body": "Hello"})
-    assert (await text_with(live, sent.json, "delivered"))["error_message"] is None
+    body = await live.caller.post("/v1/sms", {"to_number": PERSON, "from_number_id": live.number_id, "body": "Hello"})
+    assert (await wait_for_message_status(live, body.json, "delivered"))["error_message"] is None
     assert sum(path.endswith("/Messages.json") for _, path, _ in twilio.requests) == 1
 
 
-async def test_a_purchase_that_succeeded_there_and_failed_here_is_repaired(at_twilio: TwilioLine) -> None:
+async def test_a_purchase_with_a_lost_response_is_repaired(at_twilio: TwilioLine) -> None:
     (_, twilio), live = at_twilio, at_twilio[0].live
-    await purchase_is_repaired(live, twilio, "IncomingPhoneNumbers", "+16045550142")
+    await check_purchase_repair(live, twilio, "IncomingPhoneNumbers", "+16045550142")
     assert twilio.numbers["+16045550142"].voice_url
 
 
 # --- callbacks ---
 
 
-async def test_forged_callbacks_are_answered_403_and_change_nothing(
+async def test_forged_callbacks_are_refused_and_change_nothing(
     at_twilio: TwilioLine, organizations: Organizations
 ) -> None:
     (_, twilio), live = at_twilio, at_twilio[0].live
-    stranger, base = await organizations.make(), live.runtime.settings.base_url
+    stranger, base = await organizations.create(), live.runtime.settings.base_url
     form = {"CallSid": new_sid("CA"), "From": PERSON, "To": live.number, "CallStatus": "ringing"}
     path = f"/carriers/twilio/{live.caller.organization_id}/events/call"
     body = "&".join(f"{name}={value.replace('+', '%2B')}" for name, value in form.items())
-    genuine = signature(twilio.auth_token, base + path, form)
+    genuine = compute_signature(twilio.auth_token, base + path, form)
     forgeries = {
         "unsigned": (path, body, ""),
-        "another token's": (path, body, signature("another token", base + path, form)),
+        "another token's": (path, body, compute_signature("another token", base + path, form)),
         "altered": (path, body.replace("ringing", "queued"), genuine),
-        "for this machine's own name": (path, body, signature(twilio.auth_token, f"http://localhost{path}", form)),
+        "for this machine's own name": (
+            path,
+            body,
+            compute_signature(twilio.auth_token, f"http://localhost{path}", form),
+        ),
         "replayed elsewhere": (path.replace("/call", "/text"), body, genuine),
     }
     async with aiohttp.ClientSession() as http:
-        for name, (where, sent, signed) in forgeries.items():
+        for name, (target_path, sent_body, signed) in forgeries.items():
             headers = {"X-Twilio-Signature": signed, "Content-Type": "application/x-www-form-urlencoded"}
-            async with http.post(base + where, data=sent, headers=headers) as answer:
+            async with http.post(base + target_path, data=sent_body, headers=headers) as answer:
                 assert (answer.status, (await answer.json())["code"]) == (403, "forbidden"), name
-        elsewhere = path.replace(str(live.caller.organization_id), str(stranger.organization_id))
-        async with http.post(base + elsewhere, data=body, headers={"X-Twilio-Signature": genuine}) as answer:
+        other_path = path.replace(str(live.caller.organization_id), str(stranger.organization_id))
+        async with http.post(base + other_path, data=body, headers={"X-Twilio-Signature": genuine}) as answer:
             assert answer.status in (403, 502), "that organization has no Twilio"
         assert (await live.caller.get("/v1/calls")).json["total"] == 0
         proxied = {

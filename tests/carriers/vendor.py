@@ -86,11 +86,11 @@ class Vendor(ABC, Generic[LegT]):
     # --- calls ---
 
     async def simulate(
-        self, leg: LegT, post: NoticeSender, announced: IncomingCallNotice, lines: Sequence[str]
+        self, leg: LegT, post: NoticeSender, notice: IncomingCallNotice, lines: Sequence[str]
     ) -> SimulatedCall:
         """Call and say these lines."""
         call = ScriptedCaller([await synthesize_mulaw(line) for line in lines], self.directory, lambda _: None)
-        await self.run(leg, lambda leg: call.ring(leg, post, "", announced))
+        await self.run(leg, lambda leg: call.ring(leg, post, "", notice))
         return call.result(leg)
 
     def run(self, leg: LegT, call: Callable[[LoopbackLeg], Awaitable[CallEndedNotice]]) -> asyncio.Task[None]:
@@ -114,8 +114,8 @@ class Vendor(ABC, Generic[LegT]):
         self, key: tuple[str, str], request: web.Request, work: Callable[[], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         """Respond to one request, as the vendor does or as planned."""
-        planned = self.failures[key]
-        failure = planned.pop(0) if planned else None
+        failures = self.failures[key]
+        failure = failures.pop(0) if failures else None
         try:
             self.authenticate(request)
             if failure == NEVER:
@@ -149,7 +149,7 @@ class Vendor(ABC, Generic[LegT]):
 
     # --- opening and closing ---
 
-    async def idle(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Wait until every call is over and every callback was sent."""
         while self._tasks:
             await asyncio.wait(self._tasks)

@@ -16,7 +16,7 @@ from tests.fixtures.command_line import Operator
 from tests.fixtures.eventually import eventually
 
 
-def test_organizations_keys_users_and_clients(operator: Operator) -> None:
+def test_organizations_keys_users_and_clients_are_managed(operator: Operator) -> None:
     organization = operator.ask("orgs", "create", "--name", "Acme")
     assert organization["api_key"].startswith("svc_live_")
     key = operator.ask("keys", "create", "--org", organization["id"], "--name", "reader", "--scope", "agents:read")
@@ -79,28 +79,28 @@ def test_knowledge_is_reindexed(operator: Operator) -> None:
 def test_errors_are_one_line_with_their_status(
     operator: Operator, arguments: list[str], status: int, message: str
 ) -> None:
-    done = operator.run(*arguments)
-    assert done.returncode == status
-    assert message in done.stderr
-    assert done.stdout == ""
+    result = operator.run(*arguments)
+    assert result.returncode == status
+    assert message in result.stderr
+    assert result.stdout == ""
 
 
-def test_without_servers_it_says_what_to_do(operator: Operator, tmp_path: Path) -> None:
+def test_a_command_without_servers_explains_the_fix(operator: Operator, tmp_path: Path) -> None:
     operator.environment["SWITCHBOARD_DATABASE_URL"] = f"postgresql://x@/x?host={tmp_path}"
-    done = operator.run("orgs", "list")
-    assert done.returncode == 1
-    assert "make run" in done.stderr
-    assert "Traceback" not in done.stderr
+    result = operator.run("orgs", "list")
+    assert result.returncode == 1
+    assert "make run" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def _read_page(url: str) -> str:
     """Return the page, or an empty text as long as nothing listens there."""
-    with contextlib.suppress(URLError), urlopen(url, timeout=2) as answer:  # noqa: S310 - our own worker
-        return str(answer.read().decode())
+    with contextlib.suppress(URLError), urlopen(url, timeout=2) as response:  # noqa: S310 - our own worker
+        return str(response.read().decode())
     return ""
 
 
-async def test_a_worker_shows_its_metrics_and_stops_when_told(operator: Operator) -> None:
+async def test_a_worker_serves_metrics_and_stops_on_a_signal(operator: Operator) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -123,29 +123,32 @@ async def test_a_worker_shows_its_metrics_and_stops_when_told(operator: Operator
 
 
 def test_a_balance_is_credited_and_shown(operator: Operator) -> None:
-    made = operator.ask("orgs", "create", "--name", "Prepaid")["id"]
-    assert operator.ask("billing", "credit", "--org", made, "--amount", "25.5", "--note", "first") == {
-        "id": made,
+    organization_id = operator.ask("orgs", "create", "--name", "Prepaid")["id"]
+    assert operator.ask("billing", "credit", "--org", organization_id, "--amount", "25.5", "--note", "first") == {
+        "id": organization_id,
         "balance": 25.5,
     }
-    assert operator.ask("billing", "credit", "--org", made, "--amount", "-0.5") == {"id": made, "balance": 25}
-    assert operator.ask("billing", "balance", "--org", made) == {"id": made, "balance": 25}
+    assert operator.ask("billing", "credit", "--org", organization_id, "--amount", "-0.5") == {
+        "id": organization_id,
+        "balance": 25,
+    }
+    assert operator.ask("billing", "balance", "--org", organization_id) == {"id": organization_id, "balance": 25}
     for amount in ("x", "0", "nan", "1e30"):
-        assert operator.run("billing", "credit", "--org", made, "--amount", amount).returncode == 2
+        assert operator.run("billing", "credit", "--org", organization_id, "--amount", amount).returncode == 2
     assert operator.run("billing", "balance", "--org", "019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11").returncode == 1
 
 
 def test_voices_are_listed_by_provider(operator: Operator) -> None:
-    made = operator.ask("orgs", "create", "--name", "Voices")["id"]
-    done = operator.run("voices", "--org", made, "--json")
-    assert done.returncode == 0
-    listed = json.loads(done.stdout)
-    assert listed["faults"] == []
+    organization_id = operator.ask("orgs", "create", "--name", "Voices")["id"]
+    result = operator.run("voices", "--org", organization_id, "--json")
+    assert result.returncode == 0
+    voices = json.loads(result.stdout)
+    assert voices["faults"] == []
     assert {
-        "organization_id": made,
+        "organization_id": organization_id,
         "provider": "espeak",
         "id": "de",
         "name": "German",
         "language": "de",
         "gender": "male",
-    } in listed["voices"]
+    } in voices["voices"]

@@ -12,10 +12,10 @@ import pytest
 from switchboard.apps.cli.simulate import read_suite
 
 from tests.fixtures.app import Caller
-from tests.fixtures.command_line import Done, Operator
+from tests.fixtures.command_line import CommandResult, Operator
 from tests.fixtures.servers import REPOSITORY
 
-Simulate: TypeAlias = Callable[..., Awaitable[Done]]
+Simulate: TypeAlias = Callable[..., Awaitable[CommandResult]]
 
 PROMPT = (
     'When the caller says "opening hours": say "We are open from seven to six."\n'
@@ -27,7 +27,7 @@ PROMPT = (
 def simulate(caller: Caller, operator: Operator, tmp_path: Path) -> Simulate:
     """Runs a suite for the caller's organization."""
 
-    async def run(suite: str, *options: str) -> Done:
+    async def run(suite: str, *options: str) -> CommandResult:
         file = tmp_path / "suite.toml"
         file.write_text(suite)
         return await asyncio.to_thread(
@@ -37,19 +37,19 @@ def simulate(caller: Caller, operator: Operator, tmp_path: Path) -> Simulate:
     return run
 
 
-async def test_the_example_passes_and_fails_with_the_agent(caller: Caller, simulate: Simulate) -> None:
+async def test_the_example_suite_passes_and_fails_with_the_agent(caller: Caller, simulate: Simulate) -> None:
     page = (REPOSITORY / "docs" / "how-to" / "simulations.md").read_text()
     example = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0]
     agent = (await caller.post("/v1/agents", {"name": "Bakery", "system_prompt": PROMPT})).json["id"]
-    done = await simulate(example)
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "1 of 1 passed"), done.stderr
+    result = await simulate(example)
+    assert (result.returncode, result.stdout.splitlines()[-1]) == (0, "1 of 1 passed"), result.stderr
     await caller.send(
         "PUT", f"/v1/agents/{agent}", {"system_prompt": PROMPT.replace("open from seven", "closed from seven")}
     )
-    done = await simulate(example, "--json")
-    assert done.returncode == 1, done.stderr
-    found = json.loads(done.stdout)
-    assert (found["passed"], found["total"], found["simulations"][0]["score"]) == (0, 1, 0.5)
+    result = await simulate(example, "--json")
+    assert result.returncode == 1, result.stderr
+    report = json.loads(result.stdout)
+    assert (report["passed"], report["total"], report["simulations"][0]["score"]) == (0, 1, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -71,15 +71,15 @@ async def test_the_example_passes_and_fails_with_the_agent(caller: Caller, simul
         ),
     ],
 )
-def test_a_file_that_cannot_be_used(tmp_path: Path, suite: str, fault: str) -> None:
+def test_an_invalid_suite_is_refused(tmp_path: Path, suite: str, fault: str) -> None:
     file = tmp_path / "suite.toml"
     file.write_text(suite)
     with pytest.raises(click.UsageError, match=re.escape(fault)):
         read_suite(file)
 
 
-async def test_an_agent_that_is_not_there_is_a_fault_of_the_file(simulate: Simulate) -> None:
+async def test_an_unknown_agent_is_an_error_in_the_suite(simulate: Simulate) -> None:
     suite = '[[simulation]]\nagent = "A"\nname = "A"\nlines = ["B"]\nassertions = [{type = "said", text = "C"}]'
-    done = await simulate(suite)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "agent A: there is no such agent" in done.stderr
+    result = await simulate(suite)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "agent A: there is no such agent" in result.stderr

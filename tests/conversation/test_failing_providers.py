@@ -21,7 +21,7 @@ from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSp
 
 from tests.fixtures import chat_server
 from tests.fixtures.chat_server import ChatServer, Fault
-from tests.fixtures.conversation import Leg, Model, Socket, Speech, Transcriber, call, voice
+from tests.fixtures.conversation import Leg, Model, Socket, Speech, Transcriber, create_call, synthesize_caller
 from tests.speech.deepgram import Deepgram
 from tests.speech.elevenlabs import ElevenLabs
 from tests.speech.vendor import KEY, in_use
@@ -34,87 +34,89 @@ pytestmark = [
 
 Trouble = Fault | Literal["unreachable"] | None
 VIRTUAL_CLOCK: Final = True
-QUESTION: Final = voice("Can you help me please?")
+QUESTION: Final = synthesize_caller("Can you help me please?")
 ANSWER: Final = "We open at seven."
 ROUNDS: Final = 3
 """Attempts until the waits are short enough: a busy machine delays callers too."""
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class CallerResult:
     """A caller's wait for the answer, and the result of the call."""
 
     response_seconds: float
     result: CallResult
 
     @property
-    def said(self) -> list[str]:
+    def transcript(self) -> list[str]:
         return [entry.content for entry in self.result.transcript if entry.role == "agent"]
 
 
-async def ask(engine: CallEngine, live: LiveCall, *, listens: float = 1.5) -> Heard:
+async def ask_question(engine: CallEngine, live: LiveCall, *, listens: float = 1.5) -> CallerResult:
     """Ask a question, listen to the answer for `listens` seconds, and hang up."""
     socket = Socket()
     holding = asyncio.create_task(engine.run_call(live, socket))
     await socket.say(QUESTION)
     async with asyncio.timeout(20):
         await socket.spoke.wait()
-    waited = socket.response_seconds
+    response_seconds = socket.response_seconds
     await socket.say(b"\xff" * int(listens * 8000))
     socket.hang_up()
-    return Heard(waited, await holding)
+    return CallerResult(response_seconds, await holding)
 
 
 # --- models ---
 
 
-def model(base_url: str) -> VendorModel:
+def create_model(base_url: str) -> VendorModel:
     kind = next(kind for kind in MODELS if kind.name == "openai_compatible")
     return kind(LiteLLMSettings(api_key=SecretStr(chat_server.KEY), base_url=base_url))
 
 
 @asynccontextmanager
-async def two_models(trouble: Trouble) -> AsyncIterator[tuple[ChatServer, FailoverLLM]]:
+async def serve_two_models(trouble: Trouble) -> AsyncIterator[tuple[ChatServer, FailoverLLM]]:
     """Serve a model that has this trouble, and a second one that works."""
     async with ChatServer.listening() as first, ChatServer.listening() as second:
         first.fault = None if trouble == "unreachable" else trouble
         chosen = "http://127.0.0.1:9/v1" if trouble == "unreachable" else first.base_url
-        models = [model(chosen), model(second.base_url)]
+        models = [create_model(chosen), create_model(second.base_url)]
         for provider in models:
             await provider.open()
         yield first, FailoverLLM(models, ServiceRecord(), hedge_after_seconds=HEDGE_AFTER_SECONDS)
 
 
-async def _ask_models(engine: CallEngine, trouble: Trouble) -> Heard:
-    async with two_models(trouble) as (first, models):
-        heard = await ask(engine, replace(call(Model(), Transcriber("help")), llm=models))
+async def _ask_models(engine: CallEngine, trouble: Trouble) -> CallerResult:
+    async with serve_two_models(trouble) as (first, models):
+        result = await ask_question(engine, replace(create_call(Model(), Transcriber("help")), llm=models))
         if trouble in ("silent", "mute"):
             assert first.closed.is_set(), "the slower request is stopped"
-    return heard
+    return result
 
 
-async def test_a_model_in_trouble(engine: CallEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls take the time that they take, so all of them go on at once."""
+async def test_calls_survive_model_failures(engine: CallEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run all calls concurrently, because they take real time."""
     monkeypatch.setattr(failover, "STALL_SECONDS", 1.0)
-    async with two_models(None) as (_, models):
+    async with serve_two_models(None) as (_, models):
         assert [event async for event in models.chat(ChatRequest((Message("user", "warm up"),)))]
     await asyncio.gather(
-        _is_replaced_within_a_second(engine),
-        _breaks_off(engine, "drop"),
-        _breaks_off(engine, "hang"),
-        _calls_a_tool(engine),
+        _check_replacement_within_a_second(engine),
+        _check_interrupted_answer(engine, "drop"),
+        _check_interrupted_answer(engine, "hang"),
+        _check_tool_call(engine),
     )
 
 
-async def _is_replaced_within_a_second(engine: CallEngine) -> None:
-    """A refusal is replaced sooner, as there is nothing to wait for."""
+async def _check_replacement_within_a_second(engine: CallEngine) -> None:
+    """Check that a silent model is replaced within a second, and a refusal sooner."""
     troubles: Sequence[Trouble] = (None, "limited", "overloaded", "unreachable", "silent", "mute")
     for _ in range(ROUNDS):
-        heard = dict(
+        results = dict(
             zip(troubles, await asyncio.gather(*(_ask_models(engine, trouble) for trouble in troubles)), strict=True)
         )
-        assert {tuple(answer.said) for answer in heard.values()} == {("You said help.",)}
-        longer = {trouble: answer.response_seconds - heard[None].response_seconds for trouble, answer in heard.items()}
+        assert {tuple(answer.transcript) for answer in results.values()} == {("You said help.",)}
+        longer = {
+            trouble: answer.response_seconds - results[None].response_seconds for trouble, answer in results.items()
+        }
         late = [
             trouble
             for trouble, seconds in longer.items()
@@ -123,40 +125,40 @@ async def _is_replaced_within_a_second(engine: CallEngine) -> None:
         if not late:
             break
     assert not late, longer
-    used = heard["silent"].result.usage.models
+    used = results["silent"].result.usage.models
     assert [(usage.input_tokens, usage.output_tokens, "overtaken_by" in usage.detail) for usage in used] == [
         (12, 5, False),
         (12, 0, True),
     ]
 
 
-async def _breaks_off(engine: CallEngine, fault: Fault) -> None:
-    """The words that were heard stay, and the agent asks the caller to repeat."""
+async def _check_interrupted_answer(engine: CallEngine, fault: Fault) -> None:
+    """Check that the spoken words stay, and that the agent asks the caller to repeat."""
     speech = Speech()
-    async with two_models(fault) as (_, models):
-        heard = await ask(
-            engine, replace(call(Model(), Transcriber("help. And more")), llm=models, text_to_speech=speech)
+    async with serve_two_models(fault) as (_, models):
+        result = await ask_question(
+            engine, replace(create_call(Model(), Transcriber("help. And more")), llm=models, text_to_speech=speech)
         )
-    assert [request.text for request in speech.asked] == ["You said help.", APOLOGY]
-    assert heard.said[0].startswith("You said help.")
-    assert heard.result.error_message is None
+    assert [request.text for request in speech.requests] == ["You said help.", APOLOGY]
+    assert result.transcript[0].startswith("You said help.")
+    assert result.result.error_message is None
 
 
-async def _calls_a_tool(engine: CallEngine) -> None:
-    """A tool call that arrives in pieces is used whole."""
+async def _check_tool_call(engine: CallEngine) -> None:
+    """Check that a tool call that arrives in pieces is complete."""
     leg = Leg()
-    async with two_models(None) as (server, models):
+    async with serve_two_models(None) as (server, models):
         server.tool = ("press_digits", '{"digits": "5#"}')
-        heard = await ask(engine, replace(call(Model(), Transcriber("weather"), leg=leg), llm=models))
+        result = await ask_question(engine, replace(create_call(Model(), Transcriber("weather"), leg=leg), llm=models))
     assert leg.done[0] == "digits 5#"
-    assert heard.said[0].startswith("You said")
+    assert result.transcript[0].startswith("You said")
 
 
 # --- voices ---
 
 
 @asynccontextmanager
-async def two_voices() -> AsyncIterator[tuple[ElevenLabs, Deepgram, FailoverTextToSpeech]]:
+async def serve_two_voices() -> AsyncIterator[tuple[ElevenLabs, Deepgram, FailoverTextToSpeech]]:
     async with ElevenLabs.listening() as first, Deepgram.listening() as second:
         chosen = ElevenLabsTextToSpeech(ElevenLabsSettings(api_key=SecretStr(KEY), base_url=HttpUrl(first.address)))
         other = DeepgramTextToSpeech(DeepgramVoiceSettings(api_key=SecretStr(KEY), base_url=HttpUrl(second.address)))
@@ -168,24 +170,26 @@ async def two_voices() -> AsyncIterator[tuple[ElevenLabs, Deepgram, FailoverText
             )
 
 
-async def _ask_voices(engine: CallEngine, trouble: Literal["refuses", "hangs", "breaks"] | None) -> Heard:
-    async with two_voices() as (first, second, voices):
+async def _ask_voices(engine: CallEngine, trouble: Literal["refuses", "hangs", "breaks"] | None) -> CallerResult:
+    async with serve_two_voices() as (first, second, voices):
         first.hangs, first.breaks = trouble == "hangs", trouble == "breaks"
         first.refusals = [503] if trouble == "refuses" else []
-        heard = await ask(engine, replace(call(Model(ANSWER), Transcriber("help")), text_to_speech=voices), listens=2.5)
-        asked = {None: (1, 0), "breaks": (2, 0)}.get(trouble, (1, 1))
-        assert (len(first.asked), len(second.asked)) == asked
-    return heard
+        result = await ask_question(
+            engine, replace(create_call(Model(ANSWER), Transcriber("help")), text_to_speech=voices), listens=2.5
+        )
+        request_counts = {None: (1, 0), "breaks": (2, 0)}.get(trouble, (1, 1))
+        assert (len(first.requests), len(second.requests)) == request_counts
+    return result
 
 
-async def test_a_voice_in_trouble_is_replaced_within_a_second_and_says_a_broken_sentence_again(
+async def test_a_failing_voice_is_replaced_within_a_second_and_repeats_the_sentence(
     engine: CallEngine,
 ) -> None:
     for _ in range(ROUNDS):
         usual, refused, slow, broken = await asyncio.gather(
             *(_ask_voices(engine, trouble) for trouble in (None, "refuses", "hangs", "breaks"))
         )
-        assert [heard.said for heard in (usual, refused, slow, broken)] == [[ANSWER]] * 4
+        assert [result.transcript for result in (usual, refused, slow, broken)] == [[ANSWER]] * 4
         assert broken.result.error_message is None
         longer = (slow.response_seconds - usual.response_seconds, refused.response_seconds - usual.response_seconds)
         if longer[0] < 1 and longer[1] < HEDGE_AFTER_SECONDS / 2:

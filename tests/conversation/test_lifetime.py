@@ -7,12 +7,12 @@ from switchboard.engine.conversation.call import EndedReason
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.plugin_sdk import Frame, ProviderError
 
-from tests.fixtures.conversation import Leg, Model, Socket, Transcriber, call, voice
+from tests.fixtures.conversation import Leg, Model, Socket, Transcriber, create_call, synthesize_caller
 
 VIRTUAL_CLOCK = True
 pytestmark = pytest.mark.usefixtures("task_check")
 GREETING = "Hello, how can I help you?"
-WORDS = voice("Please call me again tomorrow")
+WORDS = synthesize_caller("Please call me again tomorrow")
 
 
 class GoneSocket(Socket):
@@ -34,11 +34,11 @@ class GoneSocket(Socket):
         (RuntimeError("a mistake"), EndedReason.ERROR, ["hang_up"]),
     ],
 )
-async def test_a_task_that_fails_ends_the_call_and_lets_the_others_finish(
+async def test_a_failed_task_ends_the_call_after_the_others_finish(
     engine: CallEngine, error: Exception, reason: EndedReason, actions: list[str]
 ) -> None:
     socket, leg = GoneSocket(error), Leg()
-    result = await engine.run_call(call(Model(), Transcriber(), leg=leg, greeting_message=GREETING), socket)
+    result = await engine.run_call(create_call(Model(), Transcriber(), leg=leg, greeting_message=GREETING), socket)
     assert result.ended_reason is reason
     assert leg.done == actions
     assert socket.closed.is_set()
@@ -46,7 +46,7 @@ async def test_a_task_that_fails_ends_the_call_and_lets_the_others_finish(
 
 async def test_the_last_words_before_a_hang_up_are_transcribed(engine: CallEngine) -> None:
     socket = Socket()
-    running = asyncio.create_task(engine.run_call(call(Model(), Transcriber("call me tomorrow")), socket))
+    running = asyncio.create_task(engine.run_call(create_call(Model(), Transcriber("call me tomorrow")), socket))
     speaking = asyncio.create_task(socket.say(WORDS))
     await asyncio.sleep(len(WORDS) / 8000 - 0.1)
     socket.hang_up()
@@ -55,9 +55,11 @@ async def test_the_last_words_before_a_hang_up_are_transcribed(engine: CallEngin
     assert [(entry.role, entry.content) for entry in transcript] == [("user", "call me tomorrow")]
 
 
-async def test_a_cancelled_call_leaves_no_task_behind(engine: CallEngine) -> None:
+async def test_cancellation_of_a_call_leaves_no_task_behind(engine: CallEngine) -> None:
     socket = Socket()
-    running = asyncio.create_task(engine.run_call(call(Model(), Transcriber(), greeting_message=GREETING), socket))
+    running = asyncio.create_task(
+        engine.run_call(create_call(Model(), Transcriber(), greeting_message=GREETING), socket)
+    )
     await socket.spoke.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -4,7 +4,7 @@ import pytest
 from switchboard.engine.conversation.speech.text_normalization import count_letters, find_heard_text, normalize_text
 
 
-def read(text: str, language: str = "en-US", **pronunciations: str) -> str:
+def normalize(text: str, language: str = "en-US", **pronunciations: str) -> str:
     found = normalize_text(text, language, pronunciations)
     assert "".join(piece.written for piece in found) == text
     return "".join(piece.spoken for piece in found)
@@ -43,8 +43,8 @@ def read(text: str, language: str = "en-US", **pronunciations: str) -> str:
         ("order 12345678901234567890", "order " + "one two three four five six seven eight nine zero " * 2),
     ],
 )
-def test_english_is_read_as_people_say_it(written: str, spoken: str) -> None:
-    assert read(written) == spoken.strip()
+def test_english_is_normalized_for_speech(written: str, spoken: str) -> None:
+    assert normalize(written) == spoken.strip()
 
 
 @pytest.mark.parametrize(
@@ -56,20 +56,19 @@ def test_english_is_read_as_people_say_it(written: str, spoken: str) -> None:
         ("ja-JP", "**3時** https://a.jp", "3時 https://a.jp"),
     ],
 )
-def test_other_languages_keep_their_numbers_and_have_their_words_for_addresses(
-    language: str, written: str, spoken: str
-) -> None:
-    assert read(written, language) == spoken
+def test_other_languages_keep_numbers_and_spell_out_addresses(language: str, written: str, spoken: str) -> None:
+    assert normalize(written, language) == spoken
 
 
-def test_an_agents_own_pronunciations_come_first() -> None:
+def test_an_agents_pronunciations_take_precedence() -> None:
     assert (
-        read("Ask siobhan at ACME, not acmes.", Siobhan="Shivawn", Acme="Ack me") == "Ask Shivawn at Ack me, not acmes."
+        normalize("Ask siobhan at ACME, not acmes.", Siobhan="Shivawn", Acme="Ack me")
+        == "Ask Shivawn at Ack me, not acmes."
     )
-    assert read("From 24/7 Fitness", **{"24/7": "twenty-four seven"}) == "From twenty-four seven Fitness"
+    assert normalize("From 24/7 Fitness", **{"24/7": "twenty-four seven"}) == "From twenty-four seven Fitness"
 
 
-def test_heard_text_is_returned_as_written() -> None:
+def test_the_transcript_has_the_written_form() -> None:
     found = normalize_text("You pay **$1,250.50**, then call us.", "en")
     assert find_heard_text(found, count_letters("You pay one thousand two")) == "You pay **"
     assert (

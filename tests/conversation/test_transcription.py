@@ -4,7 +4,7 @@ import asyncio
 
 from switchboard.engine.conversation.speech.transcription import FINAL_SECONDS, TranscriptionStream
 
-from tests.fixtures.conversation import Model, Transcriber, call
+from tests.fixtures.conversation import Model, Transcriber, create_call
 
 VIRTUAL_CLOCK = True
 AUDIO = b"\x00" * 160
@@ -13,7 +13,7 @@ AUDIO = b"\x00" * 160
 async def test_a_pause_does_not_shorten_the_wait_for_the_final_transcript() -> None:
     reported: list[tuple[str, bool]] = []
     stream = TranscriptionStream(
-        call(Model(), Transcriber()), "mulaw", lambda text, finished: reported.append((text, finished))
+        create_call(Model(), Transcriber()), "mulaw", lambda text, finished: reported.append((text, finished))
     )
     stream.add_audio(AUDIO)
     stream.finalize()

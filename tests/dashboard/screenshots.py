@@ -1,5 +1,5 @@
-"""Regenerate the pictures of docs/screenshots: `make screenshots`. A platform of its own, the demo organization,
-made-up calls, Chromium.
+"""Regenerate the pictures of docs/screenshots: `make screenshots`. Runs a separate platform with the demo
+organization and made-up calls, in Chromium.
 """
 
 import asyncio
@@ -28,8 +28,8 @@ from switchboard.resources.contacts.schemas import ContactCreate
 from switchboard.resources.phone_numbers import purchases
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import listening
-from tests.fixtures.dashboard import browsing
+from tests.fixtures.app import run_server
+from tests.fixtures.dashboard import open_browser
 
 PEOPLE = (
     "Ada Lovelace",
@@ -69,7 +69,7 @@ LINES = ("What are your opening hours?", "How much is a loaf?", "Where are you?"
 
 
 async def main(folder: Path) -> None:
-    """Write each page's picture into a folder."""
+    """Save a picture of each page to a folder."""
     with tempfile.TemporaryDirectory() as place, socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -83,15 +83,15 @@ async def main(folder: Path) -> None:
                 settings, database_url=directory.database_url, redis_url=directory.redis_url
             ) as runtime:
                 demo = await seed(runtime)
-                async with listening(runtime):
-                    await _make_up(runtime, demo)
-                    async with browsing(settings.base_url) as context:
-                        await _take(context, demo, folder)
+                async with run_server(runtime):
+                    await _create_demo_data(runtime, demo)
+                    async with open_browser(settings.base_url) as context:
+                        await _take_screenshots(context, demo, folder)
         directory.release()
 
 
-async def _make_up(runtime: Runtime, demo: Demo) -> None:
-    """A month of calls that nobody made, one that somebody makes now, a text, and one of everything else."""
+async def _create_demo_data(runtime: Runtime, demo: Demo) -> None:
+    """Create a month of ended calls, a live call, a text message, and one of every other resource."""
     chance = random.Random(7)
     async with runtime.database.tenant(demo.organization_id) as session:
         for n, name in enumerate(PEOPLE):
@@ -102,11 +102,11 @@ async def _make_up(runtime: Runtime, demo: Demo) -> None:
             }
             await contacts.create_contact(session, ContactCreate.model_validate(fields))
         for back in range(30):
-            session.add_all(_call(chance, demo.organization_id, back) for _ in range(chance.randint(4, 18)))
+            session.add_all(_create_call(chance, demo.organization_id, back) for _ in range(chance.randint(4, 18)))
     async with aiohttp.ClientSession(
         runtime.settings.base_url, headers={"Authorization": f"Bearer {demo.api_key}"}
     ) as client:
-        await _make(client)
+        await _create_resources(client)
     async with runtime.providers.use(demo.organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
         callbacks = purchases.build_callback_urls(runtime.settings.base_url, demo.organization_id, "loopback")
@@ -117,15 +117,15 @@ async def _make_up(runtime: Runtime, demo: Demo) -> None:
         await carrier.simulate_call(from_number="+15550100001", to_number=NUMBER, lines=lines, callbacks=callbacks)
 
 
-async def _make(client: aiohttp.ClientSession) -> None:
+async def _create_resources(client: aiohttp.ClientSession) -> None:
     async def post(path: str, body: Mapping[str, object]) -> str:
-        async with client.post(path, json=body) as answer:
-            assert answer.status == 201, await answer.text()
-            return str((await answer.json())["id"])
+        async with client.post(path, json=body) as response:
+            assert response.status == 201, await response.text()
+            return str((await response.json())["id"])
 
     async def first(path: str) -> str:
-        async with client.get(path) as answer:
-            return str((await answer.json())["items"][0]["id"])
+        async with client.get(path) as response:
+            return str((await response.json())["items"][0]["id"])
 
     base = await post("/v1/knowledge-bases", {"name": "The bakery", "description": "What we bake, and what is in it."})
     text = "Rye bread is baked on Mondays and Thursdays. The sourdough is forty years old.\n\n"
@@ -152,11 +152,11 @@ async def _make(client: aiohttp.ClientSession) -> None:
         "contacts": people,
         "max_concurrent": 2,
     }
-    async with client.post(f"/v1/campaigns/{await post('/v1/campaigns', campaign)}/start") as answer:
-        assert answer.ok, await answer.text()
+    async with client.post(f"/v1/campaigns/{await post('/v1/campaigns', campaign)}/start") as response:
+        assert response.ok, await response.text()
 
 
-def _call(chance: random.Random, organization_id: UUID, days_ago: int) -> Call:
+def _create_call(chance: random.Random, organization_id: UUID, days_ago: int) -> Call:
     moment = now() - timedelta(days=days_ago, seconds=chance.randint(0, 30_000) + 3600)
     status, reason = chance.choices(ENDINGS, (9, 6, 2, 2, 1))[0]
     seconds = chance.randint(20, 240) if status == "completed" else 0
@@ -170,7 +170,7 @@ def _call(chance: random.Random, organization_id: UUID, days_ago: int) -> Call:
         "first_frame_ms": first,
     }
     inbound = chance.random() < 0.6
-    theirs = f"+155501000{chance.randint(0, 7):02}"
+    contact_number = f"+155501000{chance.randint(0, 7):02}"
     return Call(
         organization_id=organization_id,
         created_at=moment,
@@ -179,8 +179,8 @@ def _call(chance: random.Random, organization_id: UUID, days_ago: int) -> Call:
         status=status,
         ended_reason=reason,
         direction="inbound" if inbound else "outbound",
-        from_number=theirs if inbound else NUMBER,
-        to_number=NUMBER if inbound else theirs,
+        from_number=contact_number if inbound else NUMBER,
+        to_number=NUMBER if inbound else contact_number,
         duration_seconds=seconds,
         cost_total=Decimal(seconds) * Decimal("0.0011"),
         carrier="loopback",
@@ -193,7 +193,7 @@ def _call(chance: random.Random, organization_id: UUID, days_ago: int) -> Call:
     )
 
 
-async def _take(context: BrowserContext, demo: Demo, folder: Path) -> None:
+async def _take_screenshots(context: BrowserContext, demo: Demo, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     page = await context.new_page()
     await page.goto("/dashboard/sign-in")

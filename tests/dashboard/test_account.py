@@ -1,4 +1,4 @@
-"""One's own account."""
+"""The page of the user's account."""
 
 import re
 
@@ -17,14 +17,14 @@ async def owner(people: People, caller: Caller) -> Person:
     return await people.join(caller.organization_id)
 
 
-async def elsewhere(runtime: Runtime, owner: Person) -> Person:
+async def sign_in_elsewhere(runtime: Runtime, owner: Person) -> Person:
     other = Person(owner.user_id, owner.email, app.create_app(runtime).test_client(), {"User-Agent": "A telephone"})
     await other.sign_in()
     return other
 
 
-async def test_a_changed_password_ends_every_other_session(owner: Person, runtime: Runtime) -> None:
-    other = await elsewhere(runtime, owner)
+async def test_changing_the_password_ends_all_other_sessions(owner: Person, runtime: Runtime) -> None:
+    other = await sign_in_elsewhere(runtime, owner)
     wrong = await owner.post("/dashboard/account/password", {"current": "not it at all", "new": NEW})
     assert wrong.status == 422
     assert "The current password is wrong." in wrong.html
@@ -37,7 +37,7 @@ async def test_a_changed_password_ends_every_other_session(owner: Person, runtim
     assert (await other.sign_in(NEW)).status == 303
 
 
-async def test_the_present_password_cannot_be_guessed_at_an_unwatched_desk(owner: Person) -> None:
+async def test_attempts_at_the_current_password_are_limited(owner: Person) -> None:
     statuses = [
         (await owner.post("/dashboard/account/password", {"current": f"guess number {n}", "new": NEW})).status
         for n in range(24)
@@ -47,8 +47,8 @@ async def test_the_present_password_cannot_be_guessed_at_an_unwatched_desk(owner
     assert (await owner.post("/dashboard/account/password", {"current": PASSWORD, "new": NEW})).status == 429
 
 
-async def test_other_browsers_are_seen_and_signed_out(owner: Person, runtime: Runtime) -> None:
-    one, two = await elsewhere(runtime, owner), await elsewhere(runtime, owner)
+async def test_other_sessions_are_listed_and_signed_out(owner: Person, runtime: Runtime) -> None:
+    one, two = await sign_in_elsewhere(runtime, owner), await sign_in_elsewhere(runtime, owner)
     page = (await owner.get("/dashboard/account")).html
     assert page.count(">A telephone<") == 2
     end = re.findall(r"/dashboard/account/sessions/[\w-]+/end", page)
@@ -59,16 +59,16 @@ async def test_other_browsers_are_seen_and_signed_out(owner: Person, runtime: Ru
     assert (await owner.get("/dashboard")).status == 200
 
 
-async def test_nobody_ends_somebody_elses_session(
+async def test_users_cannot_end_other_users_sessions(
     owner: Person, people: People, caller: Caller, runtime: Runtime
 ) -> None:
-    await elsewhere(runtime, owner)
+    await sign_in_elsewhere(runtime, owner)
     theirs = re.findall(r"/dashboard/account/sessions/[\w-]+/end", (await owner.get("/dashboard/account")).html)[0]
     colleague = await people.join(caller.organization_id)
     await colleague.post(theirs)
     assert (await owner.get("/dashboard/account")).html.count(">A telephone<") == 1
 
 
-async def test_the_account_in_the_browser(window: Window) -> None:
+async def test_the_account_page_works_in_a_browser(window: Window) -> None:
     await window.open("/dashboard/account")
     await window.check_accessibility()

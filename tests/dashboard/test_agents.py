@@ -7,7 +7,7 @@ from switchboard.apps.dashboard.ui.version_diff import compare_settings
 from switchboard.runtime import Runtime
 from switchboard_offline.scripted import ScriptedLLM
 
-from tests.fixtures.app import Caller, bakery, fresh_number
+from tests.fixtures.app import Caller, create_bakery, fresh_number
 from tests.fixtures.dashboard import People, Person, Window
 from tests.fixtures.json_access import Json, at
 
@@ -38,17 +38,17 @@ async def member(people: People, caller: Caller) -> Person:
     return await people.join(caller.organization_id, role="member")
 
 
-async def made(caller: Caller, **fields: object) -> str:
-    """The address of a new agent's page."""
+async def create_agent(caller: Caller, **fields: object) -> str:
+    """Create an agent, and return the address of its page."""
     return f"/dashboard/agents/{(await caller.post('/v1/agents', {'name': 'Front desk', **fields})).json['id']}"
 
 
-async def kept(caller: Caller, page: str) -> Json:
-    """The agent as the API tells it."""
+async def get_agent(caller: Caller, page: str) -> Json:
+    """Return the agent as the API shows it."""
     return dict((await caller.get(page.replace("/dashboard", "/v1"))).json)
 
 
-async def test_an_agent_is_made_set_up_and_brought_back_to_an_earlier_version(window: Window) -> None:
+async def test_an_agent_is_created_configured_and_restored_to_an_earlier_version(window: Window) -> None:
     page = window.page
     await window.open("/dashboard/agents")
     await page.get_by_role("link", name="New agent").click()
@@ -80,9 +80,9 @@ async def test_an_agent_is_made_set_up_and_brought_back_to_an_earlier_version(wi
     assert "bakery" in await page.get_by_label("Prompt").input_value()
 
 
-async def test_every_field_is_kept_and_what_is_cleared_is_empty(member: Person, caller: Caller) -> None:
+async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person, caller: Caller) -> None:
     base = str((await caller.post("/v1/knowledge-bases", {"name": "Bakery"})).json["id"])
-    asked: Fields = {
+    fields: Fields = {
         "extraction.0.name": "size",
         "extraction.0.type": "string",
         "extraction.0.enum": "small, large",
@@ -92,20 +92,20 @@ async def test_every_field_is_kept_and_what_is_cleared_is_empty(member: Person, 
         "webhook_secret": "shh",
         "voice_speed": "1.2",
     }
-    answer = await member.post("/dashboard/agents/new", {**FORM, **TOOL, **asked})
-    assert answer.status == 303, answer.html
-    agent = await kept(caller, answer.location)
+    response = await member.post("/dashboard/agents/new", {**FORM, **TOOL, **fields})
+    assert response.status == 303, response.html
+    agent = await get_agent(caller, response.location)
     assert agent["pronunciations"] == {"Siobhan": "Shivawn", "Caius": "Keys"}
     assert at(agent, "tools", 0, "parameters", "properties") == {"number": {"type": "string"}}
     assert at(agent, "extraction_schema", "properties", "size", "enum") == ["small", "large"]
     assert at(agent, "extraction_schema", "required") == ["size"]
     assert (agent["knowledge_base_ids"], agent["voice_speed"]) == ([base], 1.2)
-    page = (await member.get(answer.location)).html
+    page = (await member.get(response.location)).html
     assert "Siobhan = Shivawn" in page
     assert "shh" not in page
     cleared = {**FORM, "greeting_message": "", "pronunciations": "", "timezone": "Europe/Berlin"}
-    assert (await member.post(answer.location, cleared)).status == 303
-    agent = await kept(caller, answer.location)
+    assert (await member.post(response.location, cleared)).status == 303
+    agent = await get_agent(caller, response.location)
     assert (agent["greeting_message"], agent["tools"], agent["extraction_schema"], agent["knowledge_base_ids"]) == (
         "",
         [],
@@ -144,10 +144,10 @@ WRONG: list[tuple[Fields, str, str]] = [
 ]
 
 
-async def test_what_is_wrong_stands_at_its_field_and_nothing_typed_is_lost(member: Person, caller: Caller) -> None:
-    """An empty row before the faulty one counts as a place, and is no tool."""
+async def test_errors_appear_at_their_fields_and_keep_the_input(member: Person, caller: Caller) -> None:
+    """An empty row before the invalid one counts in the index, and is no tool."""
     empty: Fields = {"tools.0.name": "", "tools.0.description": "", "tools.0.url": "", "greeting_message": "Good <day>"}
-    page = await made(caller)
+    page = await create_agent(caller)
     for fields, field, message in WRONG:
         refused = await member.post(page, {**FORM, **empty, **fields})
         assert (refused.status, f'id="fault-{field}"' in refused.html, message in refused.html) == (422, True, True), (
@@ -160,11 +160,11 @@ async def test_what_is_wrong_stands_at_its_field_and_nothing_typed_is_lost(membe
     )
     for field in ("tools.0.parameters", "pronunciations", "voice_speed", "name"):
         assert f'id="fault-{field}"' in refused.html, "all at once"
-    assert (await kept(caller, page))["version"] == 1
+    assert (await get_agent(caller, page))["version"] == 1
 
 
-async def test_what_somebody_else_saved_meanwhile_is_not_overwritten_unseen(member: Person, caller: Caller) -> None:
-    page = await made(caller, greeting_message="One")
+async def test_concurrent_edits_are_not_overwritten_silently(member: Person, caller: Caller) -> None:
+    page = await create_agent(caller, greeting_message="One")
     assert 'name="seen_version" value="1"' in (await member.get(page)).html
     await caller.send("PUT", page.replace("/dashboard", "/v1"), {"greeting_message": "Two"})
     refused = await member.post(page, {**FORM, "greeting_message": "Three", "seen_version": "1"})
@@ -174,33 +174,33 @@ async def test_what_somebody_else_saved_meanwhile_is_not_overwritten_unseen(memb
         True,
     )
     assert 'name="seen_version" value="2"' in refused.html
-    assert (await kept(caller, page))["greeting_message"] == "Two"
+    assert (await get_agent(caller, page))["greeting_message"] == "Two"
     assert (await member.post(page, {**FORM, "greeting_message": "Three", "seen_version": "2"})).status == 303
 
 
 async def test_an_agent_is_paused_activated_and_deleted(member: Person, caller: Caller) -> None:
-    page = await made(caller)
+    page = await create_agent(caller)
     await member.post(f"{page}/pause")
-    assert (await kept(caller, page))["status"] == "paused"
+    assert (await get_agent(caller, page))["status"] == "paused"
     assert "paused" in (await member.get("/dashboard/agents")).html
     await member.post(f"{page}/activate")
-    assert (await kept(caller, page))["status"] == "active"
+    assert (await get_agent(caller, page))["status"] == "active"
     assert (await member.post(f"{page}/delete")).location == "/dashboard/agents"
     assert "No agents yet" in (await member.get("/dashboard/agents")).html
 
 
-async def test_versions_say_who_made_them_and_one_comes_back_whole(member: Person, caller: Caller) -> None:
+async def test_versions_name_their_author_and_can_be_restored(member: Person, caller: Caller) -> None:
     base = str((await caller.post("/v1/knowledge-bases", {"name": "Bakery"})).json["id"])
-    page = await made(caller, knowledge_base_ids=[base], tools=[], greeting_message="One")
+    page = await create_agent(caller, knowledge_base_ids=[base], tools=[], greeting_message="One")
     await member.post(page, {**FORM, **TOOL, "greeting_message": "Two"})
     await caller.send("DELETE", f"/v1/knowledge-bases/{base}")
-    listed = (await member.get(f"{page}/versions")).html
-    assert member.email in listed
-    assert "key test" in listed
-    assert "Greeting, Prompt" in listed
+    html = (await member.get(f"{page}/versions")).html
+    assert member.email in html
+    assert "key test" in html
+    assert "Greeting, Prompt" in html
     await member.post(f"{page}/pause")
     await member.post(f"{page}/versions/1/restore")
-    agent = await kept(caller, page)
+    agent = await get_agent(caller, page)
     assert (agent["version"], agent["greeting_message"], agent["tools"], agent["knowledge_base_ids"]) == (
         4,
         "One",
@@ -215,7 +215,7 @@ async def test_versions_say_who_made_them_and_one_comes_back_whole(member: Perso
         assert (await member.get(f"{page}/versions/{number}")).status == 404
 
 
-async def test_voices_and_models_are_offered_by_their_provider(
+async def test_voices_and_models_are_listed_by_provider(
     member: Person, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ScriptedLLM, "list_models", AsyncMock(return_value=["first <model>"]))
@@ -229,21 +229,21 @@ async def test_voices_and_models_are_offered_by_their_provider(
     assert "<option" not in (await member.get("/dashboard/agents/voices?provider=nobody")).html
 
 
-async def test_a_telephone_is_called(people: People, caller: Caller, runtime: Runtime) -> None:
+async def test_a_test_call_is_placed_to_a_telephone(people: People, caller: Caller, runtime: Runtime) -> None:
     member = await people.join(caller.organization_id, role="member")
-    empty = await member.get(f"{await made(caller)}/try")
+    empty = await member.get(f"{await create_agent(caller)}/try")
     assert "You need a phone number first" in empty.html
-    shop = await bakery(runtime, caller, fresh_number())
+    shop = await create_bakery(runtime, caller, fresh_number())
     page = f"/dashboard/agents/{shop.agent_id}"
     assert "metadata.customer" in (await member.get(f"{page}/try")).html
     refused = await member.post(f"{page}/call", {"to_number": "12", "from_number_id": shop.number_id})
     assert refused.status == 422
     assert "must be an E.164 phone number" in refused.html
-    answer = await member.post(
+    response = await member.post(
         f"{page}/call", {"to_number": "+15550100001", "from_number_id": shop.number_id, "metadata.customer": "Ada"}
     )
-    assert answer.status == 303
-    call = (await caller.get(answer.location.replace("/dashboard", "/v1"))).json
+    assert response.status == 303
+    call = (await caller.get(response.location.replace("/dashboard", "/v1"))).json
     assert (call["agent_id"], call["to_number"], call["metadata"]) == (
         shop.agent_id,
         "+15550100001",
@@ -255,23 +255,23 @@ async def test_a_telephone_is_called(people: People, caller: Caller, runtime: Ru
     assert "The agent is paused" in paused.html
 
 
-async def test_nobody_reaches_another_organizations_agents(member: Person, stranger: Caller) -> None:
-    page = await made(stranger, system_prompt="A secret recipe.")
+async def test_other_organizations_agents_are_unreachable(member: Person, stranger: Caller) -> None:
+    page = await create_agent(stranger, system_prompt="A secret recipe.")
     for path in ("", "/try", "/versions", "/versions/1", "/simulations", "/simulations/new", "/simulations/rows"):
         assert (await member.get(page + path)).status == 404
     for path in ("/pause", "/activate", "/delete", "/versions/1/restore"):
         assert (await member.post(page + path)).status == 404
     assert (await member.post(page, FORM)).status == 404
     assert (await member.post(f"{page}/call", {"to_number": "+15550100001", "from_number_id": "x"})).status == 404
-    assert (await kept(stranger, page))["version"] == 1
+    assert (await get_agent(stranger, page))["version"] == 1
 
 
-def test_long_texts_differ_line_by_line_and_huge_ones_do_not_take_long() -> None:
+def test_long_texts_are_compared_by_line_and_huge_ones_quickly() -> None:
     old = "\n".join(f"Line {number}" for number in range(12))
     [change] = compare_settings({"system_prompt": old}, {"system_prompt": old.replace("Line 6", "Line six")}, {})
-    told = [(line.kind, "".join(text for text, _ in line.words)) for line in change.lines]
-    assert told[0] == ("gap", "")
-    assert told[3:5] == [("gone", "Line 6"), ("new", "Line six")]
+    changed_lines = [(line.kind, "".join(text for text, _ in line.words)) for line in change.lines]
+    assert changed_lines[0] == ("gap", "")
+    assert changed_lines[3:5] == [("gone", "Line 6"), ("new", "Line six")]
     assert [text for text, is_changed in change.lines[4].words if is_changed] == ["six"]
     [huge] = compare_settings({"system_prompt": "a\nb\n" * 20_000}, {"system_prompt": "b\na\n" * 20_000}, {})
     assert len(huge.lines) == 80_000

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from tests.fixtures.app import LivePlatform
-from tests.fixtures.dashboard import PASSWORD, browsing, make_person, sign_in_window
+from tests.fixtures.dashboard import PASSWORD, create_person, open_browser, sign_in_window
 
 TRICKS = """<!doctype html><title>Kittens</title>
 <iframe id="frame" src="{victim}/dashboard/sign-in"></iframe>
@@ -18,8 +18,8 @@ TRICKS = """<!doctype html><title>Kittens</title>
 
 
 @asynccontextmanager
-async def evil_site(port: int, victim: str, email: str) -> AsyncIterator[str]:
-    """Another site: another host name, so that cookies that may not cross sites do not."""
+async def serve_evil_site(port: int, victim: str, email: str) -> AsyncIterator[str]:
+    """Serve another site, with another host name, so that same-site cookies are not sent."""
 
     async def page(_request: web.Request) -> web.Response:
         return web.Response(text=TRICKS.format(victim=victim, email=email, password=PASSWORD), content_type="text/html")
@@ -35,13 +35,11 @@ async def evil_site(port: int, victim: str, email: str) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-async def test_another_site_frames_nothing_posts_nothing_and_signs_nobody_in(
-    live: LivePlatform, unused_tcp_port: int
-) -> None:
+async def test_another_site_cannot_frame_post_or_sign_in(live: LivePlatform, unused_tcp_port: int) -> None:
     base_url = live.runtime.settings.base_url
-    owner = await make_person(live.runtime, live.caller.client, live.caller.organization_id)
-    attacker = await make_person(live.runtime, live.caller.client, live.caller.organization_id)
-    async with browsing(base_url) as context, evil_site(unused_tcp_port, base_url, attacker.email) as evil:
+    owner = await create_person(live.runtime, live.caller.client, live.caller.organization_id)
+    attacker = await create_person(live.runtime, live.caller.client, live.caller.organization_id)
+    async with open_browser(base_url) as context, serve_evil_site(unused_tcp_port, base_url, attacker.email) as evil:
         window = await sign_in_window(context, live, email=owner.email)
         page = await context.new_page()
         await page.goto(evil)
@@ -52,8 +50,8 @@ async def test_another_site_frames_nothing_posts_nothing_and_signs_nobody_in(
             await page.goto(evil)
             async with page.expect_navigation() as answered:
                 await page.eval_on_selector(f"#{form}", "form => form.submit()")
-            answer = await answered.value
-            assert (urlsplit(answer.url).path, answer.status) == (path, status), form
+            response = await answered.value
+            assert (urlsplit(response.url).path, response.status) == (path, status), form
         await window.open("/dashboard/contacts")
         await window.page.get_by_text("No contacts yet").wait_for()
         await window.page.get_by_text(owner.email).wait_for()

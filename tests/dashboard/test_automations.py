@@ -16,7 +16,7 @@ from switchboard.runtime import Runtime
 from uuid_utils.compat import uuid7
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform
-from tests.fixtures.automations import TAG, automation_now, make, publish_text, runs_of, work_through
+from tests.fixtures.automations import TAG, advance_runs, create_automation, get_automation, list_runs, publish_message
 from tests.fixtures.dashboard import People, Person, Window
 from tests.fixtures.json_access import Json
 
@@ -30,14 +30,14 @@ TAGGING: Fields = {
 
 
 class HootParams(ActionParams):
-    """Condition."""
+    """Parameters of the action."""
 
     times: int = Field(1, le=9, description="How often to hoot.")
     loud: bool = False
 
 
 class Hoot(AutomationAction[HootParams]):
-    """Hoots."""
+    """Action that hoots."""
 
     name, title, Params = "hoot", "Hoot", HootParams
 
@@ -62,7 +62,7 @@ async def owner(people: People, caller: Caller) -> Person:
     return await people.join(caller.organization_id, role="member")
 
 
-async def only_automation(caller: Caller) -> Json:
+async def get_only_automation(caller: Caller) -> Json:
     items = (await caller.get("/v1/automations")).json["items"]
     assert isinstance(items, list)
     (automation,) = items
@@ -70,7 +70,7 @@ async def only_automation(caller: Caller) -> Json:
     return automation
 
 
-async def test_an_automation_is_built_and_its_run_is_seen(window: Window, live: LivePlatform) -> None:
+async def test_an_automation_is_built_and_its_run_is_shown(window: Window, live: LivePlatform) -> None:
     page = window.page
     await window.open("/dashboard/automations")
     await page.get_by_role("link", name="New automation").first.click()
@@ -98,9 +98,9 @@ async def test_an_automation_is_built_and_its_run_is_seen(window: Window, live: 
     await page.get_by_role("button", name="Create automation").click()
     await page.get_by_text("Refunds was created.").wait_for()
     await window.check_accessibility()
-    await publish_text(live.runtime, live.caller, "I want a refund")
-    made = await only_automation(live.caller)
-    await window.open(f"/dashboard/automations/{made['id']}/runs")
+    await publish_message(live.runtime, live.caller, "I want a refund")
+    automation = await get_only_automation(live.caller)
+    await window.open(f"/dashboard/automations/{automation['id']}/runs")
     async with asyncio.timeout(20):
         while not await page.get_by_role("cell", name="sms.received").count():
             await page.reload()
@@ -113,18 +113,18 @@ async def test_an_automation_is_built_and_its_run_is_seen(window: Window, live: 
 
 async def test_the_builder_works_without_scripts(owner: Person, caller: Caller) -> None:
     draft = "/dashboard/automations/new/draft"
-    seen = (await owner.post(draft, {**BASE, "change": "add:conditions"})).html
-    assert 'name="conditions.0.operator"' in seen
-    assert 'value="Refunds"' in seen
+    html = (await owner.post(draft, {**BASE, "change": "add:conditions"})).html
+    assert 'name="conditions.0.operator"' in html
+    assert 'value="Refunds"' in html
     fields: Fields = {
         **BASE,
         "conditions.0.field": "data.body",
         "conditions.0.operator": "in",
         "conditions.0.value": "refund, money back",
     }
-    seen = (await owner.post(draft, {**fields, "change": "add:actions", "new_action": "send_sms"})).html
-    assert 'value="refund, money back"' in seen
-    assert 'name="actions.0.params.body"' in seen
+    html = (await owner.post(draft, {**fields, "change": "add:actions", "new_action": "send_sms"})).html
+    assert 'value="refund, money back"' in html
+    assert 'name="actions.0.params.body"' in html
     two: Fields = {
         **fields,
         **TAGGING,
@@ -132,23 +132,23 @@ async def test_the_builder_works_without_scripts(owner: Person, caller: Caller) 
         "actions.1.params.times": "3",
         "actions.1.params.loud": "",
     }
-    seen = (await owner.post(draft, {**two, "change": "up:actions:1"})).html
-    assert re.search(r'name="actions.0.type" value="hoot"', seen)
-    assert 'name="actions.1.params.tag"' in seen
-    seen = (await owner.post(draft, {**two, "change": "remove:actions:0"})).html
-    assert 'name="actions.1.type"' not in seen
+    html = (await owner.post(draft, {**two, "change": "up:actions:1"})).html
+    assert re.search(r'name="actions.0.type" value="hoot"', html)
+    assert 'name="actions.1.params.tag"' in html
+    html = (await owner.post(draft, {**two, "change": "remove:actions:0"})).html
+    assert 'name="actions.1.type"' not in html
     assert "No automations yet" in (await owner.get("/dashboard/automations")).html, "a draft is kept nowhere"
     assert (await owner.post("/dashboard/automations/new", two)).status == 303
-    made = await only_automation(caller)
-    assert made["conditions"] == [{"field": "data.body", "operator": "in", "value": ["refund", "money back"]}]
-    assert made["actions"] == [
+    automation = await get_only_automation(caller)
+    assert automation["conditions"] == [{"field": "data.body", "operator": "in", "value": ["refund", "money back"]}]
+    assert automation["actions"] == [
         {"type": "tag_contact", "params": {"phone_number": "{{ data.from_number }}", "tag": "refund"}},
         {"type": "hoot", "params": {"times": 3}},
     ]
 
 
-async def test_faults_stand_at_their_rows_also_where_empty_rows_were_left_out(owner: Person) -> None:
-    wrong: Fields = {
+async def test_errors_appear_at_their_rows_despite_empty_rows(owner: Person) -> None:
+    invalid: Fields = {
         **BASE,
         **TAGGING,
         "name": "",
@@ -170,13 +170,13 @@ async def test_faults_stand_at_their_rows_also_where_empty_rows_were_left_out(ow
         "actions.2.type": "hoot",
         "actions.2.params.times": "99",
     }
-    refused = await owner.post("/dashboard/automations/new", wrong)
+    refused = await owner.post("/dashboard/automations/new", invalid)
     assert refused.status == 422
     for field in ("name", "filters.0.field", "conditions.0.value", "actions.1.params.body"):
         assert f'id="fault-{field}"' in refused.html, field
     assert 'value="one, two"' in refused.html
     readable: Fields = {
-        **wrong,
+        **invalid,
         "name": "Refunds",
         "filters.1.field": "data.body",
         "conditions.1.value": "refund",
@@ -190,9 +190,7 @@ async def test_faults_stand_at_their_rows_also_where_empty_rows_were_left_out(ow
     assert "Add at least one action." in refused.html
 
 
-async def test_ids_are_chosen_from_what_there_is_and_a_template_in_their_place_stays(
-    owner: Person, caller: Caller
-) -> None:
+async def test_ids_are_chosen_from_lists_and_templates_are_kept(owner: Person, caller: Caller) -> None:
     agent = (await caller.post("/v1/agents", {"name": "Night shift"})).json
     draft: Fields = {**BASE, "change": "add:actions", "new_action": "start_call"}
     assert (
@@ -204,7 +202,7 @@ async def test_ids_are_chosen_from_what_there_is_and_a_template_in_their_place_s
         "from_number_id": "{{ data.metadata.number }}",
         "to_number": "{{ data.from_number }}",
     }
-    automation = await make(caller, {"type": "start_call", "params": {**call, "metadata": {"order": 17}}})
+    automation = await create_automation(caller, {"type": "start_call", "params": {**call, "metadata": {"order": 17}}})
     page = (await owner.get(f"/dashboard/automations/{automation['id']}")).html
     assert '<option value="{{ data.metadata.agent }}" selected>' in page
     assert "&#34;order&#34;: 17" in page
@@ -243,38 +241,38 @@ AUTOMATION: dict[str, Any] = {
 }
 
 
-def test_what_is_shown_and_left_alone_is_saved_as_it_was(registry: Registry) -> None:
+def test_an_unchanged_form_is_saved_unchanged(registry: Registry) -> None:
     kinds = ActionTypes(registry, {})
     automation = Automation(id=uuid7(), organization_id=uuid7(), **AUTOMATION)
     form = {**automation_to_form(automation, kinds), "enabled": "false"}
     assert read_automation_form(form, kinds).model_dump(mode="json") == AUTOMATION
 
 
-async def test_an_action_whose_plugin_is_gone_is_told_and_kept_until_it_is_removed(
+async def test_an_action_of_a_removed_plugin_is_reported_and_kept_until_removed(
     owner: Person, caller: Caller, runtime: Runtime
 ) -> None:
-    automation = await make(caller, TAG, {"type": "hoot", "params": {"times": 3}})
+    automation = await create_automation(caller, TAG, {"type": "hoot", "params": {"times": 3}})
     runtime.registry._found.pop(("automation_action", "hoot"))
     path = f"/dashboard/automations/{automation['id']}"
-    kept = "{&#34;times&#34;: 3}"
-    assert kept in (await owner.get(path)).html
+    escaped_params = "{&#34;times&#34;: 3}"
+    assert escaped_params in (await owner.get(path)).html
     fields: Fields = {**BASE, **TAGGING, "actions.1.type": "hoot", "actions.1.kept": '{"times": 3}'}
-    moved = (await owner.post(f"{path}/draft", {**fields, "change": "up:actions:1"})).html
-    assert f'name="actions.0.kept" value="{kept}"' in moved
+    moved_html = (await owner.post(f"{path}/draft", {**fields, "change": "up:actions:1"})).html
+    assert f'name="actions.0.kept" value="{escaped_params}"' in moved_html
     refused = await owner.post(path, fields)
     assert refused.status == 422
     assert "hoot is not an action" in refused.html
-    assert (await automation_now(caller, automation))["actions"] == [TAG, {"type": "hoot", "params": {"times": 3}}]
+    assert (await get_automation(caller, automation))["actions"] == [TAG, {"type": "hoot", "params": {"times": 3}}]
 
 
-async def test_an_automation_is_changed_switched_and_deleted(owner: Person, caller: Caller) -> None:
-    automation = await make(
+async def test_an_automation_is_changed_enabled_and_deleted(owner: Person, caller: Caller) -> None:
+    automation = await create_automation(
         caller, conditions=[{"field": "data.body", "operator": "contains", "value": "refund"}], description="Old"
     )
     path = f"/dashboard/automations/{automation['id']}"
     assert 'value="Old"' in (await owner.get(path)).html
     assert (await owner.post(path, {**BASE, **TAGGING, "name": "New", "trigger_type": "call.failed"})).status == 303
-    changed = await automation_now(caller, automation)
+    changed = await get_automation(caller, automation)
     assert (changed["name"], changed["trigger_type"], changed["conditions"], changed["description"]) == (
         "New",
         "call.failed",
@@ -282,24 +280,24 @@ async def test_an_automation_is_changed_switched_and_deleted(owner: Person, call
         None,
     )
     await owner.post(f"{path}/enabled", {"enabled": "false"})
-    assert (await automation_now(caller, automation))["enabled"] is False
+    assert (await get_automation(caller, automation))["enabled"] is False
     assert ">Enable<" in (await owner.get("/dashboard/automations")).html
     await owner.post(f"{path}/enabled", {"enabled": "true", "name": "Smuggled"})
-    assert (await automation_now(caller, automation))["name"] == "New"
+    assert (await get_automation(caller, automation))["name"] == "New"
     assert (await owner.post(f"{path}/delete")).status == 303
     assert "No automations yet" in (await owner.get("/dashboard/automations")).html
 
 
-async def test_runs_are_filtered_and_each_says_what_failed(owner: Person, caller: Caller, runtime: Runtime) -> None:
+async def test_runs_are_filtered_and_show_their_errors(owner: Person, caller: Caller, runtime: Runtime) -> None:
     bad: Json = {"type": "tag_contact", "params": {"phone_number": "{{ data.nothing }}", "tag": "x"}}
-    automation = await make(
+    automation = await create_automation(
         caller, TAG, bad, TAG, conditions=[{"field": "data.body", "operator": "contains", "value": "<b>"}]
     )
-    await publish_text(runtime, caller, "Say <b>hello</b>")
-    await publish_text(runtime, caller, "No changes")
-    await work_through(runtime, caller)
+    await publish_message(runtime, caller, "Say <b>hello</b>")
+    await publish_message(runtime, caller, "No changes")
+    await advance_runs(runtime, caller)
     path = f"/dashboard/automations/{automation['id']}/runs"
-    failed, skipped = sorted(await runs_of(caller, automation), key=lambda run: str(run["status"]))
+    failed, skipped = sorted(await list_runs(caller, automation), key=lambda run: str(run["status"]))
     shown_failed = (await owner.get(f"{path}?status=failed")).html
     assert str(failed["id"]) in shown_failed
     assert str(skipped["id"]) not in shown_failed
@@ -312,30 +310,30 @@ async def test_runs_are_filtered_and_each_says_what_failed(owner: Person, caller
     assert "Retry from" not in page
 
 
-async def test_a_failed_run_is_tried_again(owner: Person, caller: Caller, runtime: Runtime) -> None:
+async def test_a_failed_run_is_retried(owner: Person, caller: Caller, runtime: Runtime) -> None:
     bad: Json = {"type": "tag_contact", "params": {"phone_number": "{{ data.nothing }}", "tag": "x"}}
-    automation = await make(caller, bad)
-    await publish_text(runtime, caller)
-    await work_through(runtime, caller)
-    (run,) = await runs_of(caller, automation)
+    automation = await create_automation(caller, bad)
+    await publish_message(runtime, caller)
+    await advance_runs(runtime, caller)
+    (run,) = await list_runs(caller, automation)
     path = f"/dashboard/automations/{automation['id']}/runs/{run['id']}"
     again = await owner.post(f"{path}/retry")
     assert (again.status, again.location) == (303, path)
     assert "The run continues from the failed action." in (await owner.get(path)).html
-    assert [found["status"] for found in await runs_of(caller, automation)] == ["running"]
-    await work_through(runtime, caller)
+    assert [found["status"] for found in await list_runs(caller, automation)] == ["running"]
+    await advance_runs(runtime, caller)
     assert "Retry from the failed action" in (await owner.get(path)).html
 
 
-async def test_nobody_reaches_another_organizations_automations(
+async def test_other_organizations_automations_are_unreachable(
     owner: Person, people: People, caller: Caller, stranger: Caller, runtime: Runtime
 ) -> None:
-    automation = await make(caller, TAG)
-    await publish_text(runtime, caller)
-    await work_through(runtime, caller)
-    (run,) = await runs_of(caller, automation)
+    automation = await create_automation(caller, TAG)
+    await publish_message(runtime, caller)
+    await advance_runs(runtime, caller)
+    (run,) = await list_runs(caller, automation)
     thief = await people.join(stranger.organization_id)
-    own = await make(stranger, TAG)
+    foreign_automation = await create_automation(stranger, TAG)
     assert str(automation["id"]) not in (await thief.get("/dashboard/automations")).html
     for automation_id in (automation["id"], UNKNOWN_ID):
         path = f"/dashboard/automations/{automation_id}"
@@ -344,6 +342,6 @@ async def test_nobody_reaches_another_organizations_automations(
         for way in ("", "/draft", "/enabled", "/delete"):
             fields: Fields = {"enabled": "false"} if way == "/enabled" else {**BASE, **TAGGING}
             assert (await thief.post(path + way, fields)).status == 404, way
-    assert (await thief.get(f"/dashboard/automations/{own['id']}/runs/{run['id']}")).status == 404
+    assert (await thief.get(f"/dashboard/automations/{foreign_automation['id']}/runs/{run['id']}")).status == 404
     assert (await thief.send("/dashboard/automations/new/draft", {**BASE, "change": "add:filters"})).status == 403
-    assert (await automation_now(caller, automation))["enabled"] is True
+    assert (await get_automation(caller, automation))["enabled"] is True

@@ -8,23 +8,23 @@ from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform
-from tests.fixtures.calls import add_call, record
+from tests.fixtures.calls import add_call, write_recording
 from tests.fixtures.dashboard import People, Window
 
 
-async def spoken_call(runtime: Runtime, caller: Caller, **fields: object) -> Call:
-    """A call with a recording of a second each, in which a tool was used."""
+async def create_spoken_call(runtime: Runtime, caller: Caller, **fields: object) -> Call:
+    """Create a call with a tool call, and with a recording of one second of each party."""
     call = await add_call(
         runtime, caller, datetime.now(UTC), has_recording=True, ended_at=datetime.now(UTC), duration_seconds=2, **fields
     )
-    record(runtime, call, caller=1.0, agent=1.0)
-    said = (
+    write_recording(runtime, call, caller=1.0, agent=1.0)
+    lines = (
         ("user", "Are you open <now>?", 100, 900),
         ("tool", '{"tool": "look_up", "result": {"open": true}}', 950, 950),
         ("agent", "We are.", 1000, 1900),
     )
     async with runtime.database.tenant(caller.organization_id) as session:
-        for position, (role, content, begins, ends) in enumerate(said):
+        for position, (role, content, begins, ends) in enumerate(lines):
             session.add(
                 TranscriptLine(
                     organization_id=call.organization_id,
@@ -39,11 +39,11 @@ async def spoken_call(runtime: Runtime, caller: Caller, **fields: object) -> Cal
     return call
 
 
-async def test_somebody_is_called_and_what_was_said_is_heard_again(window: Window, live: LivePlatform) -> None:
+async def test_a_placed_call_and_its_recording_can_be_played(window: Window, live: LivePlatform) -> None:
     page = window.page
     await window.open("/dashboard/calls")
     await page.get_by_role("link", name="Place a call").click()
-    # Who hangs up a second into what the agent says.
+    # This callee hangs up a second into the agent's speech.
     await page.get_by_label("Number to call").fill("+15550100040")
     await window.check_accessibility()
     await page.get_by_role("button", name="Call", exact=True).click()
@@ -67,8 +67,8 @@ async def test_somebody_is_called_and_what_was_said_is_heard_again(window: Windo
     await window.check_accessibility()
 
 
-async def test_a_call_shows_what_was_said_found_out_and_paid(people: People, caller: Caller, runtime: Runtime) -> None:
-    call = await spoken_call(
+async def test_a_call_shows_its_transcript_analysis_and_cost(people: People, caller: Caller, runtime: Runtime) -> None:
+    call = await create_spoken_call(
         runtime,
         caller,
         call_summary="They asked for the hours.",
@@ -84,7 +84,7 @@ async def test_a_call_shows_what_was_said_found_out_and_paid(people: People, cal
     )
     owner = await people.join(caller.organization_id)
     html = (await owner.get(f"/dashboard/calls/{call.id}")).html
-    for shown in (
+    for fragment in (
         "They asked for the hours.",
         "positive",
         "successful",
@@ -101,14 +101,14 @@ async def test_a_call_shows_what_was_said_found_out_and_paid(people: People, cal
         "&#34;open&#34;: true",
         "data-player",
     ):
-        assert shown in html, shown
+        assert fragment in html, fragment
     assert "data-live" not in html
 
 
-async def test_an_ended_calls_stream_shows_the_last_word_and_ends(
+async def test_the_stream_of_an_ended_call_shows_the_last_words_and_ends(
     people: People, caller: Caller, runtime: Runtime
 ) -> None:
-    call = await spoken_call(runtime, caller)
+    call = await create_spoken_call(runtime, caller)
     owner = await people.join(caller.organization_id)
     talk = await owner.get(f"/dashboard/calls/{call.id}/talk")
     assert talk.headers["Content-Type"].startswith("text/event-stream")
@@ -117,13 +117,11 @@ async def test_an_ended_calls_stream_shows_the_last_word_and_ends(
     assert "Reason for ending" not in (await owner.get(f"/dashboard/calls/{call.id}/about")).html
 
 
-async def test_the_waveform_has_the_caller_above_and_the_agent_below(
-    people: People, caller: Caller, runtime: Runtime
-) -> None:
-    call = await spoken_call(runtime, caller)
+async def test_the_waveform_shows_the_caller_above_the_agent(people: People, caller: Caller, runtime: Runtime) -> None:
+    call = await create_spoken_call(runtime, caller)
     owner = await people.join(caller.organization_id)
-    drawn = (await owner.get(f"/dashboard/calls/{call.id}/waveform")).html
-    above, below = (re.search(rf'class="{side}" d="([^"]+)"', drawn) for side in ("caller", "agent"))
+    html = (await owner.get(f"/dashboard/calls/{call.id}/waveform")).html
+    above, below = (re.search(rf'class="{side}" d="([^"]+)"', html) for side in ("caller", "agent"))
     assert above
     assert below
     up = [float(height) for height in re.findall(r"v(-?[\d.]+)h-", above[1])]
@@ -133,11 +131,11 @@ async def test_the_waveform_has_the_caller_above_and_the_agent_below(
     assert min(up[half + 1 :]) == -1.0
     assert max(down[: half - 1]) == 1.0
     assert min(down[half + 1 :]) > 40
-    assert 'data-seconds="2.0"' in drawn
+    assert 'data-seconds="2.0"' in html
 
 
-async def test_a_part_of_a_recording_is_sent_alone(people: People, caller: Caller, runtime: Runtime) -> None:
-    call = await spoken_call(runtime, caller)
+async def test_recordings_support_range_requests(people: People, caller: Caller, runtime: Runtime) -> None:
+    call = await create_spoken_call(runtime, caller)
     owner = await people.join(caller.organization_id)
     owner.headers["Range"] = "bytes=0-99"
     part = await owner.get(f"/dashboard/calls/{call.id}/recording")
@@ -153,7 +151,7 @@ async def test_a_call_without_a_recording_has_no_player(people: People, caller: 
     assert (await owner.get(f"/dashboard/calls/{call.id}/waveform")).status == 404
 
 
-async def test_a_contact_is_called_and_texted_from_where_it_stands(people: People, live: LivePlatform) -> None:
+async def test_a_contact_is_called_and_texted_from_its_row(people: People, live: LivePlatform) -> None:
     contact = (await live.caller.post("/v1/contacts", {"phone_number": "+15550100001", "name": "Ada"})).json
     owner = await people.join(live.caller.organization_id)
     html = (await owner.get(f"/dashboard/contacts/{contact['id']}")).html
@@ -162,7 +160,7 @@ async def test_a_contact_is_called_and_texted_from_where_it_stands(people: Peopl
         assert 'value="+15550100001"' in (await owner.get(address)).html
 
 
-async def test_a_refused_call_keeps_what_was_typed(people: People, live: LivePlatform) -> None:
+async def test_a_refused_call_keeps_the_input(people: People, live: LivePlatform) -> None:
     owner = await people.join(live.caller.organization_id)
     refused = await owner.post(
         "/dashboard/calls/new", {"to_number": "555", "agent_id": live.agent_id, "from_number_id": live.number_id}
@@ -172,18 +170,18 @@ async def test_a_refused_call_keeps_what_was_typed(people: People, live: LivePla
     assert 'value="555"' in refused.html
 
 
-async def test_nobody_sees_another_organizations_call(
+async def test_other_organizations_calls_are_not_visible(
     people: People, caller: Caller, stranger: Caller, runtime: Runtime
 ) -> None:
-    theirs = await spoken_call(runtime, stranger)
+    foreign_call = await create_spoken_call(runtime, stranger)
     owner = await people.join(caller.organization_id)
-    for call_id in (theirs.id, UNKNOWN_ID):
+    for call_id in (foreign_call.id, UNKNOWN_ID):
         for part in ("", "/talk", "/about", "/recording", "/waveform"):
             assert (await owner.get(f"/dashboard/calls/{call_id}{part}")).status == 404, part
-    assert str(theirs.id) not in (await owner.get("/dashboard/calls")).html
+    assert str(foreign_call.id) not in (await owner.get("/dashboard/calls")).html
 
 
-async def test_the_calls_with_a_number_are_found_in_both_directions(
+async def test_calls_with_a_number_are_found_in_both_directions(
     people: People, caller: Caller, runtime: Runtime
 ) -> None:
     moment = datetime.now(UTC)

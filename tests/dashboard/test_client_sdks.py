@@ -1,5 +1,5 @@
-"""Talking to an agent over a carrier's client SDK. The SDKs' files here are ours and speak the interface that the
-vendors document.
+"""Talking to an agent over a carrier's client SDK. The SDKs' files are stand-ins with the interface that the vendors
+document.
 """
 
 import asyncio
@@ -17,11 +17,12 @@ from switchboard.plugin_sdk import SimulatedCall
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.runtime import Runtime
 
-from tests.api.test_browser_calls import TWILIO, with_twilio
-from tests.carriers.lines import telnyx_line, twilio_line
+from tests.api.test_browser_calls import TWILIO, prefer_twilio
+from tests.carriers.lines import open_telnyx_line, open_twilio_line
 from tests.dashboard.test_talking import MOVES
 from tests.fixtures.app import Caller, LivePlatform, Organizations
-from tests.fixtures.dashboard import People, Window, chromium, owners_window
+from tests.fixtures.dashboard import People, Window, find_chromium, open_owner_window
+from tests.fixtures.eventually import eventually
 
 FILES = Path(__file__).parent / "sdks"
 APPLICATION: dict[str, JsonValue] = {name: TWILIO[name] for name in ("api_sid", "api_secret", "application_sid")}
@@ -30,7 +31,7 @@ Ring = Callable[[dict[str, Any]], Coroutine[None, None, SimulatedCall]]
 
 @pytest.fixture
 def sdks(tmp_path: Path) -> Path:
-    """The operator's folder."""
+    """The operator's folder of SDK files."""
     return shutil.copytree(FILES, tmp_path / "sdks")
 
 
@@ -39,30 +40,30 @@ def settings(settings: Settings, sdks: Path) -> Settings:
     return settings.model_copy(update={"browser_sdks_dir": sdks})
 
 
-async def on_the_line(live: LivePlatform) -> None:
-    """Returns when the only call has been answered."""
-    async with asyncio.timeout(20):
-        while True:
-            items: Any = (await live.caller.get("/v1/calls")).json["items"]
-            if [item["status"] for item in items] == ["in-progress"]:
-                return
-            await asyncio.sleep(0.05)
+async def wait_for_answered_call(live: LivePlatform) -> None:
+    """Wait until the only call has been answered."""
+
+    async def list_statuses() -> list[str]:
+        items: Any = (await live.caller.get("/v1/calls")).json["items"]
+        return [item["status"] for item in items]
+
+    await eventually(list_statuses, lambda statuses: statuses == ["in-progress"])
 
 
 async def talk(window: Window, live: LivePlatform, calls: dict[str, Any], ring: Ring) -> list[object]:
-    """Talk from the page, whose SDK has the carrier ring the platform, and hang up. Answers what the SDK did."""
-    done: list[object] = []
+    """Talk from the page, whose SDK has the carrier call the platform, and hang up. Returns the actions of the SDK."""
+    actions: list[object] = []
     page = window.page
 
-    async def dialled(told: dict[str, Any]) -> str:
-        ringing = asyncio.create_task(ring(told))
-        done.append(ringing)
-        await on_the_line(live)
+    async def dialed(params: dict[str, Any]) -> str:
+        ringing = asyncio.create_task(ring(params))
+        actions.append(ringing)
+        await wait_for_answered_call(live)
         return next(iter(calls))
 
-    await page.expose_function("dialled", dialled)
-    await page.expose_function("muted", lambda muted: done.append(f"muted: {muted}"))
-    await page.expose_function("hungUp", lambda: done.append("hung up"))
+    await page.expose_function("dialed", dialed)
+    await page.expose_function("muted", lambda muted: actions.append(f"muted: {muted}"))
+    await page.expose_function("hungUp", lambda: actions.append("hung up"))
     await window.open(f"/dashboard/agents/{live.agent_id}/talk")
     await page.get_by_role("button", name="Talk", exact=True).click()
     moves = [asyncio.create_task(page.locator(meter).evaluate(MOVES)) for meter in ("[data-you]", "[data-agent]")]
@@ -79,16 +80,19 @@ async def talk(window: Window, live: LivePlatform, calls: dict[str, Any], ring: 
     await page.get_by_role("button", name="Talk again").click()
     await page.get_by_text(": The token has expired.").wait_for()
     await page.get_by_role("button", name="Talk again").wait_for()
-    assert (await live.ended(address.rsplit("/", 1)[1]))["agent_id"] == live.agent_id
-    ringing, *rest = done
+    assert (await live.wait_for_end(address.rsplit("/", 1)[1]))["agent_id"] == live.agent_id
+    ringing, *rest = actions
     assert isinstance(ringing, asyncio.Task)
     assert (await ringing).answered
     return rest
 
 
-async def test_the_page_talks_over_twilios_sdk(runtime: Runtime, organizations: Organizations) -> None:
-    chromium()
-    async with twilio_line(runtime, organizations, **APPLICATION) as (line, twilio), owners_window(line.live) as window:
+async def test_the_page_calls_over_twilios_sdk(runtime: Runtime, organizations: Organizations) -> None:
+    find_chromium()
+    async with (
+        open_twilio_line(runtime, organizations, **APPLICATION) as (line, twilio),
+        open_owner_window(line.live) as window,
+    ):
         application = f"{runtime.settings.base_url}/carriers/twilio/{line.live.caller.organization_id}/events/browser"
 
         async def ring(params: dict[str, Any]) -> SimulatedCall:
@@ -99,61 +103,59 @@ async def test_the_page_talks_over_twilios_sdk(runtime: Runtime, organizations: 
         await window.page.get_by_text("The call goes through Twilio").wait_for()
 
 
-async def test_the_page_talks_over_telnyxs_sdk(runtime: Runtime, organizations: Organizations) -> None:
-    chromium()
-    async with telnyx_line(runtime, organizations) as (line, telnyx), owners_window(line.live) as window:
+async def test_the_page_calls_over_telnyxs_sdk(runtime: Runtime, organizations: Organizations) -> None:
+    find_chromium()
+    async with open_telnyx_line(runtime, organizations) as (line, telnyx), open_owner_window(line.live) as window:
 
-        async def ring(told: dict[str, Any]) -> SimulatedCall:
-            assert told["headers"] == {"X-Switchboard-To": f"agent:{line.live.agent_id}"}
+        async def ring(params: dict[str, Any]) -> SimulatedCall:
+            assert params["headers"] == {"X-Switchboard-To": f"agent:{line.live.agent_id}"}
             return await telnyx.call_from_browser(
-                "gencred", told["destinationNumber"], ["Goodbye"], headers=told["headers"]
+                "gencred", params["destinationNumber"], ["Goodbye"], headers=params["headers"]
             )
 
         assert await talk(window, line.live, telnyx.legs, ring) == ["muted: True", "hung up"]
         await window.page.get_by_text("The call goes through Telnyx").wait_for()
 
 
-async def test_only_the_talk_page_may_connect_to_the_carrier_and_only_where_its_file_is_there(
+async def test_only_the_talk_page_may_connect_to_the_carrier_and_only_with_the_sdk_installed(
     runtime: Runtime, people: People, caller: Caller, sdks: Path
 ) -> None:
-    await with_twilio(runtime, caller)
+    await prefer_twilio(runtime, caller)
     member = await people.join(caller.organization_id, role="member")
     page = f"/dashboard/agents/{(await caller.post('/v1/agents', {'name': 'Front desk'})).json['id']}/talk"
-    seen, other = await member.get(page), await member.get("/dashboard")
-    policy = seen.headers["Content-Security-Policy"]
+    talk_page, other_page = await member.get(page), await member.get("/dashboard")
+    policy = talk_page.headers["Content-Security-Policy"]
     assert "connect-src 'self' https://eventgw.twilio.com wss://voice-js.roaming.twilio.com;" in policy
     assert "script-src 'self';" in policy
-    assert "twilio" not in other.headers["Content-Security-Policy"]
-    assert 'data-sdk="/dashboard/client-sdks/twilio.min.js"' in seen.html
+    assert "twilio" not in other_page.headers["Content-Security-Policy"]
+    assert 'data-sdk="/dashboard/client-sdks/twilio.min.js"' in talk_page.html
     assert '"sdk":"twilio-voice"' in (await member.post(page)).html.replace(" ", "")
     (sdks / "twilio.min.js").unlink()
     without = await member.get(page)
     assert "data-sdk" not in without.html
     assert "directly to this server" in without.html
-    assert without.headers["Content-Security-Policy"] == other.headers["Content-Security-Policy"]
+    assert without.headers["Content-Security-Policy"] == other_page.headers["Content-Security-Policy"]
     assert '"sdk":"switchboard-loopback"' in (await member.post(page)).html.replace(" ", "")
 
 
-async def test_a_carrier_that_is_not_set_up_for_browsers_is_not_used(
-    runtime: Runtime, people: People, caller: Caller
-) -> None:
+async def test_a_carrier_without_browser_settings_is_not_used(runtime: Runtime, people: People, caller: Caller) -> None:
     account = {name: TWILIO[name] for name in ("account_sid", "auth_token")}
     async with runtime.database.tenant(caller.organization_id) as session:
-        wanted = [ProviderSpec(Capability.TELEPHONY, "twilio", account), *list_embedded_providers(runtime.registry)]
-        await configure_providers(session, runtime.registry, runtime.keyring, wanted)
+        providers = [ProviderSpec(Capability.TELEPHONY, "twilio", account), *list_embedded_providers(runtime.registry)]
+        await configure_providers(session, runtime.registry, runtime.keyring, providers)
     member = await people.join(caller.organization_id, role="member")
     page = f"/dashboard/agents/{(await caller.post('/v1/agents', {'name': 'Front desk'})).json['id']}/talk"
     assert "directly to this server" in (await member.get(page)).html
     assert (await member.post(page)).status == 200
 
 
-async def test_the_files_are_served_to_members_and_nothing_else_of_their_folder(
+async def test_sdk_files_are_served_to_members_and_other_files_are_not(
     people: People, caller: Caller, sdks: Path
 ) -> None:
     member = await people.join(caller.organization_id, role="member")
-    served = await member.get("/dashboard/client-sdks/telnyx.bundle.mjs")
-    assert (served.status, served.html) == (200, (FILES / "telnyx.bundle.mjs").read_text())
-    assert (served.headers["Content-Type"].partition(";")[0], served.headers["Cache-Control"]) == (
+    response = await member.get("/dashboard/client-sdks/telnyx.bundle.mjs")
+    assert (response.status, response.html) == (200, (FILES / "telnyx.bundle.mjs").read_text())
+    assert (response.headers["Content-Type"].partition(";")[0], response.headers["Cache-Control"]) == (
         "text/javascript",
         "no-cache",
     )

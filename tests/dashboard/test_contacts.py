@@ -2,7 +2,7 @@
 
 from tests.fixtures.app import Caller, LivePlatform
 from tests.fixtures.dashboard import People, Window
-from tests.fixtures.webhooks import items
+from tests.fixtures.webhooks import list_items
 
 
 async def test_a_contact_is_added_found_changed_and_deleted(window: Window) -> None:
@@ -28,7 +28,7 @@ async def test_a_contact_is_added_found_changed_and_deleted(window: Window) -> N
     await page.get_by_text("No contacts yet").wait_for()
 
 
-async def test_what_is_wrong_stands_at_its_field_and_nothing_typed_is_lost(people: People, caller: Caller) -> None:
+async def test_errors_appear_at_their_fields_and_keep_the_input(people: People, caller: Caller) -> None:
     owner = await people.join(caller.organization_id)
     refused = await owner.post("/dashboard/contacts/new", {"phone_number": "12", "name": "Ada <b>"})
     assert refused.status == 422
@@ -40,26 +40,26 @@ async def test_what_is_wrong_stands_at_its_field_and_nothing_typed_is_lost(peopl
     assert "A contact with this phone number exists already." in twice.html
 
 
-async def test_nobody_sees_another_organizations_contacts(people: People, caller: Caller, stranger: Caller) -> None:
-    theirs = (await stranger.post("/v1/contacts", {"phone_number": "+15550100001", "name": "Grace"})).json
+async def test_other_organizations_contacts_are_not_visible(people: People, caller: Caller, stranger: Caller) -> None:
+    foreign_contact = (await stranger.post("/v1/contacts", {"phone_number": "+15550100001", "name": "Grace"})).json
     owner = await people.join(caller.organization_id)
     assert "Grace" not in (await owner.get("/dashboard/contacts")).html
-    assert (await owner.get(f"/dashboard/contacts/{theirs['id']}")).status == 404
-    assert (await owner.post(f"/dashboard/contacts/{theirs['id']}", {"name": "Mine"})).status == 404
-    assert (await owner.post(f"/dashboard/contacts/{theirs['id']}/delete")).status == 404
+    assert (await owner.get(f"/dashboard/contacts/{foreign_contact['id']}")).status == 404
+    assert (await owner.post(f"/dashboard/contacts/{foreign_contact['id']}", {"name": "Mine"})).status == 404
+    assert (await owner.post(f"/dashboard/contacts/{foreign_contact['id']}/delete")).status == 404
 
 
-async def test_what_is_done_is_noted_with_who_did_it_and_without_values(people: People, caller: Caller) -> None:
+async def test_changes_are_audited_with_their_actor_and_without_values(people: People, caller: Caller) -> None:
     owner = await people.join(caller.organization_id)
     await owner.post("/dashboard/contacts/new", {"phone_number": "+15550100001", "name": "Ada"})
-    (contact,) = items(await caller.get("/v1/contacts"))
-    entries = await people.audit(caller.organization_id)
+    (contact,) = list_items(await caller.get("/v1/contacts"))
+    entries = await people.list_audit_entries(caller.organization_id)
     assert [entry for entry in entries if entry[0] == f"user:{owner.user_id}"] == [
         (f"user:{owner.user_id}", "contact.created", f"{contact['id']} name, phone_number")
     ]
 
 
-async def test_whom_nobody_calls_is_listed_found_and_allowed_again(window: Window, live: LivePlatform) -> None:
+async def test_a_do_not_call_entry_is_listed_found_and_removed(window: Window, live: LivePlatform) -> None:
     page, caller = window.page, live.caller
     contact = await caller.post("/v1/contacts", {"phone_number": "+15550100078", "name": "Grace Hopper"})
     await window.open(f"/dashboard/contacts/{contact.json['id']}")
@@ -76,7 +76,7 @@ async def test_whom_nobody_calls_is_listed_found_and_allowed_again(window: Windo
     assert (await caller.get("/v1/do-not-call")).json["total"] == 0
 
 
-async def test_a_number_is_put_on_the_do_not_call_list_with_a_note(
+async def test_a_number_is_added_to_the_do_not_call_list_with_a_note(
     people: People, caller: Caller, stranger: Caller
 ) -> None:
     member = await people.join(caller.organization_id, role="member")
@@ -94,8 +94,8 @@ async def test_a_number_is_put_on_the_do_not_call_list_with_a_note(
     assert "letter" not in (await other.get(page)).html
 
 
-async def test_beyond_the_end_of_a_list_is_its_last_part(people: People, caller: Caller) -> None:
-    """As after the only row of the last part was deleted."""
+async def test_a_page_beyond_the_end_of_a_list_shows_the_last_page(people: People, caller: Caller) -> None:
+    """The case after the only row of the last page was deleted."""
     for n in range(3):
         await caller.post("/v1/contacts", {"phone_number": f"+1555010008{n}", "name": f"Person {n}"})
     owner = await people.join(caller.organization_id)

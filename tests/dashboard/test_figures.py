@@ -1,4 +1,4 @@
-"""Overview, usage, audit log: what is shown is what is there."""
+"""Overview, usage, and audit log show the stored data."""
 
 from datetime import timedelta
 
@@ -12,12 +12,12 @@ from tests.fixtures.calls import add_call
 from tests.fixtures.dashboard import People, Window
 
 
-async def test_the_overview_of_an_organization_without_calls(people: People, caller: Caller) -> None:
+async def test_the_overview_without_calls_is_empty(people: People, caller: Caller) -> None:
     owner = await people.join(caller.organization_id)
     assert "No calls yet" in (await owner.get("/dashboard")).html
 
 
-async def test_the_overview_tells_of_the_period_and_of_nobody_elses_calls(
+async def test_the_overview_covers_the_period_and_only_own_calls(
     people: People, caller: Caller, stranger: Caller, runtime: Runtime
 ) -> None:
     owner = await people.join(caller.organization_id)
@@ -43,14 +43,14 @@ async def test_the_overview_tells_of_the_period_and_of_nobody_elses_calls(
     assert (await owner.get("/dashboard?days=soon")).status == 422
 
 
-async def test_the_usage_page_shows_what_was_charged(live: LivePlatform, people: People) -> None:
+async def test_the_usage_page_shows_charges(live: LivePlatform, people: People) -> None:
     owner = await people.join(live.caller.organization_id)
     page = (await owner.get("/dashboard/usage")).html
     assert "Usage and billing" in page
     assert "number" in page, "the number's rent"
 
 
-async def test_the_audit_log_names_who_did_what(people: People, caller: Caller, stranger: Caller) -> None:
+async def test_the_audit_log_names_actor_and_action(people: People, caller: Caller, stranger: Caller) -> None:
     owner = await people.join(caller.organization_id)
     await caller.post("/v1/contacts", {"phone_number": "+15550100001"})
     await stranger.post("/v1/contacts", {"phone_number": "+15550100002"})
@@ -61,12 +61,12 @@ async def test_the_audit_log_names_who_did_what(people: People, caller: Caller, 
     assert "key test" in page
     assert page.count(">Contact created<") == 2
     assert "Never shown" not in page
-    one = (await owner.get(f"/dashboard/audit?actor=user:{owner.user_id}")).html
-    assert one.count(">Contact created<") == 1
+    html = (await owner.get(f"/dashboard/audit?actor=user:{owner.user_id}")).html
+    assert html.count(">Contact created<") == 1
 
 
-async def test_figures_in_the_browser(window: Window, live: LivePlatform) -> None:
-    await live.ring("what are your opening hours", "goodbye")
+async def test_statistics_pages_work_in_a_browser(window: Window, live: LivePlatform) -> None:
+    await live.simulate_call("what are your opening hours", "goodbye")
     for path in ("/dashboard", "/dashboard/usage", "/dashboard/audit", "/dashboard/organizations"):
         await window.open(path)
         await window.check_accessibility()

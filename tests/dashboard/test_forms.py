@@ -1,4 +1,4 @@
-"""Forms as the API's bodies."""
+"""Conversion of forms to bodies of the API."""
 
 import re
 
@@ -11,19 +11,19 @@ from tests.fixtures.app import Caller
 from tests.fixtures.dashboard import People
 
 
-def test_what_is_cleared_is_empty_and_not_left_as_it_was() -> None:
-    """A prompt's default is the empty text; the language's is not."""
+def test_a_cleared_field_is_saved_as_empty() -> None:
+    """The default of a prompt is empty; that of the language is not."""
     data = parse_form(AgentUpdate, {"greeting_message": " ", "stt_language": "", "llm_model": "", "voice_speed": ""})
     assert data.model_dump(exclude_unset=True) == {"greeting_message": "", "llm_model": None}
 
 
-def test_a_name_that_is_cleared_is_refused() -> None:
+def test_a_cleared_name_is_refused() -> None:
     with pytest.raises(ValidationFailed) as refusal:
         parse_form(AgentUpdate, {"name": ""})
     assert [error["field"] for error in refusal.value.errors] == ["name"]
 
 
-def test_what_is_wrong_is_said_as_one_says_it_to_people() -> None:
+def test_errors_are_worded_for_users() -> None:
     with pytest.raises(ValidationFailed) as refusal:
         parse_form(
             AgentUpdate,
@@ -35,8 +35,8 @@ def test_what_is_wrong_is_said_as_one_says_it_to_people() -> None:
                 "llm_model": "x" * 300,
             },
         )
-    told = {error["field"]: error["message"] for error in refusal.value.errors}
-    assert told == {
+    messages = {error["field"]: error["message"] for error in refusal.value.errors}
+    assert messages == {
         "name": "is required",
         "voice_speed": "must be a number",
         "llm_temperature": "must be at most 2",
@@ -54,12 +54,10 @@ def test_what_is_wrong_is_said_as_one_says_it_to_people() -> None:
         "/dashboard/contacts/new",
     ],
 )
-async def test_a_form_that_no_page_of_ours_would_send_is_refused_and_does_not_crash(
-    people: People, caller: Caller, path: str
-) -> None:
-    """NUL, which PostgreSQL does not take, in names and values; objects and lists where texts belong."""
+async def test_malformed_forms_are_refused_without_a_crash(people: People, caller: Caller, path: str) -> None:
+    """Send NUL, which PostgreSQL refuses, in names and values; and objects and lists instead of texts."""
     member = await people.join(caller.organization_id, role="member")
-    odd: dict[str, str | list[str]] = {
+    malformed: dict[str, str | list[str]] = {
         "name": "a\0b",
         "a\0b": "x",
         "tts_provider": "a\0b",
@@ -67,13 +65,14 @@ async def test_a_form_that_no_page_of_ours_would_send_is_refused_and_does_not_cr
         "llm_model.0.x": "y",
     }
     refused = await member.post(
-        path, {**odd, "actions.0.type.0.x": "y", "actions.1.type[]": "y", "conditions.0.field.0": "z", "filters": "x"}
+        path,
+        {**malformed, "actions.0.type.0.x": "y", "actions.1.type[]": "y", "conditions.0.field.0": "z", "filters": "x"},
     )
     assert refused.status in (200, 422)
     assert "b" in refused.html, "what was typed is there"
 
 
-async def test_no_field_of_a_secret_takes_a_password_that_the_browser_has_saved(people: People, caller: Caller) -> None:
+async def test_secret_fields_do_not_accept_saved_passwords(people: People, caller: Caller) -> None:
     owner = await people.join(caller.organization_id)
     for path in ("/dashboard/agents/new", "/dashboard/providers/telephony/twilio", "/dashboard/webhooks/integration"):
         fields = re.findall(r'<input[^>]*type="password"[^>]*>', (await owner.get(path)).html)

@@ -13,12 +13,12 @@ from tests.fixtures.app import Caller
 from tests.fixtures.dashboard import People, Window
 
 
-async def test_a_key_is_made_shown_once_used_and_revoked(people: People, caller: Caller) -> None:
+async def test_a_key_is_created_shown_once_used_and_revoked(people: People, caller: Caller) -> None:
     owner = await people.join(caller.organization_id)
-    made = await owner.post(
+    response = await owner.post(
         "/dashboard/keys/new", {"name": "Reports", "scopes[]": ["calls:read", "calls:write"], "days": "30"}
     )
-    key = re.search(r'<code id="key">(svc_live_\w+)</code>', made.html)
+    key = re.search(r'<code id="key">(svc_live_\w+)</code>', response.html)
     assert key
     program = Caller(caller.organization_id, caller.key_id, key[1], caller.client)
     assert (await program.get("/v1/calls")).status == 200
@@ -31,10 +31,10 @@ async def test_a_key_is_made_shown_once_used_and_revoked(people: People, caller:
     assert (await program.get("/v1/calls")).status == 401, "at once, whatever is cached"
 
 
-async def test_a_key_is_changed_over_without_a_pause(people: People, caller: Caller, runtime: Runtime) -> None:
+async def test_a_key_is_rotated_without_interruption(people: People, caller: Caller, runtime: Runtime) -> None:
     owner = await people.join(caller.organization_id)
-    made = await owner.post(f"/dashboard/keys/{caller.key_id}/rotate", {"hours": "24"})
-    fresh = re.search(r'<code id="key">(svc_live_\w+)</code>', made.html)
+    response = await owner.post(f"/dashboard/keys/{caller.key_id}/rotate", {"hours": "24"})
+    fresh = re.search(r'<code id="key">(svc_live_\w+)</code>', response.html)
     assert fresh
     program = Caller(caller.organization_id, caller.key_id, fresh[1], caller.client)
     assert (await program.get("/v1/agents")).status == 200
@@ -51,7 +51,7 @@ async def test_a_key_is_changed_over_without_a_pause(people: People, caller: Cal
     assert "the key was expired already" in (await owner.get("/dashboard/keys")).html
 
 
-async def test_a_key_needs_a_name_and_a_scope(people: People, caller: Caller) -> None:
+async def test_a_key_requires_a_name_and_a_scope(people: People, caller: Caller) -> None:
     owner = await people.join(caller.organization_id)
     refused = await owner.post("/dashboard/keys/new", {"name": "", "days": "soon"})
     assert refused.status == 422
@@ -61,10 +61,10 @@ async def test_a_key_needs_a_name_and_a_scope(people: People, caller: Caller) ->
     assert forged.status == 422
 
 
-async def test_another_organizations_keys_are_out_of_reach(people: People, caller: Caller, stranger: Caller) -> None:
+async def test_other_organizations_keys_are_unreachable(people: People, caller: Caller, stranger: Caller) -> None:
     owner = await people.join(caller.organization_id)
-    for what in ("revoke", "rotate"):
-        await owner.post(f"/dashboard/keys/{stranger.key_id}/{what}", {"hours": "0"})
+    for action in ("revoke", "rotate"):
+        await owner.post(f"/dashboard/keys/{stranger.key_id}/{action}", {"hours": "0"})
         assert "there is no API key" in (await owner.get("/dashboard/keys")).html
     assert (await stranger.get("/v1/agents")).status == 200
 
@@ -76,7 +76,7 @@ PRESS_TWICE = """() => {
 }"""
 
 
-async def test_keys_in_the_browser(window: Window) -> None:
+async def test_the_keys_page_works_in_a_browser(window: Window) -> None:
     page = window.page
     await window.open("/dashboard/keys/new")
     await window.check_accessibility()

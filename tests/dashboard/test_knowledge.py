@@ -1,6 +1,5 @@
 """The pages of knowledge bases and their documents."""
 
-import asyncio
 import re
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller
 from tests.fixtures.dashboard import People, Person, Window
+from tests.fixtures.eventually import eventually
 
 HOURS = "# Opening hours\n\nWe are open from seven to six, Monday to Saturday."
 
@@ -23,12 +23,14 @@ async def member(people: People, caller: Caller) -> Person:
     return await people.join(caller.organization_id, role="member")
 
 
-async def made(member: Person, name: str = "Bakery") -> str:
-    """The address of a new knowledge base."""
+async def create_base(member: Person, name: str = "Bakery") -> str:
+    """Create a knowledge base, and return the address of its page."""
     return (await member.post("/dashboard/knowledge/new", {"name": name})).location
 
 
-async def sent(member: Person, base: str, files: dict[str, bytes], *, accept: str = "text/html") -> tuple[int, str]:
+async def upload_files(
+    member: Person, base: str, files: dict[str, bytes], *, accept: str = "text/html"
+) -> tuple[int, str]:
     """Upload files by name, as one field with several files, which the test client's own mapping cannot express."""
     token = re.search(r'name="csrf_token" value="(\w+)"', (await member.get("/dashboard/organizations")).html)
     assert token
@@ -41,11 +43,11 @@ async def sent(member: Person, base: str, files: dict[str, bytes], *, accept: st
         parts.append(head.encode() + data + b"\r\n")
     body = b"".join(parts) + f"--{boundary}--\r\n".encode()
     headers = {"Content-Type": f"multipart/form-data; boundary={boundary}", "Accept": accept}
-    answer = await client.post(f"{base}/upload", data=body, headers=headers)
-    return answer.status_code, await answer.get_data(as_text=True)
+    response = await client.post(f"{base}/upload", data=body, headers=headers)
+    return response.status_code, await response.get_data(as_text=True)
 
 
-async def test_documents_are_dropped_pasted_embedded_and_found(window: Window, tmp_path: Path) -> None:
+async def test_documents_are_uploaded_pasted_embedded_and_found(window: Window, tmp_path: Path) -> None:
     page = window.page
     await window.open("/dashboard/knowledge")
     await page.get_by_role("link", name="New knowledge base").first.click()
@@ -76,9 +78,9 @@ async def test_documents_are_dropped_pasted_embedded_and_found(window: Window, t
     await window.check_accessibility()
 
 
-async def test_of_several_files_those_that_can_be_read_are_kept(member: Person) -> None:
-    base = await made(member)
-    status, html = await sent(
+async def test_readable_files_are_kept_when_others_are_refused(member: Person) -> None:
+    base = await create_base(member)
+    status, html = await upload_files(
         member, base, {"hours.md": HOURS.encode(), "menu.pdf": b"no PDF", "old.txt": "Grüße".encode("latin-1")}
     )
     assert status == 422
@@ -89,37 +91,37 @@ async def test_of_several_files_those_that_can_be_read_are_kept(member: Person) 
     assert "menu.pdf" not in listed
 
 
-async def test_a_file_that_is_too_large_is_refused_and_a_text_of_a_million_letters_is_not(member: Person) -> None:
-    base = await made(member)
-    status, told = await sent(member, base, {"big.txt": b"a" * (MAX_CONTENT_BYTES + 1)}, accept="text/plain")
-    assert (status, told) == (200, "big.txt is larger than 5 MiB.")
-    status, _ = await sent(member, base, {"huge.txt": b"a" * 9 * 1024 * 1024})
+async def test_oversized_files_are_refused_and_a_million_characters_of_text_are_not(member: Person) -> None:
+    base = await create_base(member)
+    status, message = await upload_files(member, base, {"big.txt": b"a" * (MAX_CONTENT_BYTES + 1)}, accept="text/plain")
+    assert (status, message) == (200, "big.txt is larger than 5 MiB.")
+    status, _ = await upload_files(member, base, {"huge.txt": b"a" * 9 * 1024 * 1024})
     assert status == 413
-    assert (await sent(member, base, {}))[0] == 422
-    pasted = await member.post(f"{base}/paste", {"filename": "Long", "content": "A word. " * 125_000})
-    assert (pasted.status, pasted.location) == (303, base)
+    assert (await upload_files(member, base, {}))[0] == 422
+    response = await member.post(f"{base}/paste", {"filename": "Long", "content": "A word. " * 125_000})
+    assert (response.status, response.location) == (303, base)
 
 
-async def test_a_refused_text_loses_nothing(member: Person) -> None:
-    base = await made(member)
+async def test_a_refused_text_keeps_the_input(member: Person) -> None:
+    base = await create_base(member)
     refused = await member.post(f"{base}/paste", {"filename": "prices.json", "content": "{not <json>"})
     assert refused.status == 422
     assert "is not readable JSON" in refused.html
     assert "{not &lt;json&gt;" in refused.html
 
 
-async def test_a_document_that_failed_is_tried_again(
-    member: Person, caller: Caller, runtime: Runtime, working: None
+async def test_a_failed_document_is_retried(
+    member: Person, caller: Caller, runtime: Runtime, running_worker: None
 ) -> None:
-    base = await made(member)
-    await sent(member, base, {"hours.md": HOURS.encode()})
-    found = re.search(r"/dashboard/documents/[\w-]+", (await member.get(base)).html)
-    assert found
-    assert 'href="/dashboard/knowledge" aria-current="page"' in (await member.get(found[0])).html, (
+    base = await create_base(member)
+    await upload_files(member, base, {"hours.md": HOURS.encode()})
+    match = re.search(r"/dashboard/documents/[\w-]+", (await member.get(base)).html)
+    assert match
+    assert 'href="/dashboard/knowledge" aria-current="page"' in (await member.get(match[0])).html, (
         "one is still among the knowledge"
     )
-    document = found[0]
-    await becomes(member, document, "ready")
+    document = match[0]
+    await wait_for_document_status(member, document, "ready")
     async with runtime.database.tenant(caller.organization_id) as session:
         await session.exec(
             update(KnowledgeDocument)
@@ -128,34 +130,34 @@ async def test_a_document_that_failed_is_tried_again(
         )
     assert "No model." in (await member.get(document)).html
     await member.post(f"{document}/retry")
-    await becomes(member, document, "ready")
+    await wait_for_document_status(member, document, "ready")
     await member.post(f"{document}/retry")
     assert "Only a failed document can be retried" in (await member.get("/dashboard")).html
     assert (await member.get(f"{document}/text")).html.startswith("# Opening hours")
 
 
-async def becomes(member: Person, document: str, status: str) -> None:
-    """A document's page, until it shows a status."""
-    async with asyncio.timeout(30):
-        while True:
-            if f">{status}<" in (await member.get(document)).html:
-                return
-            await asyncio.sleep(0.05)
+async def wait_for_document_status(member: Person, document: str, status: str) -> None:
+    """Wait until a document's page shows a status."""
+
+    async def read_page() -> str:
+        return (await member.get(document)).html
+
+    await eventually(read_page, lambda html: f">{status}<" in html, seconds=30)
 
 
-async def test_a_knowledge_base_is_renamed_and_deleted_with_what_it_holds(member: Person, caller: Caller) -> None:
-    base = await made(member)
+async def test_a_knowledge_base_is_renamed_and_deleted_with_its_documents(member: Person, caller: Caller) -> None:
+    base = await create_base(member)
     await caller.post("/v1/agents", {"name": "Front desk", "knowledge_base_ids": [base.rsplit("/", 1)[1]]})
     assert "Front desk" in (await member.get(base)).html
     assert (await member.post(f"{base}/edit", {"name": ""})).status == 422
     await member.post(f"{base}/edit", {"name": "Pastry shop", "description": "What callers ask."})
     assert "Pastry shop" in (await member.get("/dashboard/knowledge")).html
-    await sent(member, base, {"hours.md": HOURS.encode()})
+    await upload_files(member, base, {"hours.md": HOURS.encode()})
     assert (await member.post(f"{base}/delete")).location == "/dashboard/knowledge"
     assert "No knowledge bases yet" in (await member.get("/dashboard/knowledge")).html
 
 
-async def test_nobody_reaches_another_organizations_knowledge(member: Person, stranger: Caller) -> None:
+async def test_other_organizations_knowledge_is_unreachable(member: Person, stranger: Caller) -> None:
     base = (await stranger.post("/v1/knowledge-bases", {"name": "Theirs"})).json["id"]
     made_document: dict[str, str | list[str]] = {"filename": "a.txt", "content": "A secret recipe."}
     document = (await stranger.post(f"/v1/knowledge-bases/{base}/documents", made_document)).json["id"]
@@ -176,5 +178,5 @@ async def test_nobody_reaches_another_organizations_knowledge(member: Person, st
         assert (await member.post(f"/dashboard/{path}")).status == 404
     assert (await member.post(f"/dashboard/knowledge/{base}/edit", {"name": "Mine"})).status == 404
     assert (await member.post(f"/dashboard/knowledge/{base}/paste", made_document)).status == 404
-    assert (await sent(member, f"/dashboard/knowledge/{base}", {"a.txt": b"text"}))[0] == 404
+    assert (await upload_files(member, f"/dashboard/knowledge/{base}", {"a.txt": b"text"}))[0] == 404
     assert "secret" not in (await member.get("/dashboard/knowledge/search?query=recipe")).html

@@ -1,4 +1,4 @@
-"""The pages of live calls: the desk in Chromium, whose microphone speaks, with a caller on the line."""
+"""The pages of live calls: supervision in Chromium, whose microphone plays speech, with a connected caller."""
 
 import asyncio
 import json
@@ -18,8 +18,8 @@ from switchboard_offline.espeak import speak_text
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform
 from tests.fixtures.calls import add_call
-from tests.fixtures.dashboard import People, owners_window
-from tests.fixtures.monitors import Samples, Telephone, telephone, voice
+from tests.fixtures.dashboard import People, open_owner_window
+from tests.fixtures.monitors import Samples, Telephone, connect_telephone, synthesize_samples
 
 PERSON = "Good afternoon. How are you?"
 FAREWELL = "Goodbye"
@@ -29,8 +29,8 @@ PIECE = 400
 ALIKE = 0.7
 
 
-def spoken(path: Path, text: str) -> Path:
-    """A microphone's file: a text and a pause, which Chromium plays over and over."""
+def write_microphone_file(path: Path, text: str) -> Path:
+    """Write a microphone file: a text and a pause, which Chromium repeats."""
     with wave.open(str(path), "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
@@ -39,32 +39,37 @@ def spoken(path: Path, text: str) -> Path:
     return path
 
 
-def envelope(samples: Samples) -> npt.NDArray[np.float64]:
+def compute_envelope(samples: Samples) -> npt.NDArray[np.float64]:
     """Return the loudness of each 50 ms; the root evens out a browser's automatic gain."""
     pieces = samples[: len(samples) // PIECE * PIECE].astype(np.float64).reshape(-1, PIECE)
     return np.asarray(np.mean(np.square(pieces), axis=1) ** 0.25)
 
 
-def rhythm_of(wanted: Samples, heard: Samples) -> float:
-    """Return the similarity of the best-matching part to a voice, out of 1: browsers change samples, not the rhythm."""
-    pattern = envelope(wanted)
-    parts = [envelope(heard)[at : at + len(pattern)] for at in range(len(heard) // PIECE - len(pattern) + 1)]
+def compare_rhythm(expected: Samples, received: Samples) -> float:
+    """Return the similarity of the best-matching part to a voice, 0 to 1: browsers change samples, not the rhythm."""
+    pattern = compute_envelope(expected)
+    parts = [
+        compute_envelope(received)[at : at + len(pattern)] for at in range(len(received) // PIECE - len(pattern) + 1)
+    ]
     return max((float(np.corrcoef(pattern, part)[0, 1]) for part in parts if part.any()), default=0.0)
 
 
-async def heard(caller: Telephone, text: str, *, since: int) -> None:
-    """Wait until the caller has heard it since then. A browser on a busy machine leaves gaps in what it sends, and says
-    it again.
+async def wait_until_heard(caller: Telephone, text: str, *, since: int) -> None:
+    """Wait until the caller has heard the text since that position. On a busy machine the browser's audio has gaps, and
+    the microphone repeats the text.
     """
     async with asyncio.timeout(20):
-        while await asyncio.to_thread(rhythm_of, voice(text), caller.heard()[since:]) < ALIKE:
+        while (
+            await asyncio.to_thread(compare_rhythm, synthesize_samples(text), caller.get_received_audio()[since:])
+            < ALIKE
+        ):
             await caller.phone.wait(0.3)
 
 
-async def test_a_person_listens_takes_over_speaks_and_hands_back(live: LivePlatform, tmp_path: Path) -> None:
+async def test_a_supervisor_listens_takes_over_speaks_and_hands_back(live: LivePlatform, tmp_path: Path) -> None:
     async with (
-        owners_window(live, microphone=spoken(tmp_path / "person.wav", PERSON)) as window,
-        telephone(live) as caller,
+        open_owner_window(live, microphone=write_microphone_file(tmp_path / "person.wav", PERSON)) as window,
+        connect_telephone(live) as caller,
     ):
         page = window.page
         await window.open("/dashboard/live")
@@ -80,30 +85,28 @@ async def test_a_person_listens_takes_over_speaks_and_hands_back(live: LivePlatf
         await page.get_by_role("button", name="Take over").click()
         await expect(page.locator("[data-state]")).to_have_text("You have the call.")
         await expect(page.get_by_role("button", name="Hand back")).to_be_focused()
-        taken_over_at = len(caller.heard())
-        await heard(caller, PERSON, since=taken_over_at)
+        taken_over_at = len(caller.get_received_audio())
+        await wait_until_heard(caller, PERSON, since=taken_over_at)
         await page.locator(".said.agent").filter(has_text="Person").filter(has_text="how are you").first.wait_for()
         await window.check_accessibility()
         await page.get_by_role("button", name="Hand back").click()
         await expect(page.locator("[data-state]")).to_contain_text("The agent")
-        handed_back_at = len(caller.heard())
+        handed_back_at = len(caller.get_received_audio())
         await caller.say(FAREWELL)
         await page.wait_for_url(f"**/dashboard/calls/{caller.call_id}")
         await page.locator(".said.user").filter(has_text=FAREWELL.lower()).wait_for()
         await page.locator(".said.agent").filter(has_text="Goodbye.").wait_for()
         await page.get_by_text("The agent hung up").wait_for()
         await page.get_by_role("slider", name="Position in the recording").wait_for()
-        assert rhythm_of(voice(PERSON), caller.heard()[handed_back_at:]) < ALIKE
+        assert compare_rhythm(synthesize_samples(PERSON), caller.get_received_audio()[handed_back_at:]) < ALIKE
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
         assert (await session.exec(select(Event).where(col(Event.name) == "call.takeover"))).one()
 
 
-async def test_who_has_the_call_keeps_it_when_the_connection_breaks_and_hangs_up(
-    live: LivePlatform, tmp_path: Path
-) -> None:
+async def test_a_supervisor_keeps_the_call_over_a_reconnect_and_hangs_up(live: LivePlatform, tmp_path: Path) -> None:
     async with (
-        owners_window(live, microphone=spoken(tmp_path / "person.wav", PERSON)) as window,
-        telephone(live) as caller,
+        open_owner_window(live, microphone=write_microphone_file(tmp_path / "person.wav", PERSON)) as window,
+        connect_telephone(live) as caller,
     ):
         page = window.page
         await page.add_init_script(
@@ -125,8 +128,8 @@ async def test_who_has_the_call_keeps_it_when_the_connection_breaks_and_hangs_up
         assert await page.get_by_text("A person took the call over.").count() == 1
 
 
-async def test_a_call_that_is_not_on_the_line_is_shown_as_any(people: People, caller: Caller, runtime: Runtime) -> None:
-    call = await _over(runtime, caller)
+async def test_an_ended_call_is_shown_like_any_other(people: People, caller: Caller, runtime: Runtime) -> None:
+    call = await _create_ended_call(runtime, caller)
     owner = await people.join(caller.organization_id)
     assert (await owner.get(f"/dashboard/live/{call.id}")).location == f"/dashboard/calls/{call.id}"
     refused = await owner.post(f"/dashboard/live/{call.id}/ticket")
@@ -135,32 +138,30 @@ async def test_a_call_that_is_not_on_the_line_is_shown_as_any(people: People, ca
     assert "No live calls" in (await owner.get("/dashboard/live")).html
 
 
-async def test_nobody_follows_another_organizations_call(
+async def test_other_organizations_calls_cannot_be_followed(
     people: People, caller: Caller, stranger: Caller, runtime: Runtime
 ) -> None:
-    theirs = await _over(runtime, stranger)
+    foreign_call = await _create_ended_call(runtime, stranger)
     owner = await people.join(caller.organization_id)
-    for call_id in (theirs.id, UNKNOWN_ID):
+    for call_id in (foreign_call.id, UNKNOWN_ID):
         assert (await owner.get(f"/dashboard/live/{call_id}")).status == 404
         assert (await owner.get(f"/dashboard/live/{call_id}/said")).status == 404
         assert (await owner.post(f"/dashboard/live/{call_id}/ticket")).status == 404
 
 
-async def test_signing_out_or_leaving_the_organization_ends_what_one_listens_to(
-    live: LivePlatform, people: People
-) -> None:
-    colleague, leaver = (
+async def test_signing_out_or_leaving_the_organization_ends_monitoring(live: LivePlatform, people: People) -> None:
+    colleague, former_member = (
         await people.join(live.caller.organization_id),
         await people.join(live.caller.organization_id, role="member"),
     )
-    async with telephone(live) as caller, aiohttp.ClientSession() as http:
-        for person in (colleague, leaver):
+    async with connect_telephone(live) as caller, aiohttp.ClientSession() as http:
+        for person in (colleague, former_member):
             url = json.loads((await person.post(f"/dashboard/live/{caller.call_id}/ticket")).html)["url"]
             async with http.ws_connect(url, origin=live.runtime.settings.base_url) as socket:
                 assert (await socket.receive_json())["type"] == "state"
-                if person is leaver:
+                if person is former_member:
                     await colleague.sign_in()
-                    assert (await colleague.post(f"/dashboard/team/{leaver.user_id}/remove")).status == 303
+                    assert (await colleague.post(f"/dashboard/team/{former_member.user_id}/remove")).status == 303
                 else:
                     assert (await person.post("/dashboard/sign-out")).status == 303
                 async with asyncio.timeout(20):
@@ -168,5 +169,5 @@ async def test_signing_out_or_leaving_the_organization_ends_what_one_listens_to(
                         await socket.send_json({"type": "ping"})
 
 
-async def _over(runtime: Runtime, caller: Caller) -> Call:
+async def _create_ended_call(runtime: Runtime, caller: Caller) -> Call:
     return await add_call(runtime, caller, datetime.now(UTC))

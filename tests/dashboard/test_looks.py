@@ -14,7 +14,7 @@ async def test_long_words_widen_no_page(window: Window, live: LivePlatform) -> N
     contact = await caller.post("/v1/contacts", {"phone_number": "+15550100001", "name": "x" * 200, "company": WORDS})
     assert agent.status == endpoint.status == contact.status == 201
     await window.page.set_viewport_size({"width": 390, "height": 844})
-    own = (f"/agents/{agent.json['id']}", f"/webhooks/{endpoint.json['id']}", f"/contacts/{contact.json['id']}")
+    pages = (f"/agents/{agent.json['id']}", f"/webhooks/{endpoint.json['id']}", f"/contacts/{contact.json['id']}")
     for path in (
         "/calls",
         "/calls/new",
@@ -25,7 +25,7 @@ async def test_long_words_widen_no_page(window: Window, live: LivePlatform) -> N
         "/campaigns/new",
         "/usage",
         "/audit",
-        *own,
+        *pages,
     ):
         await window.open(f"/dashboard{path}")
         wide = await window.page.evaluate("document.documentElement.scrollWidth")

@@ -1,5 +1,5 @@
-"""A user connects an application in Chromium. The application is a server of its own and speaks through a client
-library that is not ours.
+"""A user connects an application in Chromium. The application is a separate server with an independent client
+library.
 """
 
 from collections.abc import AsyncIterator
@@ -13,11 +13,11 @@ from playwright.async_api import Page
 from switchboard.resources.oauth import clients
 
 from tests.fixtures.app import LivePlatform
-from tests.fixtures.dashboard import PASSWORD, Window, assert_quiet, browsing, chromium, make_person
+from tests.fixtures.dashboard import PASSWORD, Window, assert_no_complaints, create_person, find_chromium, open_browser
 
 
 class CalendarSync:
-    """The application: `/` sends its user to be asked, `/cb` hears the answer and leads on to `/done`."""
+    """The application: `/` redirects to the consent page, `/cb` receives the response and redirects to `/done`."""
 
     def __init__(self, platform: str) -> None:
         self.platform = platform
@@ -27,7 +27,7 @@ class CalendarSync:
     async def begin(self, _request: web.Request) -> web.Response:
         verifier = self.library.create_code_verifier(64)
         challenge = self.library.create_code_challenge(verifier, "S256")
-        where, _, _ = self.library.prepare_authorization_request(
+        url, _, _ = self.library.prepare_authorization_request(
             f"{self.platform}/oauth/authorize",
             state="state of the browser",
             redirect_url=f"{self.url}/cb",
@@ -35,7 +35,7 @@ class CalendarSync:
             code_challenge=challenge,
             code_challenge_method="S256",
         )
-        raise web.HTTPSeeOther(where)
+        raise web.HTTPSeeOther(url)
 
     async def hear(self, request: web.Request) -> web.Response:
         if "error" in request.query:
@@ -49,11 +49,11 @@ class CalendarSync:
             code_verifier=self.library.code_verifier,
         )
         async with ClientSession() as http:
-            async with http.post(url, data=body, headers=headers) as answer:
-                self.library.parse_request_body_response(await answer.text())
+            async with http.post(url, data=body, headers=headers) as response:
+                self.library.parse_request_body_response(await response.text())
             uri, bearer, _ = self.library.add_token(f"{self.platform}/v1/agents", headers={})
-            async with http.get(uri, headers=bearer) as answer:
-                self.agents = (await answer.json())["total"]
+            async with http.get(uri, headers=bearer) as response:
+                self.agents = (await response.json())["total"]
         raise web.HTTPSeeOther(f"{self.url}/done")
 
     async def show(self, _request: web.Request) -> web.Response:
@@ -64,8 +64,8 @@ class CalendarSync:
 
 
 @asynccontextmanager
-async def calendar_sync(live: LivePlatform) -> AsyncIterator[CalendarSync]:
-    """The application, listening and registered."""
+async def run_calendar_sync(live: LivePlatform) -> AsyncIterator[CalendarSync]:
+    """Run the registered application."""
     sync = CalendarSync(live.runtime.settings.base_url)
     server = web.Application()
     server.add_routes([web.get("/", sync.begin), web.get("/cb", sync.hear), web.get("/done", sync.show)])
@@ -93,11 +93,11 @@ async def sign_in(page: Page, email: str) -> None:
 async def test_a_user_connects_an_application_and_disconnects_it(
     live: LivePlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chromium()
+    find_chromium()
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
-    owner = await make_person(live.runtime, live.caller.client, live.caller.organization_id)
-    stranger = await make_person(live.runtime, live.caller.client, None)
-    async with browsing(live.runtime.settings.base_url) as context, calendar_sync(live) as sync:
+    owner = await create_person(live.runtime, live.caller.client, live.caller.organization_id)
+    stranger = await create_person(live.runtime, live.caller.client, None)
+    async with open_browser(live.runtime.settings.base_url) as context, run_calendar_sync(live) as sync:
         page = await context.new_page()
         window = Window(page, live.runtime.settings.base_url)
         await page.goto(sync.url)
@@ -115,17 +115,19 @@ async def test_a_user_connects_an_application_and_disconnects_it(
         page.on("dialog", lambda dialog: dialog.accept())
         await page.get_by_role("button", name="Disconnect").click()
         await page.get_by_text("No connected applications").wait_for()
-        assert_quiet([told for told in window.complaints if urlsplit(sync.url).netloc not in told])
+        assert_no_complaints(
+            [complaint for complaint in window.complaints if urlsplit(sync.url).netloc not in complaint]
+        )
 
 
-async def test_a_faulty_request_is_answered_right_after_the_user_signed_in(
+async def test_an_invalid_request_is_redirected_right_after_sign_in(
     live: LivePlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Chromium applies the sign-in page's policy to redirects after its form; the application is on another host."""
-    chromium()
+    find_chromium()
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
-    owner = await make_person(live.runtime, live.caller.client, live.caller.organization_id)
-    async with browsing(live.runtime.settings.base_url) as context, calendar_sync(live) as sync:
+    owner = await create_person(live.runtime, live.caller.client, live.caller.organization_id)
+    async with open_browser(live.runtime.settings.base_url) as context, run_calendar_sync(live) as sync:
         sync.scope = "everything"
         page = await context.new_page()
         await page.goto(sync.url)

@@ -7,7 +7,7 @@ import pytest
 from switchboard.resources.phone_numbers.schedule import Schedule, Slot, find_next_change
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform, bakery, fresh_number
+from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform, create_bakery, fresh_number
 from tests.fixtures.dashboard import People, Window
 
 OFFICE: dict[str, str | list[str]] = {
@@ -26,7 +26,7 @@ OFFICE: dict[str, str | list[str]] = {
 }
 
 
-async def kept(caller: Caller) -> dict[str, object]:
+async def get_number(caller: Caller) -> dict[str, object]:
     """The organization's only number, as the API shows it."""
     items = (await caller.get("/v1/phone-numbers")).json["items"]
     assert isinstance(items, list)
@@ -35,7 +35,7 @@ async def kept(caller: Caller) -> dict[str, object]:
     return dict(number)
 
 
-async def test_a_number_is_found_bought_and_given_its_hours(window: Window, live: LivePlatform) -> None:
+async def test_a_number_is_found_bought_and_given_opening_hours(window: Window, live: LivePlatform) -> None:
     page = window.page
     await window.open("/dashboard/numbers")
     await window.check_accessibility()
@@ -45,7 +45,7 @@ async def test_a_number_is_found_bought_and_given_its_hours(window: Window, live
     await page.get_by_role("button", name="Search").click()
     await page.get_by_role("link", name="Choose").first.wait_for()
     await window.check_accessibility()
-    # What a search finds another test may have bought.
+    # Another test may have bought a number that the search finds.
     await window.open(f"/dashboard/numbers/order?phone_number=%2B{live.number[1:-2]}01")
     await page.get_by_label("Name").fill("Night desk")
     await page.get_by_label("Agent").select_option("Agent")
@@ -76,15 +76,15 @@ async def test_a_number_is_found_bought_and_given_its_hours(window: Window, live
     await page.get_by_text("Night desk").wait_for()
 
 
-async def test_hours_are_kept_without_scripts_and_empty_rows_left_out(
+async def test_hours_are_saved_without_scripts_and_empty_rows_are_left_out(
     people: People, caller: Caller, runtime: Runtime
 ) -> None:
-    platform = await bakery(runtime, caller, fresh_number())
+    platform = await create_bakery(runtime, caller, fresh_number())
     owner = await people.join(caller.organization_id, role="member")
     address = f"/dashboard/numbers/{platform.number_id}"
     saved = await owner.post(address, {**OFFICE, "forward_number": ""})
     assert saved.status == 303
-    assert (await kept(caller))["schedule"] == {
+    assert (await get_number(caller))["schedule"] == {
         "enabled": True,
         "timezone": "Europe/Berlin",
         "slots": [
@@ -108,20 +108,22 @@ WRONG: tuple[tuple[dict[str, str | list[str]], str], ...] = (
 )
 
 
-async def test_wrong_hours_are_shown_again_as_typed(people: People, caller: Caller, runtime: Runtime) -> None:
-    platform = await bakery(runtime, caller, fresh_number())
+async def test_invalid_hours_are_shown_again_as_typed(people: People, caller: Caller, runtime: Runtime) -> None:
+    platform = await create_bakery(runtime, caller, fresh_number())
     owner = await people.join(caller.organization_id)
-    for wrong, told in WRONG:
-        refused = await owner.post(f"/dashboard/numbers/{platform.number_id}", {**OFFICE, **wrong})
-        assert refused.status == 422, told
-        assert told in refused.html
+    for fields, message in WRONG:
+        refused = await owner.post(f"/dashboard/numbers/{platform.number_id}", {**OFFICE, **fields})
+        assert refused.status == 422, message
+        assert message in refused.html
         assert 'value="22:00"' in refused.html
-        assert f'value="{(await kept(caller))["friendly_name"]}"' in refused.html
-    assert (await kept(caller))["schedule"] is None
+        assert f'value="{(await get_number(caller))["friendly_name"]}"' in refused.html
+    assert (await get_number(caller))["schedule"] is None
 
 
-async def test_hours_that_lead_nowhere_say_so(people: People, caller: Caller, runtime: Runtime) -> None:
-    platform = await bakery(runtime, caller, fresh_number())
+async def test_incomplete_outside_hours_settings_show_a_warning(
+    people: People, caller: Caller, runtime: Runtime
+) -> None:
+    platform = await create_bakery(runtime, caller, fresh_number())
     owner = await people.join(caller.organization_id)
     address = f"/dashboard/numbers/{platform.number_id}"
     await owner.post(address, {**OFFICE, "schedule.outside_action": "forward"})
@@ -132,31 +134,29 @@ async def test_hours_that_lead_nowhere_say_so(people: People, caller: Caller, ru
     assert "the webhook is missing" in (await owner.get(address)).html
 
 
-async def test_the_webhooks_secret_is_shown_once_to_owners_alone(
+async def test_the_webhook_secret_is_shown_once_and_only_to_owners(
     people: People, caller: Caller, runtime: Runtime
 ) -> None:
-    platform = await bakery(runtime, caller, fresh_number())
+    platform = await create_bakery(runtime, caller, fresh_number())
     owner, member = await people.join(caller.organization_id), await people.join(caller.organization_id, role="member")
     address = f"/dashboard/numbers/{platform.number_id}"
     url = "https://example.com/closed"
     assert (await member.post(f"{address}/webhook", {"forward_webhook_url": url})).status == 403
     assert (await member.post(address, {"forward_webhook_url": url})).status == 303
-    assert (await kept(caller))["forward_webhook_url"] is None
-    shown = await owner.post(f"{address}/webhook", {"forward_webhook_url": url})
-    assert shown.status == 200
-    assert "whsec_" in shown.html
+    assert (await get_number(caller))["forward_webhook_url"] is None
+    response = await owner.post(f"{address}/webhook", {"forward_webhook_url": url})
+    assert response.status == 200
+    assert "whsec_" in response.html
     assert "whsec_" not in (await owner.get(address)).html
     assert (await owner.post(address, {"friendly_name": "Desk"})).status == 303
-    assert (await kept(caller))["forward_webhook_url"] == url
+    assert (await get_number(caller))["forward_webhook_url"] == url
     assert (await owner.post(f"{address}/webhook", {"forward_webhook_url": "ftp://example.com"})).status == 422
     assert (await owner.post(f"{address}/webhook", {"forward_webhook_url": ""})).status == 303
-    assert (await kept(caller))["forward_webhook_url"] is None
+    assert (await get_number(caller))["forward_webhook_url"] is None
 
 
-async def test_owners_give_numbers_up_and_members_neither_buy_nor_give_up(
-    people: People, caller: Caller, runtime: Runtime
-) -> None:
-    platform = await bakery(runtime, caller, fresh_number())
+async def test_only_owners_buy_and_release_numbers(people: People, caller: Caller, runtime: Runtime) -> None:
+    platform = await create_bakery(runtime, caller, fresh_number())
     owner, member = await people.join(caller.organization_id), await people.join(caller.organization_id, role="member")
     release = f"/dashboard/numbers/{platform.number_id}/release"
     assert (await member.get("/dashboard/numbers/buy")).status == 403
@@ -165,38 +165,38 @@ async def test_owners_give_numbers_up_and_members_neither_buy_nor_give_up(
     ).status == 403
     assert (await member.post(release)).status == 403
     assert (await owner.post(release)).status == 303
-    assert (await kept(caller))["status"] == "pending_release"
+    assert (await get_number(caller))["status"] == "pending_release"
     assert "released on" in (await owner.get("/dashboard/numbers")).html
 
 
-async def test_what_the_carrier_refuses_is_told(people: People, caller: Caller) -> None:
+async def test_a_carriers_refusal_is_shown(people: People, caller: Caller) -> None:
     owner = await people.join(caller.organization_id)
-    taken = await owner.post(
+    refused = await owner.post(
         "/dashboard/numbers/order?phone_number=%2B12125550199",
         {"phone_number": "+12125550199", "friendly_name": "Mine"},
     )
-    assert taken.status == 502
-    assert "is taken" in taken.html
-    assert 'value="Mine"' in taken.html
+    assert refused.status == 502
+    assert "is taken" in refused.html
+    assert 'value="Mine"' in refused.html
     assert "1 to 6 digits" in (await owner.get("/dashboard/numbers/buy?country=US&area_code=x")).html
     assert "No phone numbers found" in (await owner.get("/dashboard/numbers/buy?country=TR")).html
 
 
-async def test_nobody_sees_or_changes_another_organizations_number(
+async def test_other_organizations_numbers_are_neither_visible_nor_changeable(
     people: People, caller: Caller, stranger: Caller, runtime: Runtime
 ) -> None:
-    theirs = await bakery(runtime, stranger, fresh_number())
+    foreign_shop = await create_bakery(runtime, stranger, fresh_number())
     owner = await people.join(caller.organization_id)
-    for number_id in (theirs.number_id, UNKNOWN_ID):
+    for number_id in (foreign_shop.number_id, UNKNOWN_ID):
         address = f"/dashboard/numbers/{number_id}"
         assert (await owner.get(address)).status == 404
         assert (await owner.post(address, {"friendly_name": "Mine"})).status == 404
         assert (await owner.post(f"{address}/webhook", {"forward_webhook_url": ""})).status == 404
         assert (await owner.post(f"{address}/release")).status == 404
-    assert theirs.number_id not in (await owner.get("/dashboard/numbers")).html
+    assert foreign_shop.number_id not in (await owner.get("/dashboard/numbers")).html
 
 
-def utc(text: str) -> datetime:
+def parse_utc(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
@@ -210,17 +210,17 @@ def utc(text: str) -> datetime:
         ("2026-12-27T01:00", "2026-12-28T08:00"),
     ],
 )
-def test_the_next_change_is_when_the_hours_say(moment: str, change: str) -> None:
+def test_the_next_change_follows_the_opening_hours(moment: str, change: str) -> None:
     slots = [
         Slot(days=["mon", "tue", "fri"], start="09:00", end="17:00"),
         Slot(days=["sat"], start="22:00", end="02:00"),
     ]
     schedule = Schedule(timezone="Europe/Berlin", slots=slots, holidays=["2026-12-22", "2026-12-25"])
-    assert find_next_change(schedule, utc(moment)) == utc(change)
+    assert find_next_change(schedule, parse_utc(moment)) == parse_utc(change)
 
 
-def test_there_is_no_next_change_where_it_is_always_the_same() -> None:
+def test_constant_hours_have_no_next_change() -> None:
     always = Schedule(slots=[Slot(days=["mon", "tue", "wed", "thu", "fri", "sat", "sun"], start="00:00", end="00:00")])
-    assert find_next_change(always, utc("2026-11-23T08:00")) is None
-    assert find_next_change(None, utc("2026-11-23T08:00")) is None
-    assert find_next_change(Schedule(enabled=False), utc("2026-11-23T08:00")) is None
+    assert find_next_change(always, parse_utc("2026-11-23T08:00")) is None
+    assert find_next_change(None, parse_utc("2026-11-23T08:00")) is None
+    assert find_next_change(Schedule(enabled=False), parse_utc("2026-11-23T08:00")) is None

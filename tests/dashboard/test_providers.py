@@ -24,7 +24,7 @@ OWL = "/dashboard/providers/llm/owl"
 
 
 class OwlSettings(ProviderSettings):
-    """`api_key` is the owl's."""
+    """Settings of the owl provider."""
 
     api_key: SecretStr = Field(min_length=8)
     model: str = "barn"
@@ -33,7 +33,7 @@ class OwlSettings(ProviderSettings):
 
 
 class Owl(LLMProvider[OwlSettings]):
-    """A model that says nothing, and whose check says what it was given."""
+    """A model that says nothing, and whose check reports its settings."""
 
     name, title, Settings = "owl", "Night owl", OwlSettings
 
@@ -68,8 +68,8 @@ async def owner(people: People, caller: Caller) -> Person:
     return await people.join(caller.organization_id)
 
 
-async def kept(runtime: Runtime, caller: Caller) -> dict[str, object]:
-    """The owl's settings as a call would find them, secrets in plain text."""
+async def get_owl_settings(runtime: Runtime, caller: Caller) -> dict[str, object]:
+    """Return the owl's settings as a call reads them, with secrets in plain text."""
     async with runtime.providers.use(caller.organization_id, LLMProvider, "owl") as provider:
         settings = provider.settings.model_dump()
         return {
@@ -78,8 +78,8 @@ async def kept(runtime: Runtime, caller: Caller) -> dict[str, object]:
         }
 
 
-async def models(runtime: Runtime, caller: Caller) -> list[str]:
-    """The language models in the order in which they are tried."""
+async def list_models(runtime: Runtime, caller: Caller) -> list[str]:
+    """Return the language models in the order in which they are tried."""
     async with runtime.database.tenant(caller.organization_id) as session:
         rows = select(ProviderConfiguration.name).where(col(ProviderConfiguration.capability) == "llm")
         return list((await session.exec(rows.order_by(col(ProviderConfiguration.position)))).all())
@@ -88,21 +88,21 @@ async def models(runtime: Runtime, caller: Caller) -> list[str]:
 async def test_a_provider_is_added_checked_and_moved_up(window: Window) -> None:
     page = window.page
     await window.open("/dashboard/providers")
-    part = page.locator("#llm")
-    await part.get_by_text("Add a provider").click()
+    section = page.locator("#llm")
+    await section.get_by_text("Add a provider").click()
     await window.check_accessibility()
-    await part.get_by_role("link", name="Night owl").click()
+    await section.get_by_role("link", name="Night owl").click()
     await page.get_by_label("API key").fill("hoot-hoot-hoot")
     await window.check_accessibility()
     await page.get_by_role("button", name="Add Night owl").click()
     await page.get_by_text("Night owl was saved.").wait_for()
-    await part.get_by_role("button", name="Check").nth(1).click()
+    await section.get_by_role("button", name="Check").nth(1).click()
     await page.get_by_text("Night owl works.").wait_for()
-    await part.get_by_role("button", name="Move up").click()
-    await part.get_by_role("listitem").first.get_by_text("Night owl").wait_for()
+    await section.get_by_role("button", name="Move up").click()
+    await section.get_by_role("listitem").first.get_by_text("Night owl").wait_for()
 
 
-async def test_a_secret_is_encrypted_never_shown_and_kept_where_its_field_is_left_empty(
+async def test_a_secret_is_encrypted_never_shown_and_kept_if_its_field_is_empty(
     owner: Person, caller: Caller, runtime: Runtime
 ) -> None:
     assert (
@@ -110,21 +110,26 @@ async def test_a_secret_is_encrypted_never_shown_and_kept_where_its_field_is_lef
             OWL, {"settings.api_key": "hoot-hoot-hoot", "settings.model": "tawny", "settings.retries": "3"}
         )
     ).status == 303
-    shown = (await owner.get(OWL)).html
-    assert "hoot-hoot-hoot" not in shown
-    assert "Leave empty to keep it" in shown
-    assert 'value="tawny"' in shown
+    html = (await owner.get(OWL)).html
+    assert "hoot-hoot-hoot" not in html
+    assert "Leave empty to keep it" in html
+    assert 'value="tawny"' in html
     assert (
         await owner.post(OWL, {"settings.api_key": "", "settings.model": "", "settings.retries": "4"})
     ).status == 303
-    assert await kept(runtime, caller) == {"api_key": "hoot-hoot-hoot", "model": "barn", "retries": 4, "base_url": None}
+    assert await get_owl_settings(runtime, caller) == {
+        "api_key": "hoot-hoot-hoot",
+        "model": "barn",
+        "retries": 4,
+        "base_url": None,
+    }
     async with runtime.database.tenant(caller.organization_id) as session:
         row = (await session.exec(select(ProviderConfiguration).where(col(ProviderConfiguration.name) == "owl"))).one()
     assert row.settings == {"retries": 4}
     assert "hoot" not in json.dumps(row.model_dump(mode="json"))
 
 
-async def test_a_refused_setting_stands_at_its_field_without_the_secret(
+async def test_an_invalid_setting_is_reported_at_its_field_without_the_secret(
     owner: Person, caller: Caller, runtime: Runtime
 ) -> None:
     refused = await owner.post(
@@ -136,10 +141,10 @@ async def test_a_refused_setting_stands_at_its_field_without_the_secret(
     assert "short!!" not in refused.html
     assert 'value="tawny"' in refused.html
     assert 'value="nine"' in refused.html
-    assert await models(runtime, caller) == ["scripted"]
+    assert await list_models(runtime, caller) == ["scripted"]
 
 
-async def test_what_is_wrong_with_all_of_the_settings_together_is_told(owner: Person) -> None:
+async def test_errors_of_all_settings_together_are_shown(owner: Person) -> None:
     fields: dict[str, str | list[str]] = {
         "settings.account_sid": "AC" + "0" * 32,
         "settings.auth_token": "token",
@@ -150,32 +155,32 @@ async def test_what_is_wrong_with_all_of_the_settings_together_is_told(owner: Pe
     assert "settings</a>: browser calling needs api_sid, api_secret and application_sid" in refused.html
 
 
-async def test_two_who_add_the_same_provider_at_once_both_succeed(
+async def test_concurrent_additions_of_one_provider_both_succeed(
     owner: Person, people: People, caller: Caller, runtime: Runtime
 ) -> None:
     other = await people.join(caller.organization_id)
     both = await asyncio.gather(
         *(person.post(OWL, {"settings.api_key": "hoot-hoot-hoot"}) for person in (owner, other))
     )
-    assert [answer.status for answer in both] == [303, 303]
-    assert await models(runtime, caller) == ["scripted", "owl"]
+    assert [response.status for response in both] == [303, 303]
+    assert await list_models(runtime, caller) == ["scripted", "owl"]
 
 
-async def test_a_check_says_what_the_provider_says(owner: Person) -> None:
+async def test_a_check_shows_the_providers_message(owner: Person) -> None:
     await owner.post(OWL, {"settings.api_key": "a wrong key"})
     assert (await owner.post(f"{OWL}/check")).status == 303
     assert "owl does not work: the owl does not know this key" in (await owner.get("/dashboard/providers")).html
 
 
-async def test_only_whoever_runs_the_installation_says_where_requests_go(
+async def test_only_the_operator_sets_the_providers_address(
     people: People, owner: Person, caller: Caller, runtime: Runtime
 ) -> None:
     assert "settings.base_url" not in (await owner.get(OWL)).html
-    inward: dict[str, str | list[str]] = {
+    internal_address: dict[str, str | list[str]] = {
         "settings.api_key": "hoot-hoot-hoot",
         "settings.base_url": "http://169.254.169.254",
     }
-    refused = await owner.post(OWL, inward)
+    refused = await owner.post(OWL, internal_address)
     assert refused.status == 422
     assert "only whoever runs this installation may set it" in refused.html
     for capability, name in (
@@ -191,12 +196,14 @@ async def test_only_whoever_runs_the_installation_says_where_requests_go(
         assert 'name="settings.uri"' not in page
     operator = await people.join(caller.organization_id, superadmin=True)
     await operator.post(f"/dashboard/organizations/{caller.organization_id}")
-    assert (await operator.post(OWL, {**inward, "settings.base_url": "http://10.0.0.7"})).status == 303
+    assert (await operator.post(OWL, {**internal_address, "settings.base_url": "http://10.0.0.7"})).status == 303
     assert (await owner.post(OWL, {"settings.model": "tawny"})).status == 303
-    assert (await kept(runtime, caller))["base_url"] == "http://10.0.0.7", "what an owner may not set stays as it is"
+    assert (await get_owl_settings(runtime, caller))["base_url"] == "http://10.0.0.7", (
+        "what an owner may not set stays as it is"
+    )
 
 
-async def test_a_provider_is_removed_with_its_secrets_unless_something_uses_it(
+async def test_a_provider_is_removed_with_its_secrets_unless_it_is_in_use(
     owner: Person, caller: Caller, runtime: Runtime
 ) -> None:
     await owner.post(OWL, {"settings.api_key": "hoot-hoot-hoot"})
@@ -206,10 +213,10 @@ async def test_a_provider_is_removed_with_its_secrets_unless_something_uses_it(
     agent = at((await caller.get("/v1/agents")).json, "items", 0)
     await caller.send("DELETE", f"/v1/agents/{at(agent, 'id')}")
     assert (await owner.post(f"{OWL}/remove")).status == 303
-    assert await models(runtime, caller) == ["scripted"]
+    assert await list_models(runtime, caller) == ["scripted"]
 
 
-async def test_what_a_tenant_file_says_is_only_shown(
+async def test_settings_from_a_tenant_file_are_read_only(
     owner: Person, caller: Caller, runtime: Runtime, tmp_path: Path
 ) -> None:
     await owner.post(OWL, {"settings.api_key": "hoot-hoot-hoot"})
@@ -217,36 +224,36 @@ async def test_what_a_tenant_file_says_is_only_shown(
         organization = await session.get_one(Organization, caller.organization_id)
         organization.slug = f"bakery-{caller.organization_id}"
     (tmp_path / f"bakery-{caller.organization_id}.toml").write_text('name = "Bakery"')
-    shown = (await owner.get("/dashboard/providers")).html
-    assert f"bakery-{caller.organization_id}.toml" in shown
-    assert "would overwrite" in shown
-    assert "Remove" not in shown
-    assert "Check" in shown
+    html = (await owner.get("/dashboard/providers")).html
+    assert f"bakery-{caller.organization_id}.toml" in html
+    assert "would overwrite" in html
+    assert "Remove" not in html
+    assert "Check" in html
     refused = await owner.post(OWL, {"settings.model": "tawny"})
     assert refused.status == 409
     assert 'name="settings.model"' not in refused.html
     for way in ("up", "remove"):
         await owner.post(f"{OWL}/{way}")
         assert "Change them there." in (await owner.get("/dashboard/providers")).html
-    assert await models(runtime, caller) == ["scripted", "owl"]
-    assert (await kept(runtime, caller))["model"] == "barn"
+    assert await list_models(runtime, caller) == ["scripted", "owl"]
+    assert (await get_owl_settings(runtime, caller))["model"] == "barn"
 
 
-async def test_members_and_other_organizations_see_nothing_of_it(
+async def test_members_and_other_organizations_cannot_see_providers(
     people: People, owner: Person, caller: Caller, stranger: Caller
 ) -> None:
     await owner.post(OWL, {"settings.api_key": "hoot-hoot-hoot", "settings.model": "tawny"})
     member = await people.join(caller.organization_id, role="member")
-    theirs = await people.join(stranger.organization_id)
+    foreign_owner = await people.join(stranger.organization_id)
     for path in ("/dashboard/providers", OWL):
         assert (await member.get(path)).status == 403
     for way in ("", "/up", "/remove", "/check"):
         assert (await member.post(OWL + way)).status == 403, way
-    assert "tawny" not in (await theirs.get(OWL)).html
-    assert (await theirs.post(f"{OWL}/remove")).status == 404
-    assert (await theirs.post(f"{OWL}/up")).status == 404
+    assert "tawny" not in (await foreign_owner.get(OWL)).html
+    assert (await foreign_owner.post(f"{OWL}/remove")).status == 404
+    assert (await foreign_owner.post(f"{OWL}/up")).status == 404
     assert (
-        (await theirs.get("/dashboard/providers/llm/nothing")).status
-        == (await theirs.get("/dashboard/providers/nothing/owl")).status
+        (await foreign_owner.get("/dashboard/providers/llm/nothing")).status
+        == (await foreign_owner.get("/dashboard/providers/nothing/owl")).status
         == 404
     )

@@ -1,4 +1,4 @@
-"""Forms made from models: what is shown and left alone is read as what it was, and what cannot be meant is told."""
+"""Forms generated from models: unchanged values round-trip, and invalid input is reported."""
 
 from typing import Literal
 
@@ -33,7 +33,7 @@ class Model(BaseModel):
 FIELDS = list_schema_fields(Model, choices={"agent_id": [("1", "Ada")]})
 
 
-def test_each_kind_of_field_is_known() -> None:
+def test_each_kind_of_field_is_supported() -> None:
     kinds = {
         field.name: (field.kind, field.label, field.required, field.secret, bool(field.options)) for field in FIELDS
     }
@@ -88,14 +88,14 @@ def test_each_kind_of_field_is_known() -> None:
         ("agent_id", "1"),
     ],
 )
-def test_what_is_shown_is_read_as_what_it_was(name: str, value: JsonValue) -> None:
+def test_unchanged_values_round_trip(name: str, value: JsonValue) -> None:
     values, faults = read_form_values(FIELDS, values_to_form(FIELDS, {name: value}), prefix="")
     assert not faults
     assert values == ({name: value} if value != {} else {})
 
 
 @pytest.mark.parametrize(
-    ("name", "typed", "told"),
+    ("name", "typed", "message"),
     [
         ("anything", '{"a": {{ data.body }}}', "Put templates in quotes."),
         ("metadata", "order 17", "write an object as JSON"),
@@ -104,14 +104,14 @@ def test_what_is_shown_is_read_as_what_it_was(name: str, value: JsonValue) -> No
         ("lines", '["a"', "is not valid JSON"),
     ],
 )
-def test_what_cannot_be_meant_is_told_at_its_field(name: str, typed: str, told: str) -> None:
+def test_invalid_input_is_reported_at_its_field(name: str, typed: str, message: str) -> None:
     values, faults = read_form_values(FIELDS, {name: typed}, prefix="settings.")
     assert values == {}
     (fault,) = faults
     assert fault["field"] == f"settings.{name}"
-    assert told in fault["message"]
+    assert message in fault["message"]
 
 
-def test_an_empty_field_is_left_out_and_a_secret_is_never_shown() -> None:
+def test_an_empty_field_is_omitted_and_a_secret_is_never_shown() -> None:
     assert read_form_values(FIELDS, {"text": "", "number": " ", "flag": ""}, prefix="") == ({}, [])
     assert values_to_form(FIELDS, {"api_key": "sk-secret"})["api_key"] == ""

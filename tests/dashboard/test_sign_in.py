@@ -1,4 +1,4 @@
-"""Signing in, and what attackers try at it."""
+"""Signing in, and attacks on it."""
 
 from datetime import timedelta
 
@@ -11,38 +11,38 @@ from switchboard.resources.identity.sign_in import GUESSES, LOCKED
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Client
-from tests.fixtures.dashboard import PASSWORD, People, Person, make_person
+from tests.fixtures.dashboard import PASSWORD, People, Person, create_person
 
 
 @pytest.fixture
 async def owner(runtime: Runtime, client: Client, caller: Caller) -> Person:
-    return await make_person(runtime, client, caller.organization_id)
+    return await create_person(runtime, client, caller.organization_id)
 
 
-async def test_who_is_not_signed_in_signs_in_first_and_goes_on(owner: Person) -> None:
-    asked = await owner.get("/dashboard/contacts?search=ada")
-    assert (asked.status, asked.location) == (303, "/dashboard/sign-in?after=/dashboard/contacts?search%3Dada")
-    assert (await owner.get(asked.location)).html.count('value="/dashboard/contacts?search=ada"') == 1
+async def test_an_anonymous_user_signs_in_first_and_continues(owner: Person) -> None:
+    response = await owner.get("/dashboard/contacts?search=ada")
+    assert (response.status, response.location) == (303, "/dashboard/sign-in?after=/dashboard/contacts?search%3Dada")
+    assert (await owner.get(response.location)).html.count('value="/dashboard/contacts?search=ada"') == 1
     assert (await owner.sign_in(after="/dashboard/contacts?search=ada")).location == "/dashboard/contacts?search=ada"
     page = await owner.get("/dashboard")
     assert page.status == 200
     assert owner.email in page.html
 
 
-async def test_the_front_door_leads_to_the_dashboard(owner: Person) -> None:
+async def test_the_root_page_redirects_to_the_dashboard(owner: Person) -> None:
     assert (await owner.get("/")).location == "/dashboard"
 
 
-async def test_a_wrong_password_and_an_unknown_address_are_told_alike(owner: Person) -> None:
-    wrong = await owner.sign_in("something else entirely")
-    owner.email, known = "nobody@example.com", owner.email
+async def test_a_wrong_password_and_an_unknown_address_look_alike(owner: Person) -> None:
+    refused = await owner.sign_in("something else entirely")
+    owner.email, known_email = "nobody@example.com", owner.email
     unknown = await owner.sign_in()
-    assert wrong.status == unknown.status == 422
-    assert wrong.html.replace(known, "") == unknown.html.replace("nobody@example.com", "")
+    assert refused.status == unknown.status == 422
+    assert refused.html.replace(known_email, "") == unknown.html.replace("nobody@example.com", "")
     assert (await owner.get("/dashboard")).status == 303
 
 
-async def test_guessing_locks_the_account_for_a_while(owner: Person, runtime: Runtime) -> None:
+async def test_failed_attempts_lock_the_account_for_a_while(owner: Person, runtime: Runtime) -> None:
     for _ in range(GUESSES):
         assert (await owner.sign_in("a wrong password")).status == 422
     refused = await owner.sign_in()
@@ -56,7 +56,7 @@ async def test_guessing_locks_the_account_for_a_while(owner: Person, runtime: Ru
     assert (await owner.sign_in()).status == 303
 
 
-async def test_an_address_that_tries_too_often_waits(owner: Person) -> None:
+async def test_a_client_address_with_too_many_attempts_must_wait(owner: Person) -> None:
     statuses = [
         (await owner.send("/dashboard/sign-in", {"email": f"{n}@example.com", "password": "x"})).status
         for n in range(30)
@@ -85,14 +85,14 @@ async def test_an_address_that_tries_too_often_waits(owner: Person) -> None:
         "",
     ],
 )
-async def test_signing_in_leads_nowhere_but_to_pages_of_ours(owner: Person, after: str) -> None:
+async def test_sign_in_redirects_only_to_own_pages(owner: Person, after: str) -> None:
     assert (await owner.sign_in(after=after)).location == "/dashboard"
 
 
-async def test_a_session_that_somebody_planted_is_not_taken_over(owner: Person) -> None:
+async def test_sign_in_replaces_a_planted_session(owner: Person) -> None:
     owner.headers["Cookie"] = "switchboard=planted-by-somebody"
-    answer = await owner.sign_in()
-    token = answer.headers["Set-Cookie"].partition("=")[2].partition(";")[0]
+    response = await owner.sign_in()
+    token = response.headers["Set-Cookie"].partition("=")[2].partition(";")[0]
     assert token != "planted-by-somebody"
     assert (await owner.get("/dashboard")).status == 303, "what was planted is no session"
     owner.headers["Cookie"] = f"switchboard={token}"
@@ -100,22 +100,22 @@ async def test_a_session_that_somebody_planted_is_not_taken_over(owner: Person) 
     assert token not in again, "each sign-in begins a session of its own"
 
 
-async def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(owner: Person) -> None:
+async def test_the_cookie_is_hidden_from_scripts_and_other_sites(owner: Person) -> None:
     cookie = (await owner.sign_in()).headers["Set-Cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=Lax" in cookie
     assert "Path=/" in cookie
 
 
-async def test_only_a_hash_of_the_token_is_kept(owner: Person, runtime: Runtime) -> None:
+async def test_only_a_hash_of_the_token_is_stored(owner: Person, runtime: Runtime) -> None:
     token = (await owner.sign_in()).headers["Set-Cookie"].partition("=")[2].partition(";")[0]
     async with runtime.database.system() as session:
         rows = UserSession.__table__.select()  # type: ignore[attr-defined]
-        kept = await session.exec(rows.where(UserSession.user_id == owner.user_id))
-    assert token not in str(kept.all())
+        sessions = await session.exec(rows.where(UserSession.user_id == owner.user_id))
+    assert token not in str(sessions.all())
 
 
-async def test_signing_out_ends_the_session_also_for_who_kept_the_cookie(owner: Person) -> None:
+async def test_signing_out_invalidates_a_copied_cookie(owner: Person) -> None:
     token = (await owner.sign_in()).headers["Set-Cookie"].partition(";")[0]
     assert (await owner.post("/dashboard/sign-out")).location == "/dashboard/sign-in"
     owner.headers["Cookie"] = token
@@ -123,16 +123,16 @@ async def test_signing_out_ends_the_session_also_for_who_kept_the_cookie(owner: 
 
 
 @pytest.mark.parametrize("age", [{"last_seen_at": timedelta(days=15)}, {"created_at": timedelta(days=91)}])
-async def test_a_session_ends_by_itself(owner: Person, runtime: Runtime, age: dict[str, timedelta]) -> None:
+async def test_a_session_expires(owner: Person, runtime: Runtime, age: dict[str, timedelta]) -> None:
     await owner.sign_in()
     assert (await owner.get("/dashboard")).status == 200
     async with runtime.database.system() as session:
-        moved = {name: now() - by for name, by in age.items()}
-        await session.exec(update(UserSession).where(col(UserSession.user_id) == owner.user_id).values(**moved))
+        times = {name: now() - by for name, by in age.items()}
+        await session.exec(update(UserSession).where(col(UserSession.user_id) == owner.user_id).values(**times))
     assert (await owner.get("/dashboard")).status == 303
 
 
-async def test_a_form_of_another_site_is_refused(people: People, caller: Caller) -> None:
+async def test_forms_of_other_sites_are_refused(people: People, caller: Caller) -> None:
     owner = await people.join(caller.organization_id)
     fields: dict[str, str | list[str]] = {"phone_number": "+15550100001"}
     assert (await owner.send("/dashboard/contacts/new", fields)).status == 403, "no token"
@@ -146,7 +146,7 @@ async def test_a_form_of_another_site_is_refused(people: People, caller: Caller)
     assert (await owner.post("/dashboard/contacts/new", fields)).status == 303
 
 
-async def test_a_token_is_worthless_in_another_session_or_organization(
+async def test_a_token_is_invalid_in_another_session_or_organization(
     people: People, caller: Caller, stranger: Caller
 ) -> None:
     one, other = await people.join(caller.organization_id), await people.join(caller.organization_id)
@@ -162,33 +162,31 @@ async def test_a_token_is_worthless_in_another_session_or_organization(
     assert "another organization" in refused.html
 
 
-async def test_nobody_enters_an_organization_that_is_not_theirs(
-    people: People, caller: Caller, stranger: Caller
-) -> None:
+async def test_users_cannot_enter_other_organizations(people: People, caller: Caller, stranger: Caller) -> None:
     owner = await people.join(caller.organization_id)
     assert (await owner.post(f"/dashboard/organizations/{stranger.organization_id}")).status == 404
     assert str(stranger.organization_id) not in (await owner.get("/dashboard/organizations")).html
 
 
-async def test_pages_may_not_be_framed_and_load_nothing_from_elsewhere(people: People, caller: Caller) -> None:
+async def test_pages_cannot_be_framed_and_load_no_external_resources(people: People, caller: Caller) -> None:
     owner = await people.join(caller.organization_id)
     for path in ("/dashboard", "/dashboard/sign-in", "/dashboard/nowhere"):
-        answer = await owner.get(path)
-        policy = answer.headers["Content-Security-Policy"]
+        response = await owner.get(path)
+        policy = response.headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy
         assert "frame-ancestors 'none'" in policy
         assert "unsafe" not in policy
-        assert answer.headers["X-Frame-Options"] == "DENY"
-        assert answer.headers["Cache-Control"] == "no-store"
-        assert "<script>" not in answer.html
-        assert " style=" not in answer.html
+        assert response.headers["X-Frame-Options"] == "DENY"
+        assert response.headers["Cache-Control"] == "no-store"
+        assert "<script>" not in response.html
+        assert " style=" not in response.html
 
 
-async def test_the_password_works_in_any_case_of_the_address(owner: Person) -> None:
+async def test_the_address_is_case_insensitive(owner: Person) -> None:
     owner.email = owner.email.upper()
     assert (await owner.sign_in(PASSWORD)).status == 303
 
 
-async def test_without_an_identity_provider_there_is_no_button(owner: Person) -> None:
+async def test_the_single_sign_on_button_requires_an_identity_provider(owner: Person) -> None:
     assert "single-sign-on" not in (await owner.get("/dashboard/sign-in")).html
     assert (await owner.get("/dashboard/sign-in/single-sign-on")).status == 404

@@ -30,14 +30,14 @@ async def member(people: People, caller: Caller) -> Person:
 
 @pytest.fixture
 async def page(caller: Caller) -> str:
-    """The address of an agent's simulations."""
-    made = await caller.post(
+    """Address of an agent's simulations."""
+    response = await caller.post(
         "/v1/agents", {"name": "Front desk", "system_prompt": PROMPT, "greeting_message": "Hello."}
     )
-    return f"/dashboard/agents/{made.json['id']}/simulations"
+    return f"/dashboard/agents/{response.json['id']}/simulations"
 
 
-async def test_a_simulation_is_made_followed_and_run_again(window: Window) -> None:
+async def test_a_simulation_is_created_followed_and_repeated(window: Window) -> None:
     page = window.page
     await window.open("/dashboard/agents")
     await page.get_by_role("link", name="Agent", exact=True).click()
@@ -63,7 +63,7 @@ async def test_a_simulation_is_made_followed_and_run_again(window: Window) -> No
     await window.check_accessibility()
 
 
-async def test_each_kind_of_criterion_is_taken_and_shown_again(member: Person, caller: Caller, page: str) -> None:
+async def test_each_kind_of_criterion_is_saved_and_shown_again(member: Person, caller: Caller, page: str) -> None:
     rows: Fields = {
         "assertions.0.type": "said",
         "assertions.0.value": "seven",
@@ -86,15 +86,20 @@ async def test_each_kind_of_criterion_is_taken_and_shown_again(member: Person, c
     assert refused.status == 422
     assert re.search(r"<a href=\"#field-assertions.6.type\">.*latency_under_ms needs mode audio", refused.html)
     del rows["assertions.6.value"]
-    answer = await member.post(f"{page}/new", {**FORM, **rows})
-    assert answer.status == 303, answer.html
-    simulation = (await caller.get(answer.location.replace("/dashboard", "/v1"))).json
+    response = await member.post(f"{page}/new", {**FORM, **rows})
+    assert response.status == 303, response.html
+    simulation = (await caller.get(response.location.replace("/dashboard", "/v1"))).json
     assert simulation["lines"] == ["What are your opening hours?", "Goodbye"]
-    types = [one["type"] for one in objects_at(simulation, "assertions")]
+    types = [assertion["type"] for assertion in objects_at(simulation, "assertions")]
     assert types == ["said", "never_said", "tool_called", "ended_by", "judge"]
     again = (await member.get(f"{page}/new?like={simulation['id']}")).html
-    for told in ('value="Says when"', 'value="Friendly?"', "{&#34;a&#34;: 1}", "What are your opening hours?\nGoodbye"):
-        assert told in again
+    for fragment in (
+        'value="Says when"',
+        'value="Friendly?"',
+        "{&#34;a&#34;: 1}",
+        "What are your opening hours?\nGoodbye",
+    ):
+        assert fragment in again
 
 
 WRONG: list[tuple[Fields, str]] = [
@@ -110,8 +115,8 @@ WRONG: list[tuple[Fields, str]] = [
 ]
 
 
-async def test_what_is_wrong_stands_at_its_field(member: Person, page: str) -> None:
-    """The row before the faulty one is empty."""
+async def test_errors_appear_at_their_fields(member: Person, page: str) -> None:
+    """The row before the invalid one is empty."""
     for fields, field in WRONG:
         refused = await member.post(
             f"{page}/new", {**FORM, "assertions.0.type": "said", "assertions.0.value": "", **fields}
@@ -119,7 +124,7 @@ async def test_what_is_wrong_stands_at_its_field(member: Person, page: str) -> N
         assert (refused.status, f'id="fault-{field}"' in refused.html) == (422, True), field
 
 
-async def test_a_spoken_one_needs_a_number_and_says_so(member: Person, page: str) -> None:
+async def test_a_spoken_simulation_requires_a_phone_number(member: Person, page: str) -> None:
     refused = await member.post(
         f"{page}/new", {**FORM, "mode": "audio", "assertions.0.type": "said", "assertions.0.value": "seven"}
     )
@@ -127,21 +132,21 @@ async def test_a_spoken_one_needs_a_number_and_says_so(member: Person, page: str
     assert "Give it a number of the loopback carrier" in refused.html
 
 
-async def test_nobody_reaches_another_organizations_simulations(member: Person, stranger: Caller, page: str) -> None:
+async def test_other_organizations_simulations_are_unreachable(member: Person, stranger: Caller, page: str) -> None:
     agent = (await stranger.post("/v1/agents", {"name": "Theirs", "system_prompt": PROMPT})).json["id"]
     data = {"name": "Theirs", "lines": ["Hello"], "assertions": [{"type": "said", "text": "x"}]}
     simulation = (await stranger.post(f"/v1/agents/{agent}/simulations", data)).json["id"]
-    theirs = f"/dashboard/agents/{agent}/simulations"
+    foreign_page = f"/dashboard/agents/{agent}/simulations"
     for path in (
-        f"{theirs}/{simulation}",
-        f"{theirs}/{simulation}/result",
-        f"{theirs}/new",
+        f"{foreign_page}/{simulation}",
+        f"{foreign_page}/{simulation}/result",
+        f"{foreign_page}/new",
         f"{page}/{simulation}",
         f"{page}/new?like={simulation}",
     ):
         assert (await member.get(path)).status == 404
-    for path in (f"{theirs}/{simulation}/again", f"{page}/{simulation}/again", f"{page}/{UNKNOWN_ID}/again"):
+    for path in (f"{foreign_page}/{simulation}/again", f"{page}/{simulation}/again", f"{page}/{UNKNOWN_ID}/again"):
         assert (await member.post(path)).status == 404
     assert (
-        await member.post(f"{theirs}/new", {**FORM, "assertions.0.type": "said", "assertions.0.value": "x"})
+        await member.post(f"{foreign_page}/new", {**FORM, "assertions.0.type": "said", "assertions.0.value": "x"})
     ).status == 404

@@ -1,4 +1,4 @@
-"""Signing in through an OpenID provider: a server that speaks the protocol, with a key of its own."""
+"""Signing in through an OpenID provider: a test server with the protocol and its own key."""
 
 import hashlib
 import secrets
@@ -23,14 +23,14 @@ from tests.fixtures.dashboard import People, Person
 
 @dataclass(slots=True)
 class Provider:
-    """An OpenID provider. `wrong` are claims of its tokens that it says otherwise; `email` is who signs in there."""
+    """An OpenID provider. `wrong` are claims that its tokens override; `email` is the user who signs in."""
 
     issuer: str = ""
     email: str = ""
     key: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, parameters={"kid": "one"}))
     signing_key: RSAKey | None = None
     wrong: dict[str, object] = field(default_factory=dict)
-    asked: dict[str, dict[str, str]] = field(default_factory=dict)
+    requests: dict[str, dict[str, str]] = field(default_factory=dict)
 
     async def metadata(self, request: web.Request) -> web.Response:
         names = ("authorization", "token", "jwks")
@@ -48,18 +48,22 @@ class Provider:
 
     def consent(self, url: str) -> str:
         """Act as the browser at the provider: sign in, and return with a code."""
-        asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+        authorization = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
         code = secrets.token_urlsafe(8)
-        self.asked[code] = asked
-        return f"/dashboard/sign-in/callback?{urlencode({'code': code, 'state': asked['state']})}"
+        self.requests[code] = authorization
+        return f"/dashboard/sign-in/callback?{urlencode({'code': code, 'state': authorization['state']})}"
 
     async def token(self, request: web.Request) -> web.Response:
         form = await request.post()
-        asked = self.asked.pop(str(form["code"]), None)
+        authorization = self.requests.pop(str(form["code"]), None)
         challenge = (
             urlsafe_b64encode(hashlib.sha256(str(form.get("code_verifier")).encode()).digest()).rstrip(b"=").decode()
         )
-        if asked is None or asked["code_challenge"] != challenge or asked["redirect_uri"] != form["redirect_uri"]:
+        if (
+            authorization is None
+            or authorization["code_challenge"] != challenge
+            or authorization["redirect_uri"] != form["redirect_uri"]
+        ):
             return web.json_response({"error": "invalid_grant"}, status=400)
         moment = int(time.time())
         claims = {
@@ -68,7 +72,7 @@ class Provider:
             "aud": "switchboard",
             "iat": moment,
             "exp": moment + 60,
-            "nonce": asked["nonce"],
+            "nonce": authorization["nonce"],
             "email": self.email,
             "email_verified": True,
             **self.wrong,
@@ -84,7 +88,7 @@ class Provider:
 
 
 @asynccontextmanager
-async def serving(provider: Provider) -> AsyncIterator[None]:
+async def serve_provider(provider: Provider) -> AsyncIterator[None]:
     application = web.Application()
     application.add_routes(
         [
@@ -105,7 +109,7 @@ async def serving(provider: Provider) -> AsyncIterator[None]:
 @pytest.fixture
 async def provider(unused_tcp_port: int) -> AsyncIterator[Provider]:
     provider = Provider(issuer=f"http://127.0.0.1:{unused_tcp_port}")
-    async with serving(provider):
+    async with serve_provider(provider):
         yield provider
 
 
@@ -114,28 +118,28 @@ def settings(settings: Settings, provider: Provider) -> Settings:
     return settings.model_copy(update={"oidc_issuer": provider.issuer})
 
 
-def somebody(runtime: Runtime) -> Person:
+def create_browser(runtime: Runtime) -> Person:
     return Person(UNKNOWN_ID, "", app.create_app(runtime).test_client())  # type: ignore[arg-type]
 
 
-async def test_somebody_signs_in_and_goes_on(
+async def test_a_user_signs_in_and_continues(
     people: People, caller: Caller, runtime: Runtime, provider: Provider
 ) -> None:
-    owner, browser = await people.join(caller.organization_id), somebody(runtime)
+    owner, browser = await people.join(caller.organization_id), create_browser(runtime)
     provider.email = owner.email.upper()
     assert "/dashboard/sign-in/single-sign-on" in (await browser.get("/dashboard/sign-in")).html
-    away = (await browser.get("/dashboard/sign-in/single-sign-on?after=/dashboard/team")).location
-    assert "code_challenge_method=S256" in away
-    back = provider.consent(away)
+    location = (await browser.get("/dashboard/sign-in/single-sign-on?after=/dashboard/team")).location
+    assert "code_challenge_method=S256" in location
+    back = provider.consent(location)
     assert (await browser.get(back)).location == "/dashboard/team"
     assert owner.email in (await browser.get("/dashboard/team")).html
     assert (await browser.get(back)).status == 422, "a code and its state work once"
 
 
-async def test_who_was_invited_joins_and_who_was_not_is_refused(
+async def test_invited_users_join_and_others_are_refused(
     people: People, caller: Caller, runtime: Runtime, provider: Provider
 ) -> None:
-    owner, browser = await people.join(caller.organization_id), somebody(runtime)
+    owner, browser = await people.join(caller.organization_id), create_browser(runtime)
     provider.email = "newcomer@example.com"
     refused = await browser.get(provider.consent((await browser.get("/dashboard/sign-in/single-sign-on")).location))
     assert refused.status == 422
@@ -162,30 +166,30 @@ async def test_who_was_invited_joins_and_who_was_not_is_refused(
         {"azp": "another-client", "aud": ["switchboard", "another-client"]},
     ],
 )
-async def test_what_the_provider_says_must_hold(
+async def test_invalid_claims_are_refused(
     people: People, caller: Caller, runtime: Runtime, provider: Provider, wrong: dict[str, object]
 ) -> None:
-    owner, browser = await people.join(caller.organization_id), somebody(runtime)
+    owner, browser = await people.join(caller.organization_id), create_browser(runtime)
     provider.email, provider.wrong = owner.email, wrong
     refused = await browser.get(provider.consent((await browser.get("/dashboard/sign-in/single-sign-on")).location))
     assert refused.status == 422
     assert (await browser.get("/dashboard")).status == 303
 
 
-async def test_a_token_that_somebody_else_signed_is_refused(
+async def test_a_token_with_a_foreign_signature_is_refused(
     people: People, caller: Caller, runtime: Runtime, provider: Provider
 ) -> None:
-    owner, browser = await people.join(caller.organization_id), somebody(runtime)
+    owner, browser = await people.join(caller.organization_id), create_browser(runtime)
     provider.email, provider.signing_key = owner.email, RSAKey.generate_key(2048, parameters={"kid": "one"})
     assert (
         await browser.get(provider.consent((await browser.get("/dashboard/sign-in/single-sign-on")).location))
     ).status == 422
 
 
-async def test_only_the_browser_that_was_sent_comes_back(
+async def test_only_the_browser_that_started_the_sign_in_can_complete_it(
     people: People, caller: Caller, runtime: Runtime, provider: Provider
 ) -> None:
-    owner, browser, victim = await people.join(caller.organization_id), somebody(runtime), somebody(runtime)
+    owner, browser, victim = await people.join(caller.organization_id), create_browser(runtime), create_browser(runtime)
     provider.email = owner.email
     back = provider.consent((await browser.get("/dashboard/sign-in/single-sign-on")).location)
     assert (await victim.get(back)).status == 422, "nobody is signed in as somebody else by a link"
@@ -195,8 +199,8 @@ async def test_only_the_browser_that_was_sent_comes_back(
     assert (await browser.get("/dashboard/sign-in/callback")).status == 422
 
 
-async def test_a_provider_that_is_away_or_another_says_so(runtime: Runtime, provider: Provider) -> None:
+async def test_an_unavailable_or_different_provider_is_reported(runtime: Runtime, provider: Provider) -> None:
     provider.wrong = {"name": "https://evil.example"}
-    renamed = await somebody(runtime).get("/dashboard/sign-in/single-sign-on")
-    assert renamed.status == 422
-    assert "reports another issuer" in renamed.html
+    response = await create_browser(runtime).get("/dashboard/sign-in/single-sign-on")
+    assert response.status == 422
+    assert "reports another issuer" in response.html

@@ -10,17 +10,17 @@ from switchboard.engine.providers.configuration import configure_providers
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, LivePlatform
-from tests.fixtures.dashboard import People, chromium, owners_window
-from tests.fixtures.monitors import voice
+from tests.fixtures.dashboard import People, find_chromium, open_owner_window
+from tests.fixtures.monitors import synthesize_samples
 
 RATE = 8000
 MOVES = "meter => new Promise((done) => setInterval(() => meter.value > 0.3 && done(), 20))"
 """Until a meter shows that somebody speaks."""
 
 
-def microphone(path: Path, said: str) -> Path:
-    """A microphone that hears nothing for as long as a greeting takes, and then this."""
-    samples = np.concatenate([np.zeros(4 * RATE, np.int16), voice(said), np.zeros(6 * RATE, np.int16)])
+def write_microphone_file(path: Path, text: str) -> Path:
+    """Write a microphone file: silence for the length of a greeting, then a text."""
+    samples = np.concatenate([np.zeros(4 * RATE, np.int16), synthesize_samples(text), np.zeros(6 * RATE, np.int16)])
     with wave.open(str(path), "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
@@ -29,10 +29,10 @@ def microphone(path: Path, said: str) -> Path:
     return path
 
 
-async def test_somebody_talks_to_an_agent_by_microphone(live: LivePlatform, tmp_path: Path) -> None:
-    chromium()
-    async with owners_window(
-        live, microphone=microphone(tmp_path / "said.wav", "What are your opening hours?")
+async def test_a_user_talks_to_an_agent_by_microphone(live: LivePlatform, tmp_path: Path) -> None:
+    find_chromium()
+    async with open_owner_window(
+        live, microphone=write_microphone_file(tmp_path / "said.wav", "What are your opening hours?")
     ) as window:
         page = window.page
         await window.open(f"/dashboard/agents/{live.agent_id}/talk")
@@ -40,7 +40,7 @@ async def test_somebody_talks_to_an_agent_by_microphone(live: LivePlatform, tmp_
         moves = [asyncio.create_task(page.locator(meter).evaluate(MOVES)) for meter in ("[data-you]", "[data-agent]")]
         talk = page.get_by_role("log")
         await page.get_by_text("Connected, 0:").wait_for()
-        # A busy machine may have the question interrupt the greeting; it is asked over and over.
+        # On a busy machine the question may interrupt the greeting, so it is repeated.
         await talk.get_by_text("We are open from seven").first.wait_for(timeout=40_000)
         await talk.get_by_text("Hello").first.wait_for()
         assert await talk.locator(".said.user").count()
@@ -50,7 +50,7 @@ async def test_somebody_talks_to_an_agent_by_microphone(live: LivePlatform, tmp_
         await page.get_by_text("Call ended.").wait_for()
         address = await page.get_by_role("link", name="Open the call and its recording").get_attribute("href")
     assert address
-    call = await live.ended(address.rsplit("/", 1)[1])
+    call = await live.wait_for_end(address.rsplit("/", 1)[1])
     assert (call["status"], call["agent_id"], call["to_number"], call["ended_reason"]) == (
         "completed",
         live.agent_id,
@@ -59,9 +59,7 @@ async def test_somebody_talks_to_an_agent_by_microphone(live: LivePlatform, tmp_
     )
 
 
-async def test_without_a_carrier_for_it_the_page_is_told_what_is_missing(
-    people: People, caller: Caller, runtime: Runtime
-) -> None:
+async def test_the_page_explains_a_missing_carrier(people: People, caller: Caller, runtime: Runtime) -> None:
     member = await people.join(caller.organization_id, role="member")
     page = f"/dashboard/agents/{(await caller.post('/v1/agents', {'name': 'Front desk'})).json['id']}/talk"
     assert (await member.post(page)).status == 200
@@ -71,15 +69,15 @@ async def test_without_a_carrier_for_it_the_page_is_told_what_is_missing(
     assert (refused.status, "needs the loopback carrier" in json.loads(refused.html)["fault"]) == (409, True)
 
 
-async def test_a_paused_agent_is_not_called(people: People, live: LivePlatform) -> None:
+async def test_a_paused_agent_cannot_be_called(people: People, live: LivePlatform) -> None:
     member = await people.join(live.caller.organization_id, role="member")
-    begun = json.loads((await member.post(f"/dashboard/agents/{live.agent_id}/talk")).html)
-    assert (begun["to_number"], "url" in begun["connection"]) == (f"agent:{live.agent_id}", True)
+    started = json.loads((await member.post(f"/dashboard/agents/{live.agent_id}/talk")).html)
+    assert (started["to_number"], "url" in started["connection"]) == (f"agent:{live.agent_id}", True)
     await member.post(f"/dashboard/agents/{live.agent_id}/pause")
     assert (await member.post(f"/dashboard/agents/{live.agent_id}/talk")).status == 409
 
 
-async def test_nobody_talks_to_or_follows_another_organizations_agent(
+async def test_other_organizations_agents_can_be_neither_called_nor_followed(
     people: People, live: LivePlatform, stranger: Caller
 ) -> None:
     outsider = await people.join(stranger.organization_id)
@@ -87,8 +85,8 @@ async def test_nobody_talks_to_or_follows_another_organizations_agent(
     page = f"/dashboard/agents/{live.agent_id}/talk"
     assert (await outsider.get(page)).status == 404
     assert (await outsider.post(page)).status == 404
-    rung = await live.ring()
-    fields: dict[str, str | list[str]] = {"carrier": "loopback", "carrier_call_id": rung.carrier_call_id}
+    call = await live.simulate_call()
+    fields: dict[str, str | list[str]] = {"carrier": "loopback", "carrier_call_id": call.carrier_call_id}
     assert (await outsider.post(f"{page}/transcript", fields)).status == 404
     assert (await insider.post(f"{page}/transcript", fields)).status == 409
     other = (await live.caller.post("/v1/agents", {"name": "Other"})).json["id"]

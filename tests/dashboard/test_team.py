@@ -11,24 +11,24 @@ from switchboard.resources.identity.models import Invitation
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, Client
-from tests.fixtures.dashboard import PASSWORD, People, Person, Window, make_person
+from tests.fixtures.dashboard import PASSWORD, People, Person, Window, create_person
 
 
 async def invite(owner: Person, email: str, role: str = "member") -> str:
     page = await owner.post("/dashboard/team", {"email": email, "role": role})
-    found = re.search(r"/dashboard/invitations/[\w-]+", page.html)
-    assert found, page.html
-    return found[0]
+    match = re.search(r"/dashboard/invitations/[\w-]+", page.html)
+    assert match, page.html
+    return match[0]
 
 
-def newcomer(runtime: Runtime, email: str) -> Person:
+def create_newcomer(runtime: Runtime, email: str) -> Person:
     return Person(UNKNOWN_ID, email, app.create_app(runtime).test_client())  # type: ignore[arg-type]
 
 
-async def test_somebody_new_joins_by_a_link_that_works_once(people: People, caller: Caller, runtime: Runtime) -> None:
+async def test_a_new_user_joins_by_a_single_use_link(people: People, caller: Caller, runtime: Runtime) -> None:
     owner = await people.join(caller.organization_id)
     link = await invite(owner, "New@Example.com")
-    person = newcomer(runtime, f"{owner.email}.new")
+    person = create_newcomer(runtime, f"{owner.email}.new")
     assert "new@example.com is invited to join as a member" in (await person.get(link)).html
     short = await person.send(link, {"password": "short"})
     assert short.status == 422
@@ -36,20 +36,20 @@ async def test_somebody_new_joins_by_a_link_that_works_once(people: People, call
     assert (await person.send(link, {"password": PASSWORD})).location == "/dashboard"
     assert (await person.get("/dashboard")).status == 200
     assert "new@example.com" in (await owner.get("/dashboard/team")).html
-    assert (await newcomer(runtime, "").get(link)).status == 404
-    assert (await newcomer(runtime, "").send(link, {"password": PASSWORD})).status == 404
+    assert (await create_newcomer(runtime, "").get(link)).status == 404
+    assert (await create_newcomer(runtime, "").send(link, {"password": PASSWORD})).status == 404
 
 
-async def test_somebody_with_an_account_joins_as_who_they_are(people: People, caller: Caller, stranger: Caller) -> None:
-    owner, elsewhere = await people.join(caller.organization_id), await people.join(stranger.organization_id)
-    link = await invite(owner, elsewhere.email, "owner")
-    assert (await elsewhere.post(link)).location == "/dashboard"
-    assert (await elsewhere.get("/dashboard/organizations")).html.count("<strong>Test ") == 2
-    assert (await elsewhere.get("/dashboard/keys")).status == 200
-    assert elsewhere.email in (await owner.get("/dashboard/team")).html
+async def test_an_existing_user_joins_with_the_same_account(people: People, caller: Caller, stranger: Caller) -> None:
+    owner, existing_user = await people.join(caller.organization_id), await people.join(stranger.organization_id)
+    link = await invite(owner, existing_user.email, "owner")
+    assert (await existing_user.post(link)).location == "/dashboard"
+    assert (await existing_user.get("/dashboard/organizations")).html.count("<strong>Test ") == 2
+    assert (await existing_user.get("/dashboard/keys")).status == 200
+    assert existing_user.email in (await owner.get("/dashboard/team")).html
 
 
-async def test_a_link_is_for_who_was_invited(
+async def test_a_link_works_only_for_the_invited_address(
     people: People, caller: Caller, stranger: Caller, runtime: Runtime
 ) -> None:
     owner, other = await people.join(caller.organization_id), await people.join(stranger.organization_id)
@@ -57,14 +57,16 @@ async def test_a_link_is_for_who_was_invited(
     refused = await other.post(link)
     assert refused.status == 422
     assert "This invitation is for somebody@example.com" in refused.html
-    known = await invite(owner, other.email)
-    hijack = await newcomer(runtime, "").send(known, {"password": "a password of mine"})
+    other_link = await invite(owner, other.email)
+    hijack = await create_newcomer(runtime, "").send(other_link, {"password": "a password of mine"})
     assert hijack.status == 422, "an invitation is no way into an account that exists"
     assert (await other.get("/dashboard")).status == 200
 
 
 @pytest.mark.parametrize("spoiled", ["withdrawn", "repeated", "old"])
-async def test_a_link_stops_working(people: People, caller: Caller, runtime: Runtime, spoiled: str) -> None:
+async def test_replaced_expired_and_withdrawn_invitations_are_refused(
+    people: People, caller: Caller, runtime: Runtime, spoiled: str
+) -> None:
     owner = await people.join(caller.organization_id)
     link = await invite(owner, "somebody@example.com")
     if spoiled == "repeated":
@@ -76,10 +78,10 @@ async def test_a_link_stops_working(people: People, caller: Caller, runtime: Run
         withdraw = re.search(r"/dashboard/team/invitations/[\w-]+/withdraw", (await owner.get("/dashboard/team")).html)
         assert withdraw
         assert (await owner.post(withdraw[0])).status == 303
-    assert (await newcomer(runtime, "").send(link, {"password": PASSWORD})).status == 404
+    assert (await create_newcomer(runtime, "").send(link, {"password": PASSWORD})).status == 404
 
 
-async def test_members_do_not_do_what_owners_do(people: People, caller: Caller) -> None:
+async def test_members_cannot_perform_owner_actions(people: People, caller: Caller) -> None:
     owner, member = await people.join(caller.organization_id), await people.join(caller.organization_id, role="member")
     for path in ("/dashboard/keys", "/dashboard/keys/new", "/dashboard/audit"):
         assert (await member.get(path)).status == 403
@@ -96,7 +98,7 @@ async def test_members_do_not_do_what_owners_do(people: People, caller: Caller) 
     assert (await caller.get("/v1/agents")).status == 200
 
 
-async def test_an_organization_keeps_an_owner(people: People, caller: Caller) -> None:
+async def test_an_organization_keeps_at_least_one_owner(people: People, caller: Caller) -> None:
     owner, member = await people.join(caller.organization_id), await people.join(caller.organization_id, role="member")
     await owner.post(f"/dashboard/team/{owner.user_id}/role", {"role": "member"})
     assert "An organization needs an owner" in (await owner.get("/dashboard/team")).html
@@ -106,20 +108,20 @@ async def test_an_organization_keeps_an_owner(people: People, caller: Caller) ->
     assert (await member.get("/dashboard/keys")).status == 200
 
 
-async def test_members_of_others_are_out_of_reach(people: People, caller: Caller, stranger: Caller) -> None:
+async def test_members_of_other_organizations_are_unreachable(people: People, caller: Caller, stranger: Caller) -> None:
     owner, other = await people.join(caller.organization_id), await people.join(stranger.organization_id)
     link = await invite(other, "somebody@example.com")
     page = (await other.get("/dashboard/team")).html
-    theirs = re.search(r"/dashboard/team/invitations/[\w-]+/withdraw", page)
-    assert theirs
-    assert (await owner.post(theirs[0])).status == 404
+    foreign_link = re.search(r"/dashboard/team/invitations/[\w-]+/withdraw", page)
+    assert foreign_link
+    assert (await owner.post(foreign_link[0])).status == 404
     assert (await owner.post(f"/dashboard/team/{other.user_id}/remove")).status == 404
     assert (await owner.post(f"/dashboard/team/{other.user_id}/role", {"role": "member"})).status == 404
     assert (await owner.post(f"/dashboard/team/{UNKNOWN_ID}/remove")).status == 404
     assert (await other.get(link)).status == 200, "the invitation still stands"
 
 
-async def test_a_team_in_the_browser(window: Window) -> None:
+async def test_the_team_page_works_in_a_browser(window: Window) -> None:
     page = window.page
     await window.open("/dashboard/team")
     await window.check_accessibility()
@@ -136,8 +138,8 @@ async def test_a_team_in_the_browser(window: Window) -> None:
     await page.get_by_text("colleague@example.com").wait_for()
 
 
-async def test_a_person_without_an_organization_is_told_so(runtime: Runtime, client: Client) -> None:
-    person = await make_person(runtime, client, None)
+async def test_a_user_without_an_organization_is_told_so(runtime: Runtime, client: Client) -> None:
+    person = await create_person(runtime, client, None)
     await person.sign_in()
     page = await person.get("/dashboard")
     assert page.status == 403

@@ -11,17 +11,17 @@ from tests.fixtures.app import UNKNOWN_ID, Caller
 from tests.fixtures.dashboard import People, Window
 from tests.fixtures.json_access import at
 from tests.fixtures.receiver import Receiver
-from tests.fixtures.webhooks import ended, items, make, send_test
+from tests.fixtures.webhooks import create_endpoint, list_items, send_test, wait_for_status
 
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    """Receivers on this machine are allowed; an attempt that failed is soon followed by the next."""
+    """Settings that allow receivers on this machine and retry soon."""
     networks = [ip_network("127.0.0.0/8")]
     return settings.model_copy(update={"webhook_retry_delays": [0.1], "webhook_allowed_networks": networks})
 
 
-async def test_an_endpoint_is_added_tested_and_the_result_is_seen_to_come(window: Window, receiver: Receiver) -> None:
+async def test_an_endpoint_is_added_and_tested_and_the_result_appears(window: Window, receiver: Receiver) -> None:
     receiver.statuses["/hook"] = [500, 200]
     page = window.page
     await window.open("/dashboard/webhooks")
@@ -51,7 +51,9 @@ async def test_an_endpoint_is_added_tested_and_the_result_is_seen_to_come(window
     assert at(second.json, "data", "metadata") == {"test": True}
 
 
-async def test_a_refused_address_stands_at_its_field_and_what_was_ticked_stays(people: People, caller: Caller) -> None:
+async def test_a_refused_address_is_reported_at_its_field_and_selections_are_kept(
+    people: People, caller: Caller
+) -> None:
     owner = await people.join(caller.organization_id)
     refused = await owner.post(
         "/dashboard/webhooks/new", {"url": "http://10.0.0.1/hook", "events": "", "events[]": ["call.failed"]}
@@ -66,16 +68,16 @@ async def test_an_endpoint_is_changed_disabled_enabled_and_deleted(
     people: People, caller: Caller, receiver: Receiver
 ) -> None:
     owner = await people.join(caller.organization_id)
-    endpoint = await make(caller, f"{receiver.url}/hook", events=["call.failed"])
+    endpoint = await create_endpoint(caller, f"{receiver.url}/hook", events=["call.failed"])
     path = f"/dashboard/webhooks/{endpoint['id']}"
     saved = await owner.post(path, {"url": f"{receiver.url}/other", "description": "Mine", "events": ""})
     assert (saved.status, saved.location) == (303, path)
-    now = (await caller.get(f"/v1/webhook-endpoints/{endpoint['id']}")).json
-    assert (now["url"], now["description"], now["events"]) == (f"{receiver.url}/other", "Mine", [])
+    updated = (await caller.get(f"/v1/webhook-endpoints/{endpoint['id']}")).json
+    assert (updated["url"], updated["description"], updated["events"]) == (f"{receiver.url}/other", "Mine", [])
     await owner.post(f"{path}/enabled", {"enabled": "false"})
-    shown = (await owner.get(path)).html
-    assert "This endpoint is disabled" in shown
-    assert "Send test event" not in shown
+    html = (await owner.get(path)).html
+    assert "This endpoint is disabled" in html
+    assert "Send test event" not in html
     assert (await owner.post(f"{path}/test")).status == 303
     assert "disabled; enable it first" in (await owner.get(path)).html
     await owner.post(f"{path}/enabled", {"enabled": "true"})
@@ -86,38 +88,41 @@ async def test_an_endpoint_is_changed_disabled_enabled_and_deleted(
 
 async def test_a_new_secret_is_shown_once(people: People, caller: Caller, receiver: Receiver) -> None:
     owner = await people.join(caller.organization_id)
-    endpoint = await make(caller, f"{receiver.url}/hook")
-    path, seen = f"/dashboard/webhooks/{endpoint['id']}", {str(endpoint["secret"])}
+    endpoint = await create_endpoint(caller, f"{receiver.url}/hook")
+    path, seen_secrets = f"/dashboard/webhooks/{endpoint['id']}", {str(endpoint["secret"])}
     ways: list[tuple[dict[str, str | list[str]], str]] = [
         ({"grace": "true"}, "also signs, until"),
         ({}, "no longer signs"),
     ]
-    for fields, told in ways:
-        shown = (await owner.post(f"{path}/rotate", fields)).html
-        secret = re.search(r"whsec_[\w-]+", shown)
+    for fields, message in ways:
+        html = (await owner.post(f"{path}/rotate", fields)).html
+        secret = re.search(r"whsec_[\w-]+", html)
         assert secret
-        assert secret[0] not in seen
-        assert told in shown
+        assert secret[0] not in seen_secrets
+        assert message in html
         assert secret[0] not in (await owner.get(path)).html
-        seen.add(secret[0])
+        seen_secrets.add(secret[0])
 
 
-async def test_deliveries_are_filtered_and_sent_again(
-    people: People, caller: Caller, receiver: Receiver, working: None
+async def test_deliveries_are_filtered_and_replayed(
+    people: People, caller: Caller, receiver: Receiver, running_worker: None
 ) -> None:
     receiver.statuses["/bad"] = [410]
     owner = await people.join(caller.organization_id)
-    good, bad = await make(caller, f"{receiver.url}/good"), await make(caller, f"{receiver.url}/bad")
-    delivered = await ended(caller, await send_test(caller, good), status="delivered")
-    failed = await ended(caller, await send_test(caller, bad), status="failed")
-    for query, seen, unseen in (
+    good, bad = (
+        await create_endpoint(caller, f"{receiver.url}/good"),
+        await create_endpoint(caller, f"{receiver.url}/bad"),
+    )
+    delivered = await wait_for_status(caller, await send_test(caller, good), status="delivered")
+    failed = await wait_for_status(caller, await send_test(caller, bad), status="failed")
+    for query, present, absent in (
         ("status=failed", failed, delivered),
         ("status=delivered", delivered, failed),
         (f"endpoint_id={good['id']}", delivered, failed),
     ):
-        shown = (await owner.get(f"/dashboard/webhooks/deliveries?{query}")).html
-        assert str(seen["id"]) in shown
-        assert str(unseen["id"]) not in shown
+        html = (await owner.get(f"/dashboard/webhooks/deliveries?{query}")).html
+        assert str(present["id"]) in html
+        assert str(absent["id"]) not in html
     assert "No matching deliveries" in (await owner.get("/dashboard/webhooks/deliveries?target_kind=agent")).html
     again = await owner.post(f"/dashboard/webhooks/deliveries/{failed['id']}/replay")
     assert again.status == 303
@@ -125,23 +130,25 @@ async def test_deliveries_are_filtered_and_sent_again(
     await receiver.first("/bad", 2)
 
 
-async def test_members_look_and_test_but_change_nothing(people: People, caller: Caller, receiver: Receiver) -> None:
+async def test_members_can_view_and_test_but_not_change_webhooks(
+    people: People, caller: Caller, receiver: Receiver
+) -> None:
     member = await people.join(caller.organization_id, role="member")
-    endpoint = await make(caller, f"{receiver.url}/hook")
+    endpoint = await create_endpoint(caller, f"{receiver.url}/hook")
     path = f"/dashboard/webhooks/{endpoint['id']}"
-    shown = (await member.get(path)).html
-    assert "Send test event" in shown
-    assert "Delete" not in shown
+    html = (await member.get(path)).html
+    assert "Send test event" in html
+    assert "Delete" not in html
     for way in ("", "/enabled", "/rotate", "/delete"):
         assert (await member.post(path + way)).status == 403, way
     assert (await member.get("/dashboard/webhooks/new")).status == 403
     assert (await member.post(f"{path}/test")).status == 303
 
 
-async def test_nobody_reaches_another_organizations_webhooks(
+async def test_other_organizations_webhooks_are_unreachable(
     people: People, caller: Caller, stranger: Caller, receiver: Receiver, runtime: Runtime
 ) -> None:
-    endpoint = await make(stranger, f"{receiver.url}/theirs")
+    endpoint = await create_endpoint(stranger, f"{receiver.url}/theirs")
     delivery = await send_test(stranger, endpoint)
     owner = await people.join(caller.organization_id)
     assert "/theirs" not in (await owner.get("/dashboard/webhooks")).html
@@ -159,10 +166,12 @@ async def test_nobody_reaches_another_organizations_webhooks(
         path = f"/dashboard/webhooks/deliveries/{delivery_id}"
         assert (await owner.get(path)).status == (await owner.get(f"{path}/live")).status == 404
         assert (await owner.post(f"{path}/replay")).status == 404
-    assert len(items(await stranger.get("/v1/webhook-deliveries"))) == 1
+    assert len(list_items(await stranger.get("/v1/webhook-deliveries"))) == 1
 
 
-async def test_the_integration_is_set_up_and_its_secrets_are_never_shown(window: Window, receiver: Receiver) -> None:
+async def test_the_integration_is_configured_and_its_secrets_are_never_shown(
+    window: Window, receiver: Receiver
+) -> None:
     page = window.page
     await window.open("/dashboard/webhooks")
     await page.get_by_role("link", name="Integration").click()
@@ -181,7 +190,7 @@ async def test_the_integration_is_set_up_and_its_secrets_are_never_shown(window:
     assert await page.get_by_text("Leave empty to keep the current value").count() == 0
 
 
-async def test_what_is_wrong_with_the_integration_stands_at_its_field(people: People, caller: Caller) -> None:
+async def test_integration_errors_appear_at_their_fields(people: People, caller: Caller) -> None:
     owner, path = await people.join(caller.organization_id), "/dashboard/webhooks/integration"
     refused = await owner.post(path, {"webhook_url": "http://10.0.0.1/", "webhook_secret": "", "partner_api_key": "x"})
     assert (refused.status, 'id="fault-webhook_url"' in refused.html, 'value="http://10.0.0.1/"' in refused.html) == (

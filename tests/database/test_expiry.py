@@ -10,7 +10,7 @@ from switchboard.resources.identity.models import User, UserSession
 from switchboard.runtime import Runtime
 
 
-def browser_session(user: User, *, created: timedelta, last_seen: timedelta) -> UserSession:
+def create_browser_session(user: User, *, created: timedelta, last_seen: timedelta) -> UserSession:
     return UserSession(
         user_id=user.id,
         token_hash=new_id().bytes,
@@ -23,15 +23,15 @@ def browser_session(user: User, *, created: timedelta, last_seen: timedelta) -> 
 
 async def test_expired_browser_sessions_are_deleted_by_the_worker(runtime: Runtime) -> None:
     user = User(email=f"{new_id()}@example.com", password_hash="")
-    active = browser_session(user, created=timedelta(days=89), last_seen=timedelta(days=13))
-    idle = browser_session(user, created=timedelta(days=20), last_seen=timedelta(days=15))
-    old = browser_session(user, created=timedelta(days=91), last_seen=timedelta(0))
+    active = create_browser_session(user, created=timedelta(days=89), last_seen=timedelta(days=13))
+    idle = create_browser_session(user, created=timedelta(days=20), last_seen=timedelta(days=15))
+    old = create_browser_session(user, created=timedelta(days=91), last_seen=timedelta(0))
     async with runtime.database.system() as session:
         session.add(user)
         await session.flush()
         session.add_all([active, idle, old])
     assert delete_old_sessions in [entry.job for entry in CLOCK]
-    await delete_old_sessions(runtime)
+    await runtime.call(delete_old_sessions)
     async with runtime.database.system() as session:
         rows = select(UserSession.id).where(col(UserSession.user_id) == user.id)
         assert list((await session.exec(rows)).all()) == [active.id]

@@ -21,20 +21,20 @@ async def administrate(servers: DataDirectory, *statements: str) -> None:
     await connection.close()
 
 
-def url(servers: DataDirectory, login: str) -> str:
+def build_url(servers: DataDirectory, login: str) -> str:
     return f"postgresql://{login}@/{login}?host={servers.sockets}"
 
 
-async def test_an_ordinary_login_with_the_two_roles_is_enough(servers: DataDirectory) -> None:
+async def test_an_ordinary_login_with_the_two_roles_suffices(servers: DataDirectory) -> None:
     await administrate(
         servers,
         "create role plain login",
         "create database plain owner plain",
         "grant switchboard_tenant, switchboard_system to plain",
     )
-    await upgrade(url(servers, "plain"))
-    await upgrade(url(servers, "plain"))
-    database = Database(url(servers, "plain"))
+    await upgrade(build_url(servers, "plain"))
+    await upgrade(build_url(servers, "plain"))
+    database = Database(build_url(servers, "plain"))
     async with database.system() as session:
         organization = await create_organization(session, name="Own")
     async with database.tenant(organization.id) as session:
@@ -58,40 +58,40 @@ def count_berries(connection: Connection) -> None:
         )
 
 
-async def test_an_ordinary_login_tallies_the_rows_that_are_there(servers: DataDirectory) -> None:
+async def test_an_ordinary_login_counts_existing_rows(servers: DataDirectory) -> None:
     await administrate(
         servers,
         "create role older login",
         "create database older owner older",
         "grant switchboard_tenant, switchboard_system to older",
     )
-    await upgrade(url(servers, "older"))
-    engine = create_async_engine(url(servers, "older").replace("postgresql", "postgresql+asyncpg"))
+    await upgrade(build_url(servers, "older"))
+    engine = create_async_engine(build_url(servers, "older").replace("postgresql", "postgresql+asyncpg"))
     async with engine.begin() as connection:
         await connection.run_sync(count_berries)
     await engine.dispose()
     await administrate(servers, "drop database older", "drop role older")
 
 
-async def test_a_login_that_lacks_a_right_is_told_which(servers: DataDirectory) -> None:
+async def test_missing_privileges_of_a_login_are_named(servers: DataDirectory) -> None:
     await administrate(servers, "create role poor login", "create database poor owner poor")
     with pytest.raises(MigrationError, match="grant switchboard_tenant to"):
-        await upgrade(url(servers, "poor"))
+        await upgrade(build_url(servers, "poor"))
     await administrate(servers, "drop database poor", "drop role poor")
 
 
-async def test_a_schema_of_another_version_is_refused_by_name(servers: DataDirectory) -> None:
+async def test_a_schema_of_another_version_is_named_and_refused(servers: DataDirectory) -> None:
     await administrate(
         servers,
         "create role foreign_schema login",
         "create database foreign_schema owner foreign_schema",
         "grant switchboard_tenant, switchboard_system to foreign_schema",
     )
-    await upgrade(url(servers, "foreign_schema"))
-    engine = create_async_engine(url(servers, "foreign_schema").replace("postgresql", "postgresql+asyncpg"))
+    await upgrade(build_url(servers, "foreign_schema"))
+    engine = create_async_engine(build_url(servers, "foreign_schema").replace("postgresql", "postgresql+asyncpg"))
     async with engine.begin() as connection:
         await connection.execute(text("update alembic_version set version_num = '0024'"))
     await engine.dispose()
     with pytest.raises(MigrationError, match="schema 0024"):
-        await upgrade(url(servers, "foreign_schema"))
+        await upgrade(build_url(servers, "foreign_schema"))
     await administrate(servers, "drop database foreign_schema", "drop role foreign_schema")

@@ -16,7 +16,7 @@ from tests.fixtures.app import Caller
 NOT_TENANTS = {"alembic_version", "user_account", "oauth_client"}
 
 
-async def test_a_query_without_a_filter_sees_only_its_own_rows(
+async def test_a_query_without_a_filter_returns_only_the_tenants_rows(
     caller: Caller, stranger: Caller, runtime: Runtime
 ) -> None:
     await caller.post("/v1/agents", {"name": "Mine"})
@@ -36,13 +36,13 @@ async def test_a_row_for_another_organization_is_refused(caller: Caller, strange
             session.add(row)
 
 
-async def test_the_system_role_has_no_way_to_tenants_content(caller: Caller, runtime: Runtime) -> None:
+async def test_the_system_role_cannot_read_tenant_content(caller: Caller, runtime: Runtime) -> None:
     with pytest.raises(DBAPIError, match="permission denied"):
         async with runtime.database.system() as session:
             await session.exec(select(Agent))
 
 
-async def test_nothing_of_a_transaction_is_left_for_the_next(servers: DataDirectory, caller: Caller) -> None:
+async def test_a_transaction_leaves_no_state_for_the_next(servers: DataDirectory, caller: Caller) -> None:
     database = Database(servers.database_url, pool_size=1)
     async with database.tenant(caller.organization_id):
         pass

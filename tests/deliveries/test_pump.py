@@ -35,10 +35,14 @@ def settings(settings: Settings) -> Settings:
 
 
 @asynccontextmanager
-async def pumping(runtime: Runtime) -> AsyncIterator[asyncio.Event]:
+async def run_pump(runtime: Runtime) -> AsyncIterator[asyncio.Event]:
     """Run a delivery worker and nothing else: no queue, no Redis."""
     stop = asyncio.Event()
-    task = asyncio.create_task(DeliveryWorker(runtime).run(stop))
+    task = asyncio.create_task(
+        DeliveryWorker(
+            runtime.settings, runtime.database, runtime.keyring, runtime.outbound, due=runtime.deliveries_due
+        ).run(stop)
+    )
     try:
         yield stop
     finally:
@@ -55,7 +59,7 @@ async def make_target(runtime: Runtime, caller: Caller, url: str, *, secret: str
     return target
 
 
-async def add(runtime: Runtime, target: EventTarget, **fields: object) -> Delivery:
+async def add_delivery(runtime: Runtime, target: EventTarget, **fields: object) -> Delivery:
     """Add a delivery whose wake-up is lost."""
     async with runtime.database.tenant(target.organization_id) as session:
         delivery = enqueue(session, target, "call.completed", BODY)
@@ -65,115 +69,111 @@ async def add(runtime: Runtime, target: EventTarget, **fields: object) -> Delive
     return delivery
 
 
-async def row(runtime: Runtime, delivery: Delivery, *, status: str | None = None) -> Delivery:
+async def wait_for_row(runtime: Runtime, delivery: Delivery, *, status: str | None = None) -> Delivery:
     """Wait until the delivery has this status, and return its row."""
 
     async def look() -> Delivery:
         async with runtime.database.tenant(delivery.organization_id) as session:
             return await session.get_one(Delivery, delivery.id)
 
-    return await eventually(look, lambda found: status is None or found.status == status)
+    return await eventually(look, lambda stored: status is None or stored.status == status)
 
 
-async def lapse(runtime: Runtime, delivery: Delivery) -> None:
+async def lapse_lease(runtime: Runtime, delivery: Delivery) -> None:
     """End the lease, as if its holder had been suspended for longer."""
     async with runtime.database.tenant(delivery.organization_id) as session:
         await session.exec(update(Delivery).where(col(Delivery.id) == delivery.id).values(due_at=now()))
 
 
-async def test_a_delivery_whose_wake_up_is_lost_is_found(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
+async def test_a_delivery_with_a_lost_wake_up_is_found(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
     target = await make_target(runtime, caller, f"{receiver.url}/hook")
-    async with pumping(runtime):
-        await add(runtime, await make_target(runtime, caller, f"{receiver.url}/before"))
+    async with run_pump(runtime):
+        await add_delivery(runtime, await make_target(runtime, caller, f"{receiver.url}/before"))
         await receiver.first("/before")
-        delivery = await add(runtime, target)
+        delivery = await add_delivery(runtime, target)
         await receiver.first("/hook", seconds=3)
-        await row(runtime, delivery, status="delivered")
+        await wait_for_row(runtime, delivery, status="delivered")
 
 
-async def test_a_worker_without_redis_delivers_and_does_not_spin(
+async def test_a_worker_without_redis_delivers_without_busy_waiting(
     runtime: Runtime, caller: Caller, receiver: Receiver
 ) -> None:
     target = await make_target(runtime, caller, f"{receiver.url}/hook")
-    nowhere = Redis.from_url("redis://127.0.0.1:9/")
-    worker = Queue(nowhere).worker(jobs=(), clock=(), context=None)
+    redis = Redis.from_url("redis://127.0.0.1:9/")
+    worker = Queue(redis, redis).worker(jobs=(), clock=(), parts={})
     running = asyncio.create_task(worker.start())
-    async with pumping(runtime):
+    async with run_pump(runtime):
         before = time.process_time()
         for number in range(2):
-            await add(runtime, target)
+            await add_delivery(runtime, target)
             await receiver.first("/hook", number + 1, seconds=3)
         await asyncio.sleep(1)
         assert time.process_time() - before < 1
     await worker.stop()
     await running
-    await nowhere.aclose()
+    await redis.aclose()
 
 
-async def test_a_result_that_comes_after_its_lease_counts_for_nothing(
-    runtime: Runtime, caller: Caller, receiver: Receiver
-) -> None:
+async def test_a_result_after_its_lease_is_ignored(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
     """A suspended worker resumes after another one has delivered: the attempt is counted once."""
     target = await make_target(runtime, caller, f"{receiver.url}/hook")
     receiver.statuses["/hook"] = [200]
     receiver.hangs.add("/hook")
-    delivery = await add(runtime, target)
-    async with pumping(runtime):
+    delivery = await add_delivery(runtime, target)
+    async with run_pump(runtime):
         await receiver.first("/hook")
         receiver.hangs.clear()
-        await lapse(runtime, delivery)
-        async with pumping(runtime):
+        await lapse_lease(runtime, delivery)
+        async with run_pump(runtime):
             await receiver.first("/hook", 2)
-            await row(runtime, delivery, status="delivered")
+            await wait_for_row(runtime, delivery, status="delivered")
         receiver.statuses["/hook"] = [500]
         receiver.release()
-    found = await row(runtime, delivery)
-    assert (found.status, found.attempts, found.last_status_code) == ("delivered", 1, 200)
+    stored = await wait_for_row(runtime, delivery)
+    assert (stored.status, stored.attempts, stored.last_status_code) == ("delivered", 1, 200)
     async with runtime.database.tenant(caller.organization_id) as session:
         assert len((await session.exec(select(DeliveryAttempt))).all()) == 1
         assert (await session.get_one(EventTarget, target.id)).consecutive_failures == 0
     assert {request.delivery_id for request in receiver.received} == {str(delivery.id)}
 
 
-async def test_a_worker_that_stops_hands_its_leases_back(
+async def test_a_stopping_worker_returns_its_leases(
     runtime: Runtime, caller: Caller, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery_worker, "STOP_SECONDS", 0.1)
-    delivery = await add(runtime, await make_target(runtime, caller, f"{receiver.url}/hook"))
+    delivery = await add_delivery(runtime, await make_target(runtime, caller, f"{receiver.url}/hook"))
     receiver.hangs.add("/hook")
-    async with pumping(runtime):
+    async with run_pump(runtime):
         await receiver.first("/hook")
-        claimed = await row(runtime, delivery)
+        claimed = await wait_for_row(runtime, delivery)
         assert claimed.lease_token is not None
-    found = await row(runtime, delivery)
-    assert (found.status, found.attempts, found.lease_token) == ("pending", 0, None)
-    assert found.due_at is not None
-    assert found.due_at <= now()
+    stored = await wait_for_row(runtime, delivery)
+    assert (stored.status, stored.attempts, stored.lease_token) == ("pending", 0, None)
+    assert stored.due_at is not None
+    assert stored.due_at <= now()
 
 
-async def test_a_workers_wrong_clock_spoils_neither_signature_nor_schedule(
+async def test_a_wrong_worker_clock_affects_neither_signatures_nor_the_schedule(
     runtime: Runtime, caller: Caller, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + 600)
     receiver.statuses["/hook"] = [500, 200]
-    delivery = await add(runtime, await make_target(runtime, caller, f"{receiver.url}/hook"))
-    async with pumping(runtime):
+    delivery = await add_delivery(runtime, await make_target(runtime, caller, f"{receiver.url}/hook"))
+    async with run_pump(runtime):
         first, second = await receiver.first("/hook", 2)
-        await row(runtime, delivery, status="delivered")
+        await wait_for_row(runtime, delivery, status="delivered")
     for request in (first, second):
         assert abs(real() - int(request.headers["X-Webhook-Timestamp"])) < 10
 
 
-async def test_signatures_verify_with_somebody_elses_library(
-    runtime: Runtime, caller: Caller, receiver: Receiver
-) -> None:
+async def test_an_independent_library_verifies_signatures(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
     """The scheme is Stripe's to the letter, and Stripe's library accepts good signatures and refuses altered,
     foreign, and old ones.
     """
     target = await make_target(runtime, caller, f"{receiver.url}/hook", secret="whsec_ours")
-    await add(runtime, target)
-    async with pumping(runtime):
+    await add_delivery(runtime, target)
+    async with run_pump(runtime):
         (request,) = await receiver.first("/hook")
     verify = stripe.WebhookSignature.verify_header
     header, body = request.headers["X-Webhook-Signature"], request.body.decode()
@@ -187,40 +187,42 @@ async def test_signatures_verify_with_somebody_elses_library(
             verify(*altered, 300)
 
 
-async def test_a_secret_under_a_lost_key_costs_no_attempt(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
+async def test_an_undecryptable_secret_costs_no_attempt(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
     target = await make_target(runtime, caller, f"{receiver.url}/hook")
     async with runtime.database.tenant(caller.organization_id) as session:
         await session.exec(
             update(EventTarget).where(col(EventTarget.id) == target.id).values(secret="v1.00000000.AAAA")
         )
-    delivery = await add(runtime, target)
-    other = await add(runtime, await make_target(runtime, caller, f"{receiver.url}/other"))
-    async with pumping(runtime):
-        await row(runtime, other, status="delivered")
-    found = await row(runtime, delivery)
-    assert (found.status, found.attempts) == ("pending", 0)
+    delivery = await add_delivery(runtime, target)
+    other = await add_delivery(runtime, await make_target(runtime, caller, f"{receiver.url}/other"))
+    async with run_pump(runtime):
+        await wait_for_row(runtime, other, status="delivered")
+    stored = await wait_for_row(runtime, delivery)
+    assert (stored.status, stored.attempts) == ("pending", 0)
     assert not receiver.at("/hook")
 
 
 @pytest.mark.parametrize(
-    "answer", [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nx", b"HTTP/1.1 204 No Content\r\n\r\n"]
+    "reply", [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nx", b"HTTP/1.1 204 No Content\r\n\r\n"]
 )
-async def test_a_status_decides_whatever_happens_to_the_body(runtime: Runtime, caller: Caller, answer: bytes) -> None:
+async def test_the_response_status_decides_even_if_the_body_fails(
+    runtime: Runtime, caller: Caller, reply: bytes
+) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(answer)
+        writer.write(reply)
         await writer.drain()
         writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-    delivery = await add(runtime, await make_target(runtime, caller, url))
-    async with pumping(runtime):
-        assert (await row(runtime, delivery, status="delivered")).attempts == 1
+    delivery = await add_delivery(runtime, await make_target(runtime, caller, url))
+    async with run_pump(runtime):
+        assert (await wait_for_row(runtime, delivery, status="delivered")).attempts == 1
     server.close()
 
 
-async def test_a_connection_that_was_closed_while_idle_costs_no_attempt(runtime: Runtime, caller: Caller) -> None:
+async def test_an_idle_connection_closed_by_the_receiver_costs_no_attempt(runtime: Runtime, caller: Caller) -> None:
     """The receiver answers one request per connection, and closes the connection silently at the next."""
     connections: list[int] = []
 
@@ -239,30 +241,37 @@ async def test_a_connection_that_was_closed_while_idle_costs_no_attempt(runtime:
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     target = await make_target(runtime, caller, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
-    async with pumping(runtime):
+    async with run_pump(runtime):
         for _ in range(2):
-            assert (await row(runtime, await add(runtime, target), status="delivered")).attempts == 1
+            assert (await wait_for_row(runtime, await add_delivery(runtime, target), status="delivered")).attempts == 1
     assert len(connections) == 2
     server.close()
 
 
-async def test_what_waited_seven_days_for_a_disabled_endpoint_fails(runtime: Runtime, caller: Caller) -> None:
+async def test_deliveries_fail_after_seven_days_at_a_disabled_endpoint(runtime: Runtime, caller: Caller) -> None:
     target = await make_target(runtime, caller, "https://example.com/")
-    old = await add(runtime, target, created_at=now() - WAIT)
-    young = await add(runtime, target)
-    await expire_deliveries(runtime)
-    found = await row(runtime, old)
-    assert (found.status, found.last_error, found.next_attempt_at) == ("failed", "the endpoint stayed disabled", None)
-    assert (await row(runtime, young)).status == "pending"
+    old = await add_delivery(runtime, target, created_at=now() - WAIT)
+    recent = await add_delivery(runtime, target)
+    await runtime.call(expire_deliveries)
+    stored = await wait_for_row(runtime, old)
+    assert (stored.status, stored.last_error, stored.next_attempt_at) == (
+        "failed",
+        "the endpoint stayed disabled",
+        None,
+    )
+    assert (await wait_for_row(runtime, recent)).status == "pending"
 
 
 async def test_deliveries_are_kept_for_thirty_days(runtime: Runtime, caller: Caller) -> None:
     target = await make_target(runtime, caller, "https://example.com/")
-    over = {"status": "delivered", "due_at": None}
-    old, young = await add(runtime, target, created_at=now() - KEPT, **over), await add(runtime, target, **over)
-    waiting = await add(runtime, target, created_at=now() - KEPT)
-    await delete_old_deliveries(runtime)
+    finished = {"status": "delivered", "due_at": None}
+    old, recent = (
+        await add_delivery(runtime, target, created_at=now() - KEPT, **finished),
+        await add_delivery(runtime, target, **finished),
+    )
+    waiting = await add_delivery(runtime, target, created_at=now() - KEPT)
+    await runtime.call(delete_old_deliveries)
     async with runtime.database.tenant(caller.organization_id) as session:
-        left: set[UUID] = set((await session.exec(select(Delivery.id))).all())
-    assert left == {young.id, waiting.id}
-    assert old.id not in left
+        remaining: set[UUID] = set((await session.exec(select(Delivery.id))).all())
+    assert remaining == {recent.id, waiting.id}
+    assert old.id not in remaining

@@ -41,7 +41,7 @@ async def test_two_instances_run_side_by_side(tmp_path: Path) -> None:
         assert await execute(two, "select count(*) from pg_class where relname = 'only_here'") == 0
 
 
-def test_a_directory_in_use_is_refused_with_its_holder(tmp_path: Path) -> None:
+def test_a_directory_in_use_is_refused_and_its_holder_named(tmp_path: Path) -> None:
     first, second = DataDirectory(tmp_path), DataDirectory(tmp_path)
     first.claim()
     with pytest.raises(DirectoryInUse, match=str(os.getpid())):
@@ -51,7 +51,7 @@ def test_a_directory_in_use_is_refused_with_its_holder(tmp_path: Path) -> None:
     second.release()
 
 
-def test_a_long_path_gets_its_sockets_elsewhere(tmp_path: Path) -> None:
+def test_a_long_path_has_its_sockets_elsewhere(tmp_path: Path) -> None:
     directory = DataDirectory(tmp_path / ("x" * 100) / "data")
     assert len(str(directory.sockets / ".s.PGSQL.5432")) <= 107
 
@@ -72,7 +72,7 @@ asyncio.run(hold())
 """
 
 
-async def test_after_kill_9_of_everything_the_next_start_recovers(tmp_path: Path) -> None:
+async def test_the_next_start_recovers_after_kill_9(tmp_path: Path) -> None:
     directory = DataDirectory(tmp_path / "data")
     holder = await asyncio.create_subprocess_exec(
         sys.executable, "-c", HOLD, str(directory.path), stdout=asyncio.subprocess.PIPE

@@ -70,7 +70,7 @@ def test_documentation_paths_in_code_exist() -> None:
             assert (REPOSITORY / name).exists(), f"{path.relative_to(REPOSITORY)}: {name} does not exist"
 
 
-def test_lines_of_documentation_fit() -> None:
+def test_documentation_lines_stay_within_their_width() -> None:
     for path in list_files("*.md"):
         for number, line in read_prose(path):
             if line.startswith("|") or "https://" in line:

@@ -119,8 +119,8 @@ def test_every_endpoint_has_a_scope_a_docstring_its_folder_and_its_tests(applica
     for rule, method, declared in iterate_endpoints(application):
         assert declared.scope in SCOPES, f"{method} {rule.rule}: a scope of web/principal.py"
         assert declared.summary.endswith("."), f"{declared.name}: a one-line docstring, it is the document's summary"
-        noun, *beneath = rule.rule.split("/")[2:]
-        folder = next((NESTED[name] for name in beneath if name in NESTED), FOLDERS[noun])
+        noun, *nested = rule.rule.split("/")[2:]
+        folder = next((NESTED[name] for name in nested if name in NESTED), FOLDERS[noun])
         assert application.view_functions[rule.endpoint].__module__ == f"switchboard.resources.{folder}.routes"
         assert (REPOSITORY / "tests" / "api" / f"test_{folder}.py").exists()
 
@@ -141,14 +141,14 @@ def test_every_event_is_published_somewhere() -> None:
         assert kind.__name__ in used, f"{kind.event} is used in no module that publishes events"
 
 
-def test_every_job_that_is_woken_exists() -> None:
+def test_every_job_that_is_enqueued_exists() -> None:
     known = {job.__name__ for job in (*JOBS, *(entry.job for entry in CLOCK))}
     for path, text in sources("platform"):
         for name in re.findall(r'\bwake\(\s*session, "(\w+)"', text):
             assert name in known, f"{path}: no job {name} in worker.py"
 
 
-def test_only_listed_modules_cross_organizations() -> None:
+def test_only_listed_modules_open_transactions_across_organizations() -> None:
     opening = {
         path.relative_to(PLATFORM).as_posix()
         for path, text in sources("platform")
@@ -160,12 +160,12 @@ def test_only_listed_modules_cross_organizations() -> None:
     assert crossing == MAY_CROSS.keys(), "statements that cross organizations belong into system_queries.py"
 
 
-def test_nothing_commits_by_itself() -> None:
+def test_no_code_commits_by_itself() -> None:
     for path, text in sources("platform"):
         assert ".commit()" not in text, f"{path}: a transaction is committed by its context"
 
 
-def test_files_and_functions_keep_their_size() -> None:
+def test_files_and_functions_stay_within_their_size() -> None:
     for path, text in sources():
         if "versions" in path.parts:
             continue
@@ -191,11 +191,11 @@ def test_every_plugin_has_an_entry_point_a_readme_and_its_import_contract() -> N
         assert (folder / "README.md").exists()
 
 
-def test_no_file_names_a_package_index_or_a_place_on_one_machine() -> None:
-    listed = subprocess.run(
+def test_no_file_names_a_package_index_or_a_machine_specific_path() -> None:
+    output = subprocess.run(
         ["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True, check=False
     ).stdout.split()
-    for name in listed:
+    for name in output:
         path = REPOSITORY / name
         if (
             not path.is_file()

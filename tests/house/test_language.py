@@ -9,11 +9,37 @@ from pathlib import Path
 from switchboard.plugin_sdk.hooks import Hooks
 
 from tests.fixtures.servers import REPOSITORY
+from tests.house.test_docs import list_files
 
 MAX_LINE_LENGTH = 120
 QUESTION_WORDS = ("how", "what", "when", "where", "whether", "which", "who", "whom", "whose", "why")
 # Words of the dialect that this code base once had.
 BANNED_WORDS = ("thereof", "whom", "whomever", "doings", "tellings", "wherefrom", "anew", "whosoever")
+# Beginnings of words in British spelling. asyncio's `cancelled()` and `CancelledError` are exempt.
+BRITISH_STEMS = (
+    r"analys(e|ed|er|ers|ing)\b",
+    r"cancell(ing|ed(?!\())\b",
+    r"(apolog|author|categor|custom|emphas|initial|maxim|minim|normal|optim|organ|priorit|real|recogn)is(e|ing|ation)",
+    r"(serial|summar|synchron|token|util|visual)is(e|ing|ation)",
+    "behaviour",
+    "catalogue",
+    "centre",
+    "colour",
+    "diall",
+    "favour",
+    r"grey\b",
+    "honour",
+    "judgement",
+    "labell(?!edby)",
+    "licence",
+    "modell",
+    "neighbour",
+    r"programme\b",
+    "signall",
+    r"towards\b",
+    "travell",
+    r"whilst\b",
+)
 # Names that have a standard term instead (docs/glossary.md).
 BANNED_NAMES = (
     "Clockwork",
@@ -80,7 +106,7 @@ def python_files(*roots: str) -> Iterator[tuple[Path, str]]:
             yield path, path.read_text()
 
 
-def test_no_docstring_opens_with_a_question_word() -> None:
+def test_docstrings_do_not_open_with_question_words() -> None:
     opening = re.compile(rf"({'|'.join(QUESTION_WORDS)})\b", re.IGNORECASE)
     for path, text in python_files():
         for node in ast.walk(ast.parse(text)):
@@ -89,7 +115,7 @@ def test_no_docstring_opens_with_a_question_word() -> None:
                 assert not opening.match(docstring), f"{path}: {docstring[:60]!r}: begin with a verb or a noun phrase"
 
 
-def test_no_banned_word_is_written() -> None:
+def test_banned_words_are_not_written() -> None:
     words = re.compile(rf"\b({'|'.join(BANNED_WORDS)})\b", re.IGNORECASE)
     files = [*python_files("platform", "plugins", "bench"), *((path, path.read_text()) for path in documents())]
     for path, text in files:
@@ -98,7 +124,16 @@ def test_no_banned_word_is_written() -> None:
             assert found is None, f"{path}:{number}: write {found[0]!r} in plain English"
 
 
-def test_no_banned_name_is_defined() -> None:
+def test_spelling_is_american() -> None:
+    british = re.compile(rf"(?<![a-z])({'|'.join(BRITISH_STEMS)})", re.IGNORECASE)
+    for path in list_files("*.py", "*.md", "*.js", "*.mjs", "*.html", "*.toml"):
+        if path == Path(__file__) or path.name == "style.md":
+            continue
+        found = british.search(text := path.read_text())
+        assert found is None, f"{path}:{text.count(chr(10), 0, found.start()) + 1}: write {found[0]!r} as Americans do"
+
+
+def test_banned_names_are_not_defined() -> None:
     for path, text in python_files():
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -114,7 +149,7 @@ def test_functions_are_named_by_verbs() -> None:
                 assert not participle or "_" in name, f"{path}:{node.lineno}: {node.name}: name a function by a verb"
 
 
-def test_no_two_modules_define_the_same_public_name() -> None:
+def test_public_names_are_defined_in_one_module() -> None:
     defined = defaultdict(set)
     for path, text in python_files("platform", "plugins"):
         name = path.relative_to(REPOSITORY).as_posix()
@@ -129,7 +164,7 @@ def test_no_two_modules_define_the_same_public_name() -> None:
     assert not shared, f"one name for one thing: {shared}"
 
 
-def test_lines_have_their_width() -> None:
+def test_lines_stay_within_their_width() -> None:
     for path, text in python_files():
         for number, line in enumerate(text.splitlines(), 1):
             assert len(line) <= MAX_LINE_LENGTH, f"{path}:{number} has {len(line)} columns"

@@ -50,15 +50,15 @@ def hooks() -> dict[str, inspect.Signature]:
 
 
 @pytest.mark.parametrize("hook", hooks())
-def test_every_hook_is_documented_with_its_arguments_its_time_and_its_failure(hook: str) -> None:
+def test_every_hook_documents_its_arguments_timing_and_failures(hook: str) -> None:
     page = (REPOSITORY / "docs" / "plugins" / "hooks.md").read_text()
     section = page.partition(f"\n## {hook}\n")[2].partition("\n## ")[0]
     assert f"def {hook}({', '.join(hooks()[hook].parameters)}" in section.replace(": hooks.PublishedEvent", "")
-    for owed in ("Called ", "eturns ", "xception" if hook != "event_published" else "raises"):
-        assert owed in section, f"{hook}: say when it is called, what a return means, what an exception does"
+    for phrase in ("Called ", "eturns ", "xception" if hook != "event_published" else "raises"):
+        assert phrase in section, f"{hook}: say when it is called, what a return means, what an exception does"
 
 
-def test_the_registry_asks_every_hook() -> None:
+def test_the_registry_calls_every_hook() -> None:
     assert {*HOOKS, "event_published", "cli_commands"} == hooks().keys()
     assert {kind for kind, _ in HOOKS.values()} == {*Capability, "automation_action", "agent_tool"}
     assert {kind for _, kind in HOOKS.values()} == {
@@ -76,7 +76,7 @@ def test_every_abstract_method_is_exercised_by_its_contract(module: str, kind: t
     assert not missing, f"no rule of {module}.py calls {missing}"
 
 
-def test_every_provider_of_our_plugins_is_held_to_its_contract() -> None:
+def test_every_own_provider_runs_its_contract() -> None:
     registry = Registry.discover()
     for capability in Capability:
         for provider in registry.list_provider_classes(capability.base_class):
@@ -88,24 +88,24 @@ def test_every_provider_of_our_plugins_is_held_to_its_contract() -> None:
             folder = REPOSITORY / "plugins" / package.removeprefix("switchboard_") / "tests"
             tests = "\n".join(path.read_text() for path in folder.glob("test_*.py"))
             suites = re.findall(r"^class Test\w+\(\w+Contract\b.*?(?=^class |\Z)", tests, re.MULTILINE | re.DOTALL)
-            held = {name for suite in suites for name in re.findall(r"def provider\(.*?\) -> (\w+)", suite)}
-            assert held & {base.__name__ for base in provider.__mro__}, (
+            covered = {name for suite in suites for name in re.findall(r"def provider\(.*?\) -> (\w+)", suite)}
+            assert covered & {base.__name__ for base in provider.__mro__}, (
                 f"{folder}: no contract test of {provider.__name__}"
             )
 
 
-def test_every_contract_can_be_imported_from_one_place() -> None:
-    offered = (CONTRACTS / "__init__.py").read_text()
+def test_contracts_are_importable_from_one_module() -> None:
+    exported = (CONTRACTS / "__init__.py").read_text()
     for path in CONTRACTS.glob("*.py"):
         for name in re.findall(r"^class (\w+Contract)\b", path.read_text(), re.MULTILINE):
-            assert f'"{name}"' in offered, f"{name}: add it to testing/__init__.py"
+            assert f'"{name}"' in exported, f"{name}: add it to testing/__init__.py"
             assert (
                 name == "ProviderContract"
                 or f"`{name}`" in (REPOSITORY / "docs" / "plugins" / "testing.md").read_text()
             )
 
 
-def test_no_test_is_left_out_without_a_reason() -> None:
+def test_skipped_tests_state_a_reason() -> None:
     for path, tree in python_files():
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and re.fullmatch(r"pytest\.mark\.(skip|xfail)", ast.unparse(node)):

@@ -14,7 +14,7 @@ SECRET = "sk-hunter2-grüße"
 
 @pytest.mark.parametrize("key", ["a", "correct horse battery staple", "0" * 300, "schlüssel-🔑"])
 @pytest.mark.parametrize("plain", ["", SECRET, "x" * 100_000])
-def test_what_was_encrypted_is_decrypted_whatever_the_key_looks_like(key: str, plain: str) -> None:
+def test_encryption_round_trips_with_any_key_format(key: str, plain: str) -> None:
     ring = KeyRing([key])
     sealed = ring.encrypt(plain, PLACE)
     assert ring.decrypt(sealed, PLACE) == plain
@@ -22,7 +22,7 @@ def test_what_was_encrypted_is_decrypted_whatever_the_key_looks_like(key: str, p
     assert key == "a" or key not in sealed
 
 
-def test_the_same_secret_never_looks_the_same() -> None:
+def test_equal_secrets_have_different_ciphertexts() -> None:
     ring = KeyRing(["key"])
     assert len({ring.encrypt(SECRET, PLACE) for _ in range(10)}) == 10
 
@@ -30,13 +30,13 @@ def test_the_same_secret_never_looks_the_same() -> None:
 @pytest.mark.parametrize(
     "place", ["", PLACE.replace("row-1", "row-2"), PLACE.replace("organization-1", "organization-2"), PLACE + "|"]
 )
-def test_a_secret_that_was_moved_cannot_be_read(place: str) -> None:
+def test_a_moved_ciphertext_cannot_be_decrypted(place: str) -> None:
     ring = KeyRing(["key"])
     with pytest.raises(SecretError, match="altered or moved"):
         ring.decrypt(ring.encrypt(SECRET, PLACE), place)
 
 
-def test_the_first_key_encrypts_and_all_decrypt() -> None:
+def test_the_first_key_encrypts_and_every_key_decrypts() -> None:
     old, rotated, new = KeyRing(["old"]), KeyRing(["new", "old"]), KeyRing(["new"])
     sealed = old.encrypt(SECRET, PLACE)
     assert rotated.decrypt(sealed, PLACE) == SECRET
@@ -46,7 +46,7 @@ def test_the_first_key_encrypts_and_all_decrypt() -> None:
     assert new.decrypt(again, PLACE) == SECRET
 
 
-def test_a_key_that_is_gone_is_told_and_nothing_else() -> None:
+def test_the_error_for_a_missing_key_reveals_no_secret() -> None:
     sealed = KeyRing(["old"]).encrypt(SECRET, PLACE)
     with pytest.raises(SecretError, match="SWITCHBOARD_SECRET_KEYS") as refused:
         KeyRing(["new"]).decrypt(sealed, PLACE)
@@ -54,7 +54,7 @@ def test_a_key_that_is_gone_is_told_and_nothing_else() -> None:
     assert not any(part in str(refused.value) for part in (SECRET, sealed, "old", PLACE))
 
 
-def test_every_altered_byte_is_noticed() -> None:
+def test_every_altered_byte_is_detected() -> None:
     ring = KeyRing(["key"])
     version, key_id, text = ring.encrypt("short", PLACE).split(".")
     data = base64.urlsafe_b64decode(text)
@@ -68,24 +68,24 @@ def test_every_altered_byte_is_noticed() -> None:
     "sealed",
     ["", ".", "..", "v1", "v1..", "v2.{id}.AAAA", "v1.{id}.", "v1.{id}.AAAA", "v1.{id}.é", "v1.{id}.A", "plain text"],
 )
-def test_garbage_is_a_secret_error(sealed: str) -> None:
+def test_garbage_raises_a_secret_error(sealed: str) -> None:
     ring = KeyRing(["key"])
     with pytest.raises(SecretError):
         ring.decrypt(sealed.replace("{id}", ring.encrypt("", PLACE).split(".")[1]), PLACE)
 
 
 @pytest.mark.parametrize("keys", [[], [""], ["key", ""]])
-def test_a_ring_without_a_key_is_refused(keys: list[str]) -> None:
+def test_a_keyring_without_a_key_is_refused(keys: list[str]) -> None:
     with pytest.raises(ValueError, match="at least one key"):
         KeyRing(keys)
 
 
-def test_keys_for_signing_differ_by_purpose_and_from_the_encryption_key() -> None:
+def test_signing_keys_differ_by_purpose_and_from_the_encryption_key() -> None:
     ring = KeyRing(["key", "older"])
     assert ring.derive("links") == KeyRing(["key"]).derive("links") != ring.derive("callbacks")
 
 
-def test_a_key_is_made_once_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
+def test_a_key_is_created_once_and_readable_only_by_its_owner(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with ThreadPoolExecutor(8) as pool:
         rings = list(pool.map(lambda _: load_keyring([], folder), range(16)))
@@ -95,7 +95,7 @@ def test_a_key_is_made_once_and_only_its_owner_can_read_it(tmp_path: Path) -> No
     assert stat.S_IMODE((folder / KEY_FILE).stat().st_mode) == 0o600
 
 
-def test_the_operators_keys_come_before_the_one_in_the_data_directory(tmp_path: Path) -> None:
+def test_configured_keys_precede_the_key_in_the_data_directory(tmp_path: Path) -> None:
     sealed = load_keyring(["operator's"], tmp_path).encrypt(SECRET, PLACE)
     assert KeyRing(["operator's"]).decrypt(sealed, PLACE) == SECRET
     assert list(tmp_path.iterdir()) == []

@@ -19,7 +19,7 @@ from switchboard.plugin_sdk import (
 )
 from switchboard.resources.identity.policy import Policy
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
-from switchboard.resources.simulations import runner
+from switchboard.resources.simulations.runner import SimulationRunner
 from switchboard.runtime import Runtime
 from switchboard_offline.minilm import MiniLMEmbedding
 
@@ -40,10 +40,10 @@ async def teach(live: LivePlatform, prompt: str) -> Json:
     """Give the agent a knowledge base that contains the answer among other texts."""
     base = (await live.caller.post("/v1/knowledge-bases", {"name": "Bakery"})).json
     for filename, content in DOCUMENTS.items():
-        added = await live.caller.post(
+        response = await live.caller.post(
             f"/v1/knowledge-bases/{base['id']}/documents", {"filename": filename, "content": content}
         )
-        assert added.json["status"] == "ready", added.body
+        assert response.json["status"] == "ready", response.body
     changed = await live.caller.send(
         "PUT", f"/v1/agents/{live.agent_id}", {"system_prompt": prompt, "knowledge_base_ids": [base["id"]]}
     )
@@ -52,7 +52,7 @@ async def teach(live: LivePlatform, prompt: str) -> Json:
 
 
 @pytest.fixture
-def dear(monkeypatch: pytest.MonkeyPatch) -> None:
+def expensive_embedding(monkeypatch: pytest.MonkeyPatch) -> None:
     """Embedding provider whose requests cost 0.25 dollars each."""
     embed = MiniLMEmbedding.embed
 
@@ -64,29 +64,29 @@ def dear(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MiniLMEmbedding, "embed", asked)
 
 
-async def balance(caller: Caller) -> float:
-    found = (await caller.get("/v1/billing/balance")).json["balance"]
-    assert isinstance(found, int | float)
-    return found
+async def get_balance(caller: Caller) -> float:
+    amount = (await caller.get("/v1/billing/balance")).json["balance"]
+    assert isinstance(amount, int | float)
+    return amount
 
 
-async def test_on_the_phone_the_agent_answers_what_only_its_knowledge_base_holds(
-    live: LivePlatform, dear: None
+async def test_on_the_phone_the_agent_answers_from_its_knowledge_base(
+    live: LivePlatform, expensive_embedding: None
 ) -> None:
     base = await teach(live, PROMPT)
-    await live.ring(QUESTION, "Goodbye")
+    await live.simulate_call(QUESTION, "Goodbye")
     call = at((await live.caller.get("/v1/calls")).json, "items", 0)
-    ended = await live.ended(at(call, "id"))
-    assert number_at(ended, "costs", "embedding") == number_at(ended, "cost_total") >= 0.5
-    assert await balance(live.caller) == -0.25 * len(DOCUMENTS) - ended["cost_total"]  # type: ignore[operator]
+    finished = await live.wait_for_end(at(call, "id"))
+    assert number_at(finished, "costs", "embedding") == number_at(finished, "cost_total") >= 0.5
+    assert await get_balance(live.caller) == -0.25 * len(DOCUMENTS) - finished["cost_total"]  # type: ignore[operator]
     lines = (await live.caller.get(f"/v1/calls/{at(call, 'id')}/transcript")).json["items"]
-    said = [(line["role"], line["content"]) for line in objects_at(lines)]
-    assert ("agent", ANSWER) in said
-    assert any(role == "tool" and "search_knowledge" in str(content) for role, content in said)
+    transcript = [(line["role"], line["content"]) for line in objects_at(lines)]
+    assert ("agent", ANSWER) in transcript
+    assert any(role == "tool" and "search_knowledge" in str(content) for role, content in transcript)
     assert (await live.caller.send("DELETE", f"/v1/knowledge-bases/{base['id']}")).status == 204
 
 
-async def test_by_text_passages_are_there_before_the_model_asks_for_them(live: LivePlatform) -> None:
+async def test_passages_precede_the_models_first_answer_by_text_message(live: LivePlatform) -> None:
     await teach(live, "You answer the phone of a bakery.")
     async with live.runtime.providers.use(live.caller.organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
@@ -95,36 +95,40 @@ async def test_by_text_passages_are_there_before_the_model_asks_for_them(live: L
             from_number="+15550100001", to_number=live.number, body=QUESTION, callbacks=urls
         )
     caller = live.caller
-    listed = await eventually(lambda: caller.get("/v1/sms/conversations"), lambda found: found.json["total"] == 1)
-    path = f"/v1/sms/conversations/{at(listed.json, 'items', 0, 'id')}/messages"
-    messages = await eventually(lambda: caller.get(path), lambda found: found.json["total"] == 2)
+    conversations = await eventually(
+        lambda: caller.get("/v1/sms/conversations"), lambda response: response.json["total"] == 1
+    )
+    path = f"/v1/sms/conversations/{at(conversations.json, 'items', 0, 'id')}/messages"
+    messages = await eventually(lambda: caller.get(path), lambda response: response.json["total"] == 2)
     assert at(messages.json, "items", 0, "body") == ANSWER
 
 
-async def test_what_documents_searches_and_simulations_embed_is_charged(
-    runtime: Runtime, caller: Caller, dear: None
+async def test_embeddings_of_documents_searches_and_simulations_are_charged(
+    runtime: Runtime, caller: Caller, expensive_embedding: None
 ) -> None:
     base = (await caller.post("/v1/knowledge-bases", {"name": "Bakery"})).json["id"]
     await caller.post(f"/v1/knowledge-bases/{base}/documents", {"filename": "bread.txt", "content": ANSWER})
-    assert await balance(caller) == -0.25
-    found = await caller.post("/v1/knowledge-bases/search", {"query": QUESTION})
-    assert len(objects_at(found.json, "items")) == 1
-    assert await balance(caller) == -0.5
+    assert await get_balance(caller) == -0.25
+    response = await caller.post("/v1/knowledge-bases/search", {"query": QUESTION})
+    assert len(objects_at(response.json, "items")) == 1
+    assert await get_balance(caller) == -0.5
     agent = (
         await caller.post("/v1/agents", {"name": "Agent", "system_prompt": PROMPT, "knowledge_base_ids": [base]})
     ).json["id"]
     body = {"name": "Test", "lines": [QUESTION], "assertions": [{"type": "said", "text": "thirty six hours"}]}
     simulation = (await caller.post(f"/v1/agents/{agent}/simulations", body)).json["id"]
     for _ in range(2):
-        await runner.run_claimed_simulation(runtime, caller.organization_id, UUID(str(agent)), UUID(str(simulation)))
-        assert await balance(caller) == -1.0  # one for the recalled passages, one for the tool
+        await runtime.call(SimulationRunner).run_claimed_simulation(
+            caller.organization_id, UUID(str(agent)), UUID(str(simulation))
+        )
+        assert await get_balance(caller) == -1.0  # one for the recalled passages, one for the tool
     assert (await caller.get("/v1/usage")).json["cost"] == 1.0
 
 
-async def test_who_pays_beforehand_and_owes_embeds_and_simulates_no_more(
-    runtime: Runtime, organizations: Organizations, dear: None
+async def test_a_prepaid_organization_in_debt_cannot_embed_or_simulate(
+    runtime: Runtime, organizations: Organizations, expensive_embedding: None
 ) -> None:
-    caller = await organizations.make(policy=Policy(billing_mode="prepaid"))
+    caller = await organizations.create(policy=Policy(billing_mode="prepaid"))
     base, agent = [
         (await caller.post(path, {"name": "Bakery"})).json["id"] for path in ("/v1/knowledge-bases", "/v1/agents")
     ]
@@ -135,18 +139,18 @@ async def test_who_pays_beforehand_and_owes_embeds_and_simulates_no_more(
         (f"/v1/knowledge-bases/{base}/documents", document), ("/v1/knowledge-bases/search", {"query": QUESTION}),
         (f"/v1/agents/{agent}/simulations", simulation),
     ):  # fmt: skip
-        answer = await caller.post(path, body)
-        assert (answer.status, answer.json["code"]) == (402, "insufficient_balance"), path
+        response = await caller.post(path, body)
+        assert (response.status, response.json["code"]) == (402, "insufficient_balance"), path
 
 
-async def test_an_agent_knows_only_its_organizations_knowledge_bases(caller: Caller, stranger: Caller) -> None:
-    theirs = (await stranger.post("/v1/knowledge-bases", {"name": "Theirs"})).json["id"]
-    for unknown in (theirs, UNKNOWN_ID, "x"):
-        answer = await caller.post("/v1/agents", {"name": "Spy", "knowledge_base_ids": [unknown]})
-        assert (answer.status, at(answer.json, "errors", 0, "field")) == (422, "knowledge_base_ids")
+async def test_an_agent_searches_only_its_organizations_knowledge_bases(caller: Caller, stranger: Caller) -> None:
+    foreign_base = (await stranger.post("/v1/knowledge-bases", {"name": "Theirs"})).json["id"]
+    for unknown in (foreign_base, UNKNOWN_ID, "x"):
+        response = await caller.post("/v1/agents", {"name": "Spy", "knowledge_base_ids": [unknown]})
+        assert (response.status, at(response.json, "errors", 0, "field")) == (422, "knowledge_base_ids")
 
 
-class Shelf:
+class SlowKnowledge:
     """Knowledge that answers after a delay, or fails."""
 
     def __init__(self, *passages: str, seconds: float = 0, fails: bool = False) -> None:
@@ -159,11 +163,11 @@ class Shelf:
         return self._passages[:limit]
 
 
-async def test_knowledge_that_is_slow_or_away_keeps_nobody_waiting() -> None:
-    assert (await retrieve_context(Shelf("a", "b"), "where is it"))[0].content == f"{KNOWLEDGE}\n\na\n\nb"
-    for shelf in (None, Shelf(), Shelf("a", seconds=5), Shelf(fails=True)):
+async def test_slow_or_unavailable_knowledge_delays_no_answer() -> None:
+    assert (await retrieve_context(SlowKnowledge("a", "b"), "where is it"))[0].content == f"{KNOWLEDGE}\n\na\n\nb"
+    for shelf in (None, SlowKnowledge(), SlowKnowledge("a", seconds=5), SlowKnowledge(fails=True)):
         assert await retrieve_context(shelf, "where is it", seconds=0.01) == ()
-    assert await retrieve_context(Shelf("a"), "yes") == ()
-    tool, context = SearchKnowledge(Shelf(fails=True)), ToolContext(*[None] * 5)  # type: ignore[arg-type]
+    assert await retrieve_context(SlowKnowledge("a"), "yes") == ()
+    tool, context = SearchKnowledge(SlowKnowledge(fails=True)), ToolContext(*[None] * 5)  # type: ignore[arg-type]
     with pytest.raises(ToolError, match="the vector store is away"):
         await tool.run(context, KnowledgeQuestion(query="where is it"))

@@ -15,22 +15,22 @@ from switchboard.resources.knowledge_bases.formats import DOCX, PDF
 WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
-def encoded(data: bytes) -> str:
+def encode(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def docx(document: str, *, name: str = "word/document.xml") -> str:
+def create_docx(document: str, *, name: str = "word/document.xml") -> str:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(name, document)
-    return encoded(file.getvalue())
+    return encode(file.getvalue())
 
 
-def paragraph(text: str, properties: str = "") -> str:
+def create_paragraph(text: str, properties: str = "") -> str:
     return f"<w:p><w:pPr>{properties}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
 
 
-def pdf(*pages: str, content: bytes | None = None, filters: str = "") -> bytes:
+def create_pdf(*pages: str, content: bytes | None = None, filters: str = "") -> bytes:
     """Build a PDF file of pages with lines of text."""
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"", b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
     kids = []
@@ -62,11 +62,11 @@ def pdf(*pages: str, content: bytes | None = None, filters: str = "") -> bytes:
         ("Zed", "text/plain", "Zed"),
     ],
 )
-async def test_a_byte_order_mark_is_no_text(content: str, content_type: str, text: str) -> None:
+async def test_a_byte_order_mark_is_removed(content: str, content_type: str, text: str) -> None:
     assert (await extract_text("file", f"\ufeff{content}", content_type)).text == text
 
 
-async def refusal(content: str, content_type: str) -> str:
+async def read_refusal(content: str, content_type: str) -> str:
     with pytest.raises(InvalidDocument) as refused:
         await extract_text("file", content, content_type)
     assert refused.value.field == "content"
@@ -94,11 +94,11 @@ async def refusal(content: str, content_type: str) -> str:
         ("a.json", '"just text"', "just text"),
     ],
 )
-async def test_text_by_media_type(filename: str, content: str, expected: str) -> None:
+async def test_text_is_extracted_by_media_type(filename: str, content: str, expected: str) -> None:
     assert (await extract_text(filename, content, None)).text == expected
 
 
-async def test_a_page_is_read_as_people_see_it() -> None:
+async def test_html_is_extracted_as_rendered() -> None:
     page = """<!doctype html><html><head><title>x</title><style>p {color: red}</style><script>alert("x")</script></head>
     <body><nav><a href="/">Home</a></nav><h2>Opening &amp; closing</h2><p>From <b>seven</b>\n to six.</p>
     <ul><li>not on Sundays<li>nor holidays</ul>
@@ -114,7 +114,7 @@ async def test_a_page_is_read_as_people_see_it() -> None:
         assert hidden not in text
 
 
-async def test_html_without_end_tags_or_with_wild_nesting_is_text_all_the_same() -> None:
+async def test_malformed_html_is_still_extracted() -> None:
     for page in (
         "<head><title>t<body><p>kept",
         "<p>kept<",
@@ -125,28 +125,32 @@ async def test_html_without_end_tags_or_with_wild_nesting_is_text_all_the_same()
         assert "kept" in (await extract_text("a.html", page, "text/html")).text
 
 
-async def test_a_pdf_file() -> None:
-    extracted = await extract_text("a.pdf", encoded(pdf("Opening hours: from\nseven to six.", "Second page.")), None)
+async def test_pdf_files_are_extracted() -> None:
+    extracted = await extract_text(
+        "a.pdf", encode(create_pdf("Opening hours: from\nseven to six.", "Second page.")), None
+    )
     assert extracted.text == "Opening hours: from seven to six.\n\nSecond page."
     assert extracted.content_type == PDF
-    assert extracted.size == len(pdf("Opening hours: from\nseven to six.", "Second page."))
+    assert extracted.size == len(create_pdf("Opening hours: from\nseven to six.", "Second page."))
 
 
-async def test_a_docx_file() -> None:
+async def test_docx_files_are_extracted() -> None:
     body = (
-        paragraph("Bakery", '<w:pStyle w:val="Title"/>')
-        + paragraph("Hours", '<w:pStyle w:val="Heading2"/>')
-        + paragraph("Seven to six.")
-        + paragraph("not on Sundays", "<w:numPr/>")
-        + paragraph(" ")
+        create_paragraph("Bakery", '<w:pStyle w:val="Title"/>')
+        + create_paragraph("Hours", '<w:pStyle w:val="Heading2"/>')
+        + create_paragraph("Seven to six.")
+        + create_paragraph("not on Sundays", "<w:numPr/>")
+        + create_paragraph(" ")
         + "<w:p><w:r><w:t>Rye</w:t></w:r><w:r><w:tab/><w:t>bread</w:t><w:delText>gone</w:delText></w:r></w:p>"
     )
-    extracted = await extract_text("a.docx", docx(f"<w:document {WORD}><w:body>{body}</w:body></w:document>"), None)
+    extracted = await extract_text(
+        "a.docx", create_docx(f"<w:document {WORD}><w:body>{body}</w:body></w:document>"), None
+    )
     assert extracted.text == "# Bakery\n\n## Hours\n\nSeven to six.\n\n- not on Sundays\n\nRye bread"
     assert extracted.content_type == DOCX
 
 
-async def test_what_the_database_cannot_hold_is_left_out() -> None:
+async def test_characters_that_the_database_refuses_are_removed() -> None:
     assert (await extract_text("a.json", '["a\\u0000b \\ud800"]', None)).text == "ab ?"
 
 
@@ -162,33 +166,33 @@ async def test_what_the_database_cannot_hold_is_left_out() -> None:
     ],
     ids=["comments", "declarations", "one sentence", "full stops", "marks", "headings"],
 )
-async def test_contents_made_to_take_long_take_seconds_at_most(content_type: str, content: str) -> None:
-    began = time.monotonic()
+async def test_adversarial_files_take_seconds_at_most(content_type: str, content: str) -> None:
+    started_at = time.monotonic()
     extracted = await extract_text("file", content, content_type)
     assert split_passages(extracted.text)
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - started_at < 20
 
 
-async def test_a_page_that_the_parser_takes_minutes_for_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_extraction_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parser_process, "SECONDS", 1)
-    assert "takes longer than 1 seconds" in await refusal("x" + "<a" * 200_000, "text/html")
+    assert "takes longer than 1 seconds" in await read_refusal("x" + "<a" * 200_000, "text/html")
 
 
-async def test_names_that_are_repeated_do_not_swell_without_end() -> None:
+async def test_repeated_names_do_not_grow_without_limit() -> None:
     name = "n" * 90
-    told = await refusal(f'{{"{name}": [{",".join("1" * 400_000)}]}}', "application/json")
-    assert "more than 10 million characters" in told
-    assert "more than 10 million characters" in await refusal(f"{name}\n" + "1\n" * 400_000, "text/csv")
+    message = await read_refusal(f'{{"{name}": [{",".join("1" * 400_000)}]}}', "application/json")
+    assert "more than 10 million characters" in message
+    assert "more than 10 million characters" in await read_refusal(f"{name}\n" + "1\n" * 400_000, "text/csv")
     assert len((await extract_text("a.json", f'{{"{"k" * 5000}": 1}}', None)).text) < 200
 
 
-async def test_base64_may_be_broken_into_lines() -> None:
-    lines = base64.encodebytes(pdf("text")).decode()
+async def test_base64_may_contain_line_breaks() -> None:
+    lines = base64.encodebytes(create_pdf("text")).decode()
     assert (await extract_text("a.pdf", lines, None)).text == "text"
 
 
 @pytest.mark.parametrize(
-    ("content_type", "content", "told"),
+    ("content_type", "content", "message"),
     [
         ("application/json", '{"a": 1', "is not readable JSON"),
         ("application/json", "[" * 100_000, "nested too deeply"),
@@ -197,28 +201,30 @@ async def test_base64_may_be_broken_into_lines() -> None:
         ("application/json", "[]", "contains no text"),
         ("text/html", "<script>x</script>", "contains no text"),
         ("text/csv", "\n;\n", "contains no text"),
-        (PDF, encoded(b"no pdf"), "is not a readable PDF file"),
-        (PDF, encoded(pdf("")), "scanned pages are not read"),
+        (PDF, encode(b"no pdf"), "is not a readable PDF file"),
+        (PDF, encode(create_pdf("")), "scanned pages are not read"),
         (PDF, "???", "base64"),
-        (DOCX, encoded(b"no zip"), "is not a readable DOCX file"),
-        (DOCX, docx("<w:document>", name="other.xml"), "is not a readable DOCX file"),
-        (DOCX, docx("<not closed"), "is not a readable DOCX file"),
-        (DOCX, docx(f"<w:document {WORD}/>"), "contains no text"),
+        (DOCX, encode(b"no zip"), "is not a readable DOCX file"),
+        (DOCX, create_docx("<w:document>", name="other.xml"), "is not a readable DOCX file"),
+        (DOCX, create_docx("<not closed"), "is not a readable DOCX file"),
+        (DOCX, create_docx(f"<w:document {WORD}/>"), "contains no text"),
     ],
 )
-async def test_what_cannot_be_read_is_refused_in_words(content_type: str, content: str, told: str) -> None:
-    assert told in await refusal(content, content_type)
+async def test_unreadable_files_are_refused_with_a_message(content_type: str, content: str, message: str) -> None:
+    assert message in await read_refusal(content, content_type)
 
 
-async def test_xml_that_swells_or_opens_files_is_refused() -> None:
+async def test_xml_entity_attacks_are_refused() -> None:
     laughs = "".join(f'<!ENTITY l{level} "{f"&l{level - 1};" * 10}">' for level in range(1, 10))
     for declared in (f'<!ENTITY l0 "lol">{laughs}', '<!ENTITY l9 SYSTEM "file:///etc/passwd">'):
-        document = f"<!DOCTYPE d [{declared}]><w:document {WORD}>{paragraph('&l9;')}</w:document>"
-        assert "declares a document type" in await refusal(docx(document), DOCX)
+        document = f"<!DOCTYPE d [{declared}]><w:document {WORD}>{create_paragraph('&l9;')}</w:document>"
+        assert "declares a document type" in await read_refusal(create_docx(document), DOCX)
 
 
-async def test_archives_and_streams_that_unpack_to_far_more_are_refused() -> None:
-    assert "unpacks to more than 64 MiB" in await refusal(docx(f"<w:document {WORD}>" + " " * (65 * 1024**2)), DOCX)
+async def test_decompression_bombs_are_refused() -> None:
+    assert "unpacks to more than 64 MiB" in await read_refusal(
+        create_docx(f"<w:document {WORD}>" + " " * (65 * 1024**2)), DOCX
+    )
     bomb = zlib.compress(b"BT (x) Tj ET " + b" " * (100 * 1024**2))
-    told = await refusal(encoded(pdf("x", content=bomb, filters="/Filter /FlateDecode")), PDF)
-    assert "PDF" in told or "memory" in told
+    message = await read_refusal(encode(create_pdf("x", content=bomb, filters="/Filter /FlateDecode")), PDF)
+    assert "PDF" in message or "memory" in message

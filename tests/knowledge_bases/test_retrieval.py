@@ -22,7 +22,7 @@ PARAPHRASES = [
     ("How did the variety of living species come about?", "origin_of_species"),
     ("How old must one be to be elected to the upper chamber of parliament?", "constitution"),
     ("grievances that justify breaking away from a monarch", "declaration"),
-    ("a speech honouring fallen soldiers at a cemetery", "gettysburg"),
+    ("a speech honoring fallen soldiers at a cemetery", "gettysburg"),
     ("a bored girl follows an animal that checks the time", "alice"),
     ("the detective admired a single lady, though he never loved", "scandal_in_bohemia"),
     ("a scientist brings a corpse to life and is horrified by it", "frankenstein"),
@@ -56,10 +56,10 @@ BEGINNINGS = [
 ]
 ENDINGS = ["or", "vist", "etti", "aro", "an", "er", "ska", "oix", "en", "ic"]
 TOWNS = ["Leeds", "Bergen", "Lucca", "Osaka", "Cork", "Mainz", "Gdynia", "Nantes", "Varna", "Ibadan"]
-GOODS = ["rye loaves", "oat biscuits", "almond tarts", "walnut rolls", "seed crackers"]
+PRODUCTS = ["rye loaves", "oat biscuits", "almond tarts", "walnut rolls", "seed crackers"]
 
 
-def records() -> list[tuple[str, str, str]]:
+def create_records() -> list[tuple[str, str, str]]:
     """Build records: order number, name, and text."""
     chance = random.Random(7)
     numbers = chance.sample(range(10_000, 99_999), 120)
@@ -69,7 +69,7 @@ def records() -> list[tuple[str, str, str]]:
             str(number),
             name,
             (
-                f"Order {number} for {name}: {chance.randint(2, 90)} boxes of {chance.choice(GOODS)}, to be sent to "
+                f"Order {number} for {name}: {chance.randint(2, 90)} boxes of {chance.choice(PRODUCTS)}, to be sent to "
                 f"{chance.choice(TOWNS)} by cart."
             ),
         )
@@ -82,7 +82,7 @@ async def library(caller: Caller) -> Caller:
     """An organization with the prose in one knowledge base, and the records, ten per document, in another."""
     bases = [(await caller.post("/v1/knowledge-bases", {"name": name})).json["id"] for name in ("Prose", "Orders")]
     texts = [(bases[0], path.name, path.read_text()) for path in sorted(PROSE.glob("*.txt"))]
-    lines = [text for _, _, text in records()]
+    lines = [text for _, _, text in create_records()]
     texts += [
         (bases[1], f"orders-{start}.txt", "\n\n".join(lines[start : start + 10])) for start in range(0, len(lines), 10)
     ]
@@ -90,44 +90,45 @@ async def library(caller: Caller) -> Caller:
 
     async def add(base: object, filename: str, content: str) -> None:
         async with adding:
-            added = await caller.post(
+            response = await caller.post(
                 f"/v1/knowledge-bases/{base}/documents", {"filename": filename, "content": content}
             )
-        assert added.json["status"] == "ready", added.body
+        assert response.json["status"] == "ready", response.body
 
     await asyncio.gather(*(add(*text) for text in texts))
     return caller
 
 
-async def without_words(runtime: Runtime, caller: Caller, query: str) -> str:
+async def find_by_vector(runtime: Runtime, caller: Caller, query: str) -> str:
     """Return the best passage by vectors alone."""
     async with runtime.providers.use(caller.organization_id, EmbeddingProvider) as provider:
         vector = (await provider.embed([query], purpose="query")).vectors[0]
     async with runtime.providers.use(caller.organization_id, VectorStore) as store:
         model = f"minilm/all-MiniLM-L6-v2/{len(vector)}"
-        found = await store.search(
+        matches = await store.search(
             caller.organization_id, model, text="", vector=vector, knowledge_base_ids=None, limit=1
         )
-    return found[0].text
+    return matches[0].text
 
 
-async def test_paraphrases_find_their_document_and_words_beat_vectors_on_names_and_numbers(
+async def test_paraphrases_find_their_document_and_words_beat_vectors_for_names_and_numbers(
     runtime: Runtime, library: Caller, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def best(query: str) -> Passage:
+    async def find_best(query: str) -> Passage:
         search = PassageSearch(runtime.database, runtime.providers)
         return (await search.search_passages(library.organization_id, query, limit=1))[0]
 
-    missed = [query for query, document in PARAPHRASES if (await best(query)).filename != f"{document}.txt"]
-    asked = [(f"What was ordered under {number}?", text) for number, _, text in records()[::6]]
-    asked += [(f"Where does {name}'s order go?", text) for _, name, text in records()[3::6]]
-    both = sum([text in (await best(query)).content for query, text in asked])
-    alone = sum([text in await without_words(runtime, library, query) for query, text in asked])
+    missed = [query for query, document in PARAPHRASES if (await find_best(query)).filename != f"{document}.txt"]
+    questions = [(f"What was ordered under {number}?", text) for number, _, text in create_records()[::6]]
+    questions += [(f"Where does {name}'s order go?", text) for _, name, text in create_records()[3::6]]
+    combined_hits = sum([text in (await find_best(query)).content for query, text in questions])
+    vector_hits = sum([text in await find_by_vector(runtime, library, query) for query, text in questions])
     with capsys.disabled():
         print(  # noqa: T201 - the figures are the point
             f"\nparaphrases: {len(PARAPHRASES) - len(missed)} of {len(PARAPHRASES)} first; "
-            f"names and numbers: {both} of {len(asked)} with words, {alone} by vectors alone; missed: {missed}"
+            f"names and numbers: {combined_hits} of {len(questions)} with words, {vector_hits} by vectors alone; "
+            f"missed: {missed}"
         )
     assert len(missed) <= 3
-    assert both >= 0.95 * len(asked)
-    assert alone < 0.8 * both
+    assert combined_hits >= 0.95 * len(questions)
+    assert vector_hits < 0.8 * combined_hits

@@ -1,4 +1,4 @@
-"""State machines over the real database. Each example has an organization of its own, which is deleted afterwards."""
+"""State machines over the real database. Each example has an organization of its own, which is deleted at the end."""
 
 import asyncio
 from collections.abc import Coroutine

@@ -11,13 +11,15 @@ from switchboard.foundation.events.models import Event
 from switchboard.plugin_sdk import CallAnswered, CalleeRinging, CallEnded, MachineDetected
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.plugin_sdk.telephony_events import CallEvent, CallOutcome
-from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentCreate
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.models import LedgerEntry, LedgerHold
-from switchboard.resources.calls import callbacks, dialing, reconciler
+from switchboard.resources.calls import dialing
 from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.callbacks import CarrierEventHandler
 from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.reconciler import CallReconciler
 from switchboard.resources.calls.states import ORDER, is_over
 from switchboard.resources.identity.policy import Policy, Prices
 from switchboard.resources.phone_numbers import purchases
@@ -40,18 +42,16 @@ class CallMachine(PlatformMachine):
     async def begin(self) -> None:
         async with self.runtime.database.tenant(self.organization_id) as session:
             await ledger.credit_account(session, Decimal(10))
-            made = AgentCreate(name="Agent")
-            agent = await agents.create_agent(
-                session, made, keyring=self.runtime.keyring, outbound=self.runtime.outbound, voices=self.runtime.voices
-            )
-        buyer = purchases.NumberBuyer(self.runtime.database, self.runtime.providers, self.runtime.settings.base_url)
+            data = AgentCreate(name="Agent")
+            agent = await self.runtime.call(AgentPublisher).create_agent(session, data)
+        buyer = self.runtime.call(purchases.NumberBuyer)
         number = await buyer.buy_number(self.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
         async with self.runtime.database.tenant(self.organization_id) as session:
             call = await calls.create_outbound_call(session, agent, number, "+15550100001", metadata={})
             # The carrier has been asked already: this step is its report.
             call.dialing_at = now()
         self.call = call
-        self.over: tuple[object, ...] | None = None
+        self.final_state: tuple[object, ...] | None = None
 
     @rule(
         event=strategies.one_of(
@@ -61,23 +61,25 @@ class CallMachine(PlatformMachine):
             strategies.sampled_from(ENDS),
         )
     )
-    def the_carrier_tells(self, event: CallEvent) -> None:
+    def apply_carrier_event(self, event: CallEvent) -> None:
         self.run(
-            callbacks.apply_call_event(self.runtime, self.organization_id, "loopback", event, call_id=self.call.id)
+            self.runtime.call(CarrierEventHandler).apply_call_event(
+                self.organization_id, "loopback", event, call_id=self.call.id
+            )
         )
 
     @rule()
-    def nothing_is_heard_of_it_for_too_long(self) -> None:
+    def miss_callbacks_for_too_long(self) -> None:
         async def wait() -> None:
             async with self.runtime.database.tenant(self.organization_id) as session:
                 call = await calls.get_call(session, self.call.id, lock=True)
                 call.watch_at = call.watch_at and now().replace(year=2000)
-            await reconciler.reconcile_due_calls(self.runtime)
+            await self.runtime.call(CallReconciler).reconcile_due_calls()
 
         self.run(wait())
 
     @rule()
-    def it_is_taken_back(self) -> None:
+    def cancel_call(self) -> None:
         async def cancel() -> None:
             async with self.runtime.database.tenant(self.organization_id) as session:
                 await dialing.cancel_call(session, await calls.get_call(session, self.call.id, lock=True))
@@ -85,7 +87,7 @@ class CallMachine(PlatformMachine):
         self.run(cancel())
 
     @invariant()
-    def what_is_told_of_it_fits(self) -> None:
+    def assert_invariants(self) -> None:
         self.run(self._check())
 
     async def _check(self) -> None:
@@ -95,10 +97,10 @@ class CallMachine(PlatformMachine):
             holds = (await session.exec(select(LedgerHold))).all()
             entries = (await session.exec(select(LedgerEntry).where(col(LedgerEntry.reference) == call.id))).all()
         assert len(set(names)) == len(names), "each event is told once"
-        if self.over is not None:
-            assert (call.status, call.ended_at, call.error_message) == self.over, "what is over stays as it is"
+        if self.final_state is not None:
+            assert (call.status, call.ended_at, call.error_message) == self.final_state, "what is over stays as it is"
         elif is_over(call):
-            self.over = (call.status, call.ended_at, call.error_message)
+            self.final_state = (call.status, call.ended_at, call.error_message)
         self._check_order(call)
         assert is_over(call) == (call.ended_at is not None) == ({"call.completed", "call.failed"} & set(names) != set())
         assert ("call.completed" in names) == (call.status == "completed")
@@ -112,5 +114,5 @@ class CallMachine(PlatformMachine):
         self.call = call
 
 
-def test_a_call_keeps_its_rules(servers: DataDirectory, registry: Registry) -> None:
+def test_call_state_machine(servers: DataDirectory, registry: Registry) -> None:
     play(CallMachine, servers, registry, examples=15)

@@ -14,9 +14,9 @@ from switchboard.foundation.web.errors import InvalidState
 from switchboard.plugin_sdk import CallAnswered, CalleeRinging, CallEnded
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.plugin_sdk.telephony_events import CallEvent
-from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentCreate
-from switchboard.resources.calls import callbacks
+from switchboard.resources.calls.callbacks import CarrierEventHandler
 from switchboard.resources.calls.models import Call
 from switchboard.resources.campaigns import dialer, lifecycle
 from switchboard.resources.campaigns import service as campaigns
@@ -46,11 +46,9 @@ class CampaignMachine(PlatformMachine):
     async def begin(self) -> None:
         async with self.runtime.database.tenant(self.organization_id) as session:
             parts = self.runtime
-            made = AgentCreate(name="Agent")
-            agent = await agents.create_agent(
-                session, made, keyring=parts.keyring, outbound=parts.outbound, voices=parts.voices
-            )
-        buyer = purchases.NumberBuyer(self.runtime.database, self.runtime.providers, self.runtime.settings.base_url)
+            agent_data = AgentCreate(name="Agent")
+            agent = await parts.call(AgentPublisher).create_agent(session, agent_data)
+        buyer = self.runtime.call(purchases.NumberBuyer)
         number = await buyer.buy_number(self.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
         people = [ContactToCall(phone_number=f"+155502{place:05d}") for place in range(30)]
         data = CampaignCreate(
@@ -63,7 +61,7 @@ class CampaignMachine(PlatformMachine):
         )
         async with self.runtime.database.tenant(self.organization_id) as session:
             self.campaign_id = (await campaigns.create_campaign(session, data)).id
-        self.list_voices: dict[str, int] = {}
+        self.calls_before_opt_out: dict[str, int] = {}
         self.statuses = ["draft"]
 
     @property
@@ -71,7 +69,7 @@ class CampaignMachine(PlatformMachine):
         return self.statuses[-1]
 
     @rule(action=strategies.sampled_from(tuple(ALLOWED)))
-    def its_owner_acts(self, action: str) -> None:
+    def send_user_action(self, action: str) -> None:
         async def act() -> None:
             async with self.runtime.database.tenant(self.organization_id) as session:
                 await getattr(lifecycle, f"{action}_campaign")(session, self.campaign_id)
@@ -83,35 +81,39 @@ class CampaignMachine(PlatformMachine):
                 self.run(act())
 
     @rule()
-    def the_dialer_looks(self) -> None:
+    def run_dialer(self) -> None:
         self.run(
             dialer.dial_due_contacts(self.runtime.database, self.runtime.settings.campaign_tick, self.organization_id)
         )
 
     @precondition(lambda self: self.status != "draft")
     @rule(
-        which=strategies.integers(0, AT_ONCE - 1),
-        what=strategies.sampled_from(("rings", "answered", "machine", *OUTCOMES)),
+        index=strategies.integers(0, AT_ONCE - 1),
+        event_name=strategies.sampled_from(("rings", "answered", "machine", *OUTCOMES)),
     )
-    def a_call_gets_on(self, which: int, what: str) -> None:
-        async def tell() -> None:
+    def advance_call(self, index: int, event_name: str) -> None:
+        async def apply_event() -> None:
             async with self.runtime.database.tenant(self.organization_id) as session:
-                flying = select(Call).where(col(Call.ended_at).is_(None)).order_by(col(Call.id)).offset(which).limit(1)
-                call = (await session.exec(flying)).one_or_none()
+                active_calls = (
+                    select(Call).where(col(Call.ended_at).is_(None)).order_by(col(Call.id)).offset(index).limit(1)
+                )
+                call = (await session.exec(active_calls)).one_or_none()
             if call is not None:
                 leg = f"leg of {call.id}"
-                told: dict[str, CallEvent] = {
+                events: dict[str, CallEvent] = {
                     "rings": CalleeRinging(leg),
                     "answered": CallAnswered(leg, "human"),
                     "machine": CallAnswered(leg, "machine"),
                 }
-                event = told.get(what) or CallEnded(leg, what)  # type: ignore[arg-type]
-                await callbacks.apply_call_event(self.runtime, self.organization_id, "loopback", event, call_id=call.id)
+                event = events.get(event_name) or CallEnded(leg, event_name)  # type: ignore[arg-type]
+                await self.runtime.call(CarrierEventHandler).apply_call_event(
+                    self.organization_id, "loopback", event, call_id=call.id
+                )
 
-        self.run(tell())
+        self.run(apply_event())
 
     @rule(place=strategies.integers(0, 29))
-    def somebody_does_not_want_to_be_called(self, place: int) -> None:
+    def add_to_do_not_call_list(self, place: int) -> None:
         number = f"+155502{place:05d}"
 
         async def add() -> int:
@@ -119,10 +121,10 @@ class CampaignMachine(PlatformMachine):
                 await do_not_call.add_entry(session, number, source="api")
                 return len((await session.exec(select(Call).where(col(Call.to_number) == number))).all())
 
-        self.list_voices.setdefault(number, self.run(add()))
+        self.calls_before_opt_out.setdefault(number, self.run(add()))
 
     @rule()
-    def time_passes(self) -> None:
+    def let_time_pass(self) -> None:
         async def wait() -> None:
             async with self.runtime.database.tenant(self.organization_id) as session:
                 await session.exec(
@@ -132,7 +134,7 @@ class CampaignMachine(PlatformMachine):
         self.run(wait())
 
     @invariant()
-    def its_contacts_calls_and_counters_fit(self) -> None:
+    def assert_invariants(self) -> None:
         self.run(self._check())
 
     async def _check(self) -> None:
@@ -146,18 +148,18 @@ class CampaignMachine(PlatformMachine):
         assert campaign.called == sum(contact.called_at is not None for contact in contacts)
         assert counts["dialing"] + counts["in_progress"] <= AT_ONCE
         assert len(calls) == sum(contact.attempts for contact in contacts)
-        dialled = Counter(call.to_number for call in calls.values())
-        assert all(count <= 1 + RETRIES for count in dialled.values())
-        assert all(dialled[number] <= before for number, before in self.list_voices.items()), (
+        dialed = Counter(call.to_number for call in calls.values())
+        assert all(count <= 1 + RETRIES for count in dialed.values())
+        assert all(dialed[number] <= before for number, before in self.calls_before_opt_out.items()), (
             "whoever is listed is not called any more"
         )
         for contact in contacts:
             call = calls[contact.call_id] if contact.call_id else None
             assert (call is not None and call.ended_at is None) == (contact.status in CALL_STATUSES), contact.status
             assert call is None or call.ended_at is not None or call.status in CALL_STATUSES[contact.status]
-        left = counts["pending"] + counts["dialing"] + counts["in_progress"]
-        assert (campaign.status == "completed") <= (left == 0)
-        assert left > 0 or campaign.status in ("completed", "canceled")
+        remaining = counts["pending"] + counts["dialing"] + counts["in_progress"]
+        assert (campaign.status == "completed") <= (remaining == 0)
+        assert remaining > 0 or campaign.status in ("completed", "canceled")
         assert campaign.status != "canceled" or not counts["pending"] + counts["dialing"]
         assert (
             campaign.status != "running" or campaign.due_at is not None or counts["dialing"] + counts["in_progress"]
@@ -167,5 +169,5 @@ class CampaignMachine(PlatformMachine):
             self.statuses.append(campaign.status)
 
 
-def test_a_campaign_keeps_its_rules(servers: DataDirectory, registry: Registry) -> None:
+def test_campaign_state_machine(servers: DataDirectory, registry: Registry) -> None:
     play(CampaignMachine, servers, registry, examples=15)

@@ -20,7 +20,7 @@ from switchboard.resources.webhooks import deliveries
 
 from tests.machines.machine import PlatformMachine, play
 
-ROOM = 3
+CAPACITY = 3
 ANSWERS = {"delivered": 200, "failed": 410, "pending": 500}
 
 
@@ -48,7 +48,7 @@ class DeliveryMachine(PlatformMachine):
         self.failures, self.enabled = 0, True
 
     @rule()
-    def something_happens(self) -> None:
+    def publish_event(self) -> None:
         async def publish() -> UUID:
             async with self.runtime.database.tenant(self.organization_id) as session:
                 endpoint = await session.get_one(EventTarget, self.endpoint.id)
@@ -58,24 +58,26 @@ class DeliveryMachine(PlatformMachine):
             self.expected[self.run(publish())] = Expected()
 
     @rule()
-    def a_worker_claims(self) -> None:
+    def claim_deliveries(self) -> None:
         async def claim() -> list[ClaimedDelivery]:
             async with self.runtime.database.system() as session:
-                return await system_queries.claim_deliveries(session, {self.endpoint.id: ROOM}, token=uuid4(), lease=60)
+                return await system_queries.claim_deliveries(
+                    session, {self.endpoint.id: CAPACITY}, token=uuid4(), lease=60
+                )
 
         claimed = self.run(claim())
         free = [key for key, delivery in self.expected.items() if delivery.status == "pending" and not delivery.leased]
         assert {each.id for each in claimed} <= set(free)
-        assert len(claimed) == (min(ROOM, len(free)) if self.enabled else 0)
+        assert len(claimed) == (min(CAPACITY, len(free)) if self.enabled else 0)
         for each in claimed:
             assert each.attempts == self.expected[each.id].attempts
             self.expected[each.id].token, self.expected[each.id].leased = each.token, True
         self.held += claimed
 
     @precondition(lambda self: self.held)
-    @rule(which=strategies.integers(0, 9), status=strategies.sampled_from(tuple(ANSWERS)))
-    def a_receiver_answers(self, which: int, status: str) -> None:
-        claimed = self.held.pop(which % len(self.held))
+    @rule(index=strategies.integers(0, 9), status=strategies.sampled_from(tuple(ANSWERS)))
+    def record_response(self, index: int, status: str) -> None:
+        claimed = self.held.pop(index % len(self.held))
         retry_in = 0.0 if status == "pending" else None
         code = ANSWERS[status]
         result = AttemptResult(claimed, status, retry_in, code, None, now(), 5, slow=False)  # type: ignore[arg-type]
@@ -97,7 +99,7 @@ class DeliveryMachine(PlatformMachine):
             self.enabled = self.failures < system_queries.MAX_FAILURES
 
     @rule()
-    def leases_lapse(self) -> None:
+    def lapse_leases(self) -> None:
         async def lapse() -> None:
             async with self.runtime.database.tenant(self.organization_id) as session:
                 await (await session.connection()).execute(
@@ -110,9 +112,9 @@ class DeliveryMachine(PlatformMachine):
             delivery.leased = False
 
     @precondition(lambda self: self.expected)
-    @rule(which=strategies.integers(0, 9))
-    def its_owner_replays(self, which: int) -> None:
-        original = list(self.expected)[which % len(self.expected)]
+    @rule(index=strategies.integers(0, 9))
+    def replay_delivery(self, index: int) -> None:
+        original = list(self.expected)[index % len(self.expected)]
 
         async def replay() -> UUID:
             async with self.runtime.database.tenant(self.organization_id) as session:
@@ -125,7 +127,7 @@ class DeliveryMachine(PlatformMachine):
                 self.run(replay())
 
     @rule(enabled=strategies.booleans())
-    def its_owner_switches_it(self, enabled: bool) -> None:
+    def set_enabled(self, enabled: bool) -> None:
         async def switch() -> None:
             async with self.runtime.database.tenant(self.organization_id) as session:
                 endpoint = await session.get_one(EventTarget, self.endpoint.id, with_for_update=True)
@@ -138,7 +140,7 @@ class DeliveryMachine(PlatformMachine):
         self.enabled = enabled
 
     @invariant()
-    def every_delivery_is_as_expected(self) -> None:
+    def assert_invariants(self) -> None:
         self.run(self._check())
 
     async def _check(self) -> None:
@@ -154,8 +156,6 @@ class DeliveryMachine(PlatformMachine):
         assert (endpoint.enabled, endpoint.consecutive_failures) == (self.enabled, self.failures)
 
 
-def test_deliveries_keep_their_rules(
-    servers: DataDirectory, registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_delivery_state_machine(servers: DataDirectory, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(system_queries, "MAX_FAILURES", 3)
     play(DeliveryMachine, servers, registry, examples=15)

@@ -25,27 +25,27 @@ from tests.fixtures.json_access import objects_at
 from tests.fixtures.oauth import PROOF, Application, make_user
 
 
-async def test_a_token_may_do_what_was_granted_in_its_organization(
+async def test_a_token_has_the_granted_scopes_in_its_organization(
     application: Application, caller: Caller, stranger: Caller
 ) -> None:
-    mine = (await caller.post("/v1/agents", {"name": "Mine"})).json["id"]
-    theirs = (await stranger.post("/v1/agents", {"name": "Theirs"})).json["id"]
-    holder = application.holder(await application.tokens(scope="agents:read"))
-    listed = await holder.get("/v1/agents")
-    assert [agent["id"] for agent in objects_at(listed.json, "items")] == [mine]
-    assert (await holder.get(f"/v1/agents/{theirs}")).status == 404
+    own_agent = (await caller.post("/v1/agents", {"name": "Mine"})).json["id"]
+    foreign_agent = (await stranger.post("/v1/agents", {"name": "Theirs"})).json["id"]
+    holder = application.build_caller(await application.obtain_tokens(scope="agents:read"))
+    response = await holder.get("/v1/agents")
+    assert [agent["id"] for agent in objects_at(response.json, "items")] == [own_agent]
+    assert (await holder.get(f"/v1/agents/{foreign_agent}")).status == 404
     assert (await holder.post("/v1/agents", {"name": "More"})).status == 403
     assert (await holder.get("/v1/contacts")).status == 403
 
 
 async def test_every_scope_can_be_granted(application: Application) -> None:
-    holder = application.holder(await application.tokens(scope=" ".join(SCOPES)))
+    holder = application.build_caller(await application.obtain_tokens(scope=" ".join(SCOPES)))
     for path in ("agents", "calls", "contacts", "campaigns", "billing/balance", "webhook-endpoints"):
         assert (await holder.get(f"/v1/{path}")).status == 200
 
 
 async def test_the_audit_log_names_the_user_and_the_application(application: Application) -> None:
-    holder = application.holder(await application.tokens(scope="agents:write"))
+    holder = application.build_caller(await application.obtain_tokens(scope="agents:write"))
     assert (await holder.post("/v1/agents", {"name": "Made by an application"})).status == 201
     async with application.runtime.database.tenant(application.caller.organization_id) as session:
         entry = (
@@ -54,47 +54,47 @@ async def test_the_audit_log_names_the_user_and_the_application(application: App
     assert entry.actor == f"user:{application.user_id} via {application.client_id}"
 
 
-async def test_either_token_given_back_ends_both_at_once(application: Application) -> None:
-    for given_back in ("access_token", "refresh_token"):
-        tokens = await application.tokens()
-        holder = application.holder(tokens)
+async def test_revoking_either_token_ends_both_at_once(application: Application) -> None:
+    for token_name in ("access_token", "refresh_token"):
+        tokens = await application.obtain_tokens()
+        holder = application.build_caller(tokens)
         assert (await holder.get("/v1/agents")).status == 200
         for _ in range(2):
-            assert (await application.revoke(tokens[given_back], token_type_hint="anything")).status == 200
+            assert (await application.revoke(tokens[token_name], token_type_hint="anything")).status == 200
         assert (await holder.get("/v1/agents")).status == 401
         assert (await application.refresh(tokens["refresh_token"])).status == 400
     assert (await application.revoke("svca_unknown")).status == 200
     assert (await application.revoke("")).json["error"] == "invalid_request"
 
 
-async def test_who_leaves_the_organization_takes_the_applications_along(application: Application) -> None:
-    tokens = await application.tokens()
+async def test_a_removed_member_loses_all_connected_applications(application: Application) -> None:
+    tokens = await application.obtain_tokens()
     async with application.runtime.database.tenant(application.caller.organization_id) as session:
         await session.exec(delete(Membership).where(col(Membership.user_id) == application.user_id))
-    assert (await application.holder(tokens).get("/v1/agents")).status == 401
+    assert (await application.build_caller(tokens).get("/v1/agents")).status == 401
     assert (await application.refresh(tokens["refresh_token"])).status == 400
     async with application.runtime.database.system() as session:
         session.add(Membership(organization_id=application.caller.organization_id, user_id=application.user_id))
     assert (await application.refresh(tokens["refresh_token"])).status == 400, "and does not bring them back"
 
 
-async def test_a_deleted_user_has_no_applications(application: Application) -> None:
-    tokens = await application.tokens()
+async def test_deleting_a_user_ends_their_grants(application: Application) -> None:
+    tokens = await application.obtain_tokens()
     async with application.runtime.database.system() as session:
         await session.exec(delete(User).where(col(User.id) == application.user_id))
-    assert (await application.holder(tokens).get("/v1/agents")).status == 401
+    assert (await application.build_caller(tokens).get("/v1/agents")).status == 401
     assert (await application.refresh(tokens["refresh_token"])).status == 400
 
 
-async def test_a_superadmin_who_is_one_no_longer_loses_what_was_granted_where_they_are_no_member(
+async def test_a_demoted_superadmin_loses_grants_in_organizations_without_membership(
     application: Application,
 ) -> None:
     application.user_id = await make_user(application.runtime, superadmin=True)
-    first, second = await application.tokens(), await application.tokens()
-    assert (await application.holder(first).get("/v1/agents")).status == 200
+    first, second = await application.obtain_tokens(), await application.obtain_tokens()
+    assert (await application.build_caller(first).get("/v1/agents")).status == 200
     async with application.runtime.database.system() as session:
         await session.exec(update(User).where(col(User.id) == application.user_id).values(is_superadmin=False))
-    assert (await application.holder(second).get("/v1/agents")).status == 401
+    assert (await application.build_caller(second).get("/v1/agents")).status == 401
     assert (await application.refresh(second["refresh_token"])).status == 400
 
 
@@ -117,16 +117,19 @@ async def test_connected_applications_are_listed_and_disconnected_at_once(
     application: Application, caller: Caller
 ) -> None:
     runtime, colleague = application.runtime, await make_user(application.runtime, caller.organization_id)
-    mine = [await application.tokens(scope="agents:read"), await application.tokens(scope="calls:read agents:read")]
-    unredeemed = await application.code()
+    own_grants = [
+        await application.obtain_tokens(scope="agents:read"),
+        await application.obtain_tokens(scope="calls:read agents:read"),
+    ]
+    unredeemed = await application.obtain_code()
     user_id, application.user_id = application.user_id, colleague
-    theirs = await application.tokens()
+    foreign_tokens = await application.obtain_tokens()
     application.user_id = user_id
-    holders = [application.holder(tokens) for tokens in (*mine, theirs)]
+    holders = [application.build_caller(tokens) for tokens in (*own_grants, foreign_tokens)]
     assert [(await holder.get("/v1/agents")).status for holder in holders] == [200, 200, 200]
 
-    found = await list_connected(runtime, caller.organization_id)
-    assert [(entry.name, entry.user_id) for entry in found] == [
+    connections = await list_connected(runtime, caller.organization_id)
+    assert [(entry.name, entry.user_id) for entry in connections] == [
         ("Calendar sync", colleague),
         ("Calendar sync", user_id),
     ]
@@ -143,32 +146,34 @@ async def test_connected_applications_are_listed_and_disconnected_at_once(
         await end_connection(runtime, caller.organization_id, application.id, user_id)
 
 
-async def test_one_organization_neither_sees_nor_ends_what_another_granted(
-    application: Application, stranger: Caller
-) -> None:
-    runtime, tokens = application.runtime, await application.tokens()
+async def test_organizations_neither_see_nor_end_each_others_grants(application: Application, stranger: Caller) -> None:
+    runtime, tokens = application.runtime, await application.obtain_tokens()
     assert not await list_connected(runtime, stranger.organization_id)
     with pytest.raises(NotFound):
         await end_connection(runtime, stranger.organization_id, application.id, application.user_id)
     async with runtime.database.tenant(stranger.organization_id) as session:
         assert not (await session.exec(select(OAuthGrant))).all()
         assert not (await session.exec(select(OAuthToken))).all()
-    assert (await application.holder(tokens).get("/v1/agents")).status == 200
+    assert (await application.build_caller(tokens).get("/v1/agents")).status == 200
 
 
-async def test_a_user_of_two_organizations_grants_each_by_itself(application: Application, stranger: Caller) -> None:
+async def test_a_user_of_two_organizations_grants_access_to_each_separately(
+    application: Application, stranger: Caller
+) -> None:
     async with application.runtime.database.system() as session:
         session.add(Membership(organization_id=stranger.organization_id, user_id=application.user_id))
-    theirs = (await stranger.post("/v1/agents", {"name": "Theirs"})).json["id"]
-    holder = application.holder(await application.tokens())
-    assert (await holder.get(f"/v1/agents/{theirs}")).status == 404
+    foreign_agent = (await stranger.post("/v1/agents", {"name": "Theirs"})).json["id"]
+    holder = application.build_caller(await application.obtain_tokens())
+    assert (await holder.get(f"/v1/agents/{foreign_agent}")).status == 404
     application.caller = stranger
-    assert (await application.holder(await application.tokens()).get(f"/v1/agents/{theirs}")).status == 200
+    assert (
+        await application.build_caller(await application.obtain_tokens()).get(f"/v1/agents/{foreign_agent}")
+    ).status == 200
 
 
-async def test_a_removed_application_is_at_its_end(application: Application) -> None:
-    tokens = await application.tokens()
-    holder = application.holder(tokens)
+async def test_removing_an_application_ends_its_grants(application: Application) -> None:
+    tokens = await application.obtain_tokens()
+    holder = application.build_caller(tokens)
     assert (await holder.get("/v1/agents")).status == 200
     await clients.delete_client(application.runtime.database, application.runtime.limiter, application.id)
     assert (await holder.get("/v1/agents")).status == 401
@@ -177,44 +182,44 @@ async def test_a_removed_application_is_at_its_end(application: Application) -> 
         await clients.delete_client(application.runtime.database, application.runtime.limiter, application.id)
 
 
-async def test_what_has_expired_is_deleted_and_nothing_else(application: Application) -> None:
-    live, over = await application.tokens(), await application.tokens()
-    used = await application.refresh(live["refresh_token"])
+async def test_only_expired_rows_are_deleted(application: Application) -> None:
+    live, expired = await application.obtain_tokens(), await application.obtain_tokens()
+    refreshed = await application.refresh(live["refresh_token"])
     runtime = application.runtime
     async with runtime.database.system() as session:
         newest = (await session.exec(select(OAuthGrant).order_by(col(OAuthGrant.created_at).desc()).limit(1))).one()
-        for table, which in ((OAuthGrant, col(OAuthGrant.id)), (OAuthToken, col(OAuthToken.grant_id))):
+        for table, column in ((OAuthGrant, col(OAuthGrant.id)), (OAuthToken, col(OAuthToken.grant_id))):
             await session.exec(
-                update(table).where(which == newest.id).values(expires_at=newest.created_at - timedelta(seconds=1))
+                update(table).where(column == newest.id).values(expires_at=newest.created_at - timedelta(seconds=1))
             )
-    await jobs.delete_expired_grants(runtime)
+    await runtime.call(jobs.delete_expired_grants)
     async with runtime.database.system() as session:
-        mine = select(OAuthGrant.id).where(col(OAuthGrant.client_id) == application.id)
-        assert len((await session.exec(mine)).all()) == 1
-        assert len((await session.exec(select(OAuthToken).where(col(OAuthToken.grant_id).in_(mine)))).all()) == 2
-    assert (await application.refresh(over["refresh_token"])).status == 400
-    assert (await application.refresh(used.json["refresh_token"])).status == 200
+        own_grants = select(OAuthGrant.id).where(col(OAuthGrant.client_id) == application.id)
+        assert len((await session.exec(own_grants)).all()) == 1
+        assert len((await session.exec(select(OAuthToken).where(col(OAuthToken.grant_id).in_(own_grants)))).all()) == 2
+    assert (await application.refresh(expired["refresh_token"])).status == 400
+    assert (await application.refresh(refreshed.json["refresh_token"])).status == 200
 
 
-async def test_no_secret_is_in_the_database_or_the_logs(
+async def test_secrets_appear_neither_in_the_database_nor_in_the_logs(
     servers: DataDirectory, application: Application, public_application: Application, capfd: pytest.CaptureFixture[str]
 ) -> None:
     logs.configure_logging("DEBUG", json=True)
     secrets = [str(application.secret)]
     try:
-        for one, proof in ((application, {}), (public_application, PROOF)):
-            secrets.append(await one.code(**proof))
-            tokens = await one.tokens(**proof)
-            fresh = await one.refresh(tokens["refresh_token"])
+        for client, proof in ((application, {}), (public_application, PROOF)):
+            secrets.append(await client.obtain_code(**proof))
+            tokens = await client.obtain_tokens(**proof)
+            refreshed = await client.refresh(tokens["refresh_token"])
             secrets += [
                 tokens["access_token"],
                 tokens["refresh_token"],
-                str(fresh.json["access_token"]),
-                str(fresh.json["refresh_token"]),
+                str(refreshed.json["access_token"]),
+                str(refreshed.json["refresh_token"]),
             ]
-            await one.refresh(tokens["refresh_token"])
-            await one.holder(tokens).get("/v1/agents")
-            await one.revoke(tokens["access_token"])
+            await client.refresh(tokens["refresh_token"])
+            await client.build_caller(tokens).get("/v1/agents")
+            await client.revoke(tokens["access_token"])
     finally:
         logged = "".join(capfd.readouterr())
         logs.configure_logging("WARNING", json=True)
@@ -230,14 +235,14 @@ async def test_no_secret_is_in_the_database_or_the_logs(
         assert secret.encode().hex() not in logged
 
 
-async def test_a_membership_ends_while_its_applications_refresh(application: Application, caller: Caller) -> None:
+async def test_a_membership_may_end_during_a_refresh(application: Application, caller: Caller) -> None:
     for _ in range(5):
         application.user_id = await make_user(application.runtime, caller.organization_id)
-        families = [await application.tokens() for _ in range(6)]
+        families = [await application.obtain_tokens() for _ in range(6)]
         removal = remove_member(application.runtime, caller.organization_id, application.user_id)
         refreshes = asyncio.gather(*(application.refresh(tokens["refresh_token"]) for tokens in families))
-        answers, _ = await asyncio.gather(refreshes, removal)
-        assert {answer.status for answer in answers} <= {200, 400}
+        responses, _ = await asyncio.gather(refreshes, removal)
+        assert {response.status for response in responses} <= {200, 400}
         for tokens in families:
             assert not await list_connected(application.runtime, caller.organization_id, application.user_id)
-            assert (await application.holder(tokens).get("/v1/agents")).status == 401
+            assert (await application.build_caller(tokens).get("/v1/agents")).status == 401

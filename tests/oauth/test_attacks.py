@@ -1,4 +1,4 @@
-"""Attacks on the authorization code flow (RFC 9700), each refused, and reverted if something had been issued."""
+"""Attacks on the authorization code flow (RFC 9700), each refused, with issued tokens revoked."""
 
 import asyncio
 from datetime import timedelta
@@ -11,42 +11,50 @@ from switchboard.resources.oauth.consent import RedirectedError, RequestRefused
 from switchboard.resources.oauth.models import OAuthGrant, OAuthToken
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import Answer, Caller, Client
-from tests.fixtures.oauth import CHALLENGE, PROOF, VERIFIER, Application, answered, make_user, registered
+from tests.fixtures.app import ApiResponse, Caller, Client
+from tests.fixtures.oauth import (
+    CHALLENGE,
+    PROOF,
+    VERIFIER,
+    Application,
+    make_user,
+    parse_redirect,
+    register_application,
+)
 
 
 @pytest.fixture
-async def another(runtime: Runtime, client: Client, caller: Caller) -> Application:
+async def other_application(runtime: Runtime, client: Client, caller: Caller) -> Application:
     """Another application with a secret."""
-    return await registered(runtime, client, caller, await make_user(runtime, caller.organization_id))
+    return await register_application(runtime, client, caller, await make_user(runtime, caller.organization_id))
 
 
-def refused(answer: Answer, error: str, status: int = 400) -> None:
-    assert (answer.status, answer.json["error"]) == (status, error)
-    assert set(answer.json) == {"error", "error_description"}
-    assert answer.headers["Cache-Control"] == "no-store"
-    assert answer.headers["Content-Type"] == "application/json"
+def check_refusal(response: ApiResponse, error: str, status: int = 400) -> None:
+    assert (response.status, response.json["error"]) == (status, error)
+    assert set(response.json) == {"error", "error_description"}
+    assert response.headers["Cache-Control"] == "no-store"
+    assert response.headers["Content-Type"] == "application/json"
 
 
 async def is_live(application: Application, tokens: dict[str, str]) -> bool:
-    return (await application.holder(tokens).get("/v1/agents")).status == 200
+    return (await application.build_caller(tokens).get("/v1/agents")).status == 200
 
 
-async def sent_back(application: Application, **changes: str | None) -> dict[str, str]:
+async def read_redirected_error(application: Application, **changes: str | None) -> dict[str, str]:
     """Return the error that is redirected to the application."""
-    with pytest.raises(RedirectedError) as caught:
+    with pytest.raises(RedirectedError) as error_info:
         await consent.examine_request(application.runtime.database, application.issuer, application.request(**changes))
-    assert caught.value.location.startswith(f"{application.redirect_uri}?")
-    return answered(caught.value.location)
+    assert error_info.value.location.startswith(f"{application.redirect_uri}?")
+    return parse_redirect(error_info.value.location)
 
 
-async def aged(application: Application, **seconds: int) -> None:
+async def let_time_pass(application: Application, **seconds: int) -> None:
     """Let time pass for everything of the application."""
     async with application.runtime.database.system() as session:
-        mine = select(OAuthGrant.id).where(col(OAuthGrant.client_id) == application.id)
-        for table, which in (
-            (OAuthGrant, col(OAuthGrant.id).in_(mine)),
-            (OAuthToken, col(OAuthToken.grant_id).in_(mine)),
+        own_grants = select(OAuthGrant.id).where(col(OAuthGrant.client_id) == application.id)
+        for table, column in (
+            (OAuthGrant, col(OAuthGrant.id).in_(own_grants)),
+            (OAuthToken, col(OAuthToken.grant_id).in_(own_grants)),
         ):
             moments = [
                 name
@@ -55,28 +63,28 @@ async def aged(application: Application, **seconds: int) -> None:
             ]
             await session.exec(
                 update(table)
-                .where(which)
+                .where(column)
                 .values({name: getattr(table, name) - timedelta(**seconds) for name in moments})
             )
 
 
-async def test_a_code_works_once_and_its_replay_ends_what_it_gave(application: Application) -> None:
-    code = await application.code()
+async def test_a_replayed_code_revokes_its_tokens(application: Application) -> None:
+    code = await application.obtain_code()
     first = await application.redeem(code)
     tokens = {name: str(value) for name, value in first.json.items()}
     assert await is_live(application, tokens)
-    refused(await application.redeem(code), "invalid_grant")
+    check_refusal(await application.redeem(code), "invalid_grant")
     assert not await is_live(application, tokens)
-    refused(await application.refresh(tokens["refresh_token"]), "invalid_grant")
+    check_refusal(await application.refresh(tokens["refresh_token"]), "invalid_grant")
 
 
-async def test_a_replay_ends_what_was_refreshed_meanwhile_too(application: Application) -> None:
-    code = await application.code()
+async def test_a_replayed_code_revokes_refreshed_tokens_too(application: Application) -> None:
+    code = await application.obtain_code()
     first = await application.redeem(code)
     second = await application.refresh(first.json["refresh_token"])
-    refused(await application.redeem(code), "invalid_grant")
+    check_refusal(await application.redeem(code), "invalid_grant")
     assert not await is_live(application, {"access_token": str(second.json["access_token"])})
-    refused(await application.refresh(second.json["refresh_token"]), "invalid_grant")
+    check_refusal(await application.refresh(second.json["refresh_token"]), "invalid_grant")
     async with application.runtime.database.tenant(application.caller.organization_id) as session:
         entries = (await session.exec(select(AuditEntry).where(col(AuditEntry.action).startswith("oauth_grant")))).all()
     assert [(entry.actor, entry.action) for entry in sorted(entries, key=lambda entry: entry.id)] == [
@@ -85,55 +93,61 @@ async def test_a_replay_ends_what_was_refreshed_meanwhile_too(application: Appli
     ]
 
 
-async def test_a_code_is_worth_nothing_to_another_application(application: Application, another: Application) -> None:
-    code = await application.code()
-    refused(await another.redeem(code), "invalid_grant")
+async def test_another_application_cannot_redeem_a_code(
+    application: Application, other_application: Application
+) -> None:
+    code = await application.obtain_code()
+    check_refusal(await other_application.redeem(code), "invalid_grant")
     tokens = await application.redeem(code)
     assert tokens.status == 200
-    refused(await another.redeem(code), "invalid_grant")
+    check_refusal(await other_application.redeem(code), "invalid_grant")
     assert await is_live(application, {"access_token": str(tokens.json["access_token"])}), (
         "a stranger cannot end it either"
     )
 
 
-async def test_a_refresh_token_is_worth_nothing_to_another_application(
-    application: Application, another: Application
+async def test_another_application_cannot_use_a_refresh_token(
+    application: Application, other_application: Application
 ) -> None:
-    tokens = await application.tokens()
-    refused(await another.refresh(tokens["refresh_token"]), "invalid_grant")
+    tokens = await application.obtain_tokens()
+    check_refusal(await other_application.refresh(tokens["refresh_token"]), "invalid_grant")
     assert (await application.refresh(tokens["refresh_token"])).status == 200
-    await aged(application, seconds=60)
-    refused(await another.refresh(tokens["refresh_token"]), "invalid_grant")
+    await let_time_pass(application, seconds=60)
+    check_refusal(await other_application.refresh(tokens["refresh_token"]), "invalid_grant")
     assert await is_live(application, tokens)
 
 
-async def test_another_application_cannot_give_ones_token_back(application: Application, another: Application) -> None:
-    tokens = await application.tokens()
+async def test_another_application_cannot_revoke_a_token(
+    application: Application, other_application: Application
+) -> None:
+    tokens = await application.obtain_tokens()
     for name in ("access_token", "refresh_token"):
-        refused(await another.revoke(tokens[name]), "invalid_grant")
+        check_refusal(await other_application.revoke(tokens[name]), "invalid_grant")
     assert await is_live(application, tokens)
 
 
-async def test_a_code_is_redeemed_with_the_redirect_uri_it_was_sent_to(application: Application) -> None:
+async def test_a_code_requires_the_redirect_uri_of_its_request(application: Application) -> None:
     for redirect_uri in (
         None,
         "https://app.example.com/cb2",
         "https://app.example.com/cb/",
         "https://evil.example.com/cb",
     ):
-        refused(await application.redeem(await application.code(), redirect_uri=redirect_uri), "invalid_grant")
+        check_refusal(
+            await application.redeem(await application.obtain_code(), redirect_uri=redirect_uri), "invalid_grant"
+        )
 
 
 async def test_a_code_expires_after_ten_minutes(application: Application) -> None:
-    code = await application.code()
-    await aged(application, minutes=9, seconds=55)
+    code = await application.obtain_code()
+    await let_time_pass(application, minutes=9, seconds=55)
     assert (await application.redeem(code)).status == 200
-    late = await application.code()
-    await aged(application, minutes=10)
-    refused(await application.redeem(late), "invalid_grant")
+    late = await application.obtain_code()
+    await let_time_pass(application, minutes=10)
+    check_refusal(await application.redeem(late), "invalid_grant")
 
 
-async def test_a_proof_cannot_be_left_out_exchanged_or_made_up(application: Application) -> None:
+async def test_a_proof_cannot_be_omitted_swapped_or_forged(application: Application) -> None:
     attempts: list[tuple[dict[str, str], str | None, str]] = [
         (PROOF, None, "invalid_request"),
         (PROOF, "another-verifier-of-forty-three-characters-at-least", "invalid_grant"),
@@ -144,10 +158,10 @@ async def test_a_proof_cannot_be_left_out_exchanged_or_made_up(application: Appl
         ({}, VERIFIER, "invalid_request"),
     ]
     for proof, verifier, error in attempts:
-        refused(await application.redeem(await application.code(**proof), code_verifier=verifier), error)
+        check_refusal(await application.redeem(await application.obtain_code(**proof), code_verifier=verifier), error)
 
 
-async def test_a_public_application_cannot_do_with_less_than_s256(public_application: Application) -> None:
+async def test_a_public_application_requires_s256(public_application: Application) -> None:
     proofs: list[dict[str, str]] = [
         {},
         {"code_challenge": CHALLENGE},
@@ -157,61 +171,63 @@ async def test_a_public_application_cannot_do_with_less_than_s256(public_applica
         {"code_challenge": "short", "code_challenge_method": "S256"},
     ]
     for proof in proofs:
-        assert (await sent_back(public_application, **proof))["error"] == "invalid_request", proof
+        assert (await read_redirected_error(public_application, **proof))["error"] == "invalid_request", proof
 
 
-async def test_an_application_with_a_secret_cannot_use_plain_either(application: Application) -> None:
+async def test_an_application_with_a_secret_cannot_use_plain(application: Application) -> None:
     plain = {"code_challenge": VERIFIER, "code_challenge_method": "plain"}
     for proof in (plain, {"code_challenge": CHALLENGE}, {"code_challenge_method": "S256"}):
-        assert (await sent_back(application, **proof))["error"] == "invalid_request", proof
+        assert (await read_redirected_error(application, **proof))["error"] == "invalid_request", proof
 
 
-async def test_a_used_refresh_token_always_fails_and_later_ends_its_family(application: Application) -> None:
-    tokens = await application.tokens()
-    fresh = await application.refresh(tokens["refresh_token"])
-    newest = {name: str(value) for name, value in fresh.json.items()}
-    refused(await application.refresh(tokens["refresh_token"]), "invalid_grant")
+async def test_a_reused_refresh_token_fails_and_later_revokes_its_family(application: Application) -> None:
+    tokens = await application.obtain_tokens()
+    refreshed = await application.refresh(tokens["refresh_token"])
+    newest = {name: str(value) for name, value in refreshed.json.items()}
+    check_refusal(await application.refresh(tokens["refresh_token"]), "invalid_grant")
     assert await is_live(application, newest), "within ten seconds it is a retry"
-    await aged(application, seconds=11)
-    refused(await application.refresh(tokens["refresh_token"]), "invalid_grant")
+    await let_time_pass(application, seconds=11)
+    check_refusal(await application.refresh(tokens["refresh_token"]), "invalid_grant")
     assert not await is_live(application, newest)
-    refused(await application.refresh(newest["refresh_token"]), "invalid_grant")
+    check_refusal(await application.refresh(newest["refresh_token"]), "invalid_grant")
 
 
 async def test_a_refresh_token_lasts_thirty_days_from_its_last_use(application: Application) -> None:
-    tokens = await application.tokens()
-    await aged(application, days=29)
-    fresh = await application.refresh(tokens["refresh_token"])
-    assert fresh.status == 200
-    await aged(application, days=29)
-    assert (await application.refresh(fresh.json["refresh_token"])).status == 200
-    unused = await application.tokens()
-    await aged(application, days=30)
-    refused(await application.refresh(unused["refresh_token"]), "invalid_grant")
+    tokens = await application.obtain_tokens()
+    await let_time_pass(application, days=29)
+    refreshed = await application.refresh(tokens["refresh_token"])
+    assert refreshed.status == 200
+    await let_time_pass(application, days=29)
+    assert (await application.refresh(refreshed.json["refresh_token"])).status == 200
+    unused = await application.obtain_tokens()
+    await let_time_pass(application, days=30)
+    check_refusal(await application.refresh(unused["refresh_token"]), "invalid_grant")
 
 
 async def test_an_access_token_lasts_an_hour(application: Application) -> None:
-    tokens = await application.tokens()
-    await aged(application, hours=1)
+    tokens = await application.obtain_tokens()
+    await let_time_pass(application, hours=1)
     assert not await is_live(application, tokens)
     assert (await application.refresh(tokens["refresh_token"])).status == 200
 
 
 async def test_a_refresh_cannot_widen_the_scopes(application: Application) -> None:
-    tokens = await application.tokens(scope="agents:read calls:read")
+    tokens = await application.obtain_tokens(scope="agents:read calls:read")
     for scope in ("agents:read agents:write", "agents:write", "contacts:read", "everything", "AGENTS:READ", "agents:*"):
-        refused(await application.refresh(tokens["refresh_token"], scope=scope), "invalid_scope")
+        check_refusal(await application.refresh(tokens["refresh_token"], scope=scope), "invalid_scope")
     assert (await application.refresh(tokens["refresh_token"])).json["scope"] == "agents:read calls:read"
 
 
-async def test_a_scope_at_the_token_endpoint_adds_nothing_to_a_code(application: Application) -> None:
-    given = await application.redeem(await application.code(scope="agents:read"), scope="agents:read agents:write")
-    assert given.json["scope"] == "agents:read"
-    holder = application.holder({"access_token": str(given.json["access_token"])})
+async def test_a_scope_parameter_cannot_widen_a_code(application: Application) -> None:
+    response = await application.redeem(
+        await application.obtain_code(scope="agents:read"), scope="agents:read agents:write"
+    )
+    assert response.json["scope"] == "agents:read"
+    holder = application.build_caller({"access_token": str(response.json["access_token"])})
     assert (await holder.post("/v1/agents", {"name": "Mine"})).status == 403
 
 
-async def test_a_faulty_request_is_sent_back_with_its_state_and_the_issuer(application: Application) -> None:
+async def test_an_invalid_request_is_redirected_with_its_state_and_the_issuer(application: Application) -> None:
     requests: list[tuple[dict[str, str | None], str]] = [
         ({"state": None}, "invalid_request"),
         ({"state": ""}, "invalid_request"),
@@ -228,13 +244,15 @@ async def test_a_faulty_request_is_sent_back_with_its_state_and_the_issuer(appli
         ({"scope": 'agents:read "\\'}, "invalid_scope"),
     ]
     for changes, error in requests:
-        told = await sent_back(application, **changes)
-        assert (told["error"], told["iss"]) == (error, application.issuer), changes
-        assert told.get("state") == (changes["state"] or None if "state" in changes else "s-1")
-        assert "code" not in told
+        redirect = await read_redirected_error(application, **changes)
+        assert (redirect["error"], redirect["iss"]) == (error, application.issuer), changes
+        assert redirect.get("state") == (changes["state"] or None if "state" in changes else "s-1")
+        assert "code" not in redirect
 
 
-async def test_without_a_known_application_and_address_nobody_is_sent_anywhere(application: Application) -> None:
+async def test_a_request_without_a_known_application_and_redirect_uri_is_not_redirected(
+    application: Application,
+) -> None:
     requests: list[dict[str, str | None]] = [
         {"client_id": None},
         {"client_id": "no agent"},
@@ -255,14 +273,14 @@ async def test_without_a_known_application_and_address_nobody_is_sent_anywhere(a
             )
 
 
-async def test_a_parameter_that_comes_twice_is_refused(application: Application) -> None:
+async def test_a_repeated_parameter_is_refused(application: Application) -> None:
     for name in ("client_id", "redirect_uri", "scope", "state", "response_type", "code_challenge"):
-        doubled = [*application.request(code_challenge=CHALLENGE, code_challenge_method="S256"), (name, "x")]
+        parameters = [*application.request(code_challenge=CHALLENGE, code_challenge_method="S256"), (name, "x")]
         with pytest.raises(RequestRefused, match="more than once"):
-            await consent.examine_request(application.runtime.database, application.issuer, doubled)
+            await consent.examine_request(application.runtime.database, application.issuer, parameters)
 
 
-async def test_only_who_belongs_to_an_organization_grants_access_to_it(
+async def test_only_members_of_an_organization_can_grant_access_to_it(
     application: Application, stranger: Caller
 ) -> None:
     parts = application.runtime.database, application.issuer, application.request()
@@ -270,50 +288,50 @@ async def test_only_who_belongs_to_an_organization_grants_access_to_it(
         await consent.approve_request(*parts, user_id=application.user_id, organization_id=stranger.organization_id)
     superadmin = await make_user(application.runtime, superadmin=True)
     location = await consent.approve_request(*parts, user_id=superadmin, organization_id=stranger.organization_id)
-    assert (await application.redeem(answered(location)["code"])).status == 200
+    assert (await application.redeem(parse_redirect(location)["code"])).status == 200
 
 
-async def test_of_a_hundred_redemptions_at_once_one_succeeds(application: Application) -> None:
-    code = await application.code()
-    answers = await asyncio.gather(*(application.redeem(code) for _ in range(100)))
-    assert sorted(answer.status for answer in answers) == [200, *[400] * 99]
-    given = next(answer for answer in answers if answer.status == 200)
-    assert not await is_live(application, {"access_token": str(given.json["access_token"])}), (
+async def test_one_of_a_hundred_concurrent_redemptions_succeeds(application: Application) -> None:
+    code = await application.obtain_code()
+    responses = await asyncio.gather(*(application.redeem(code) for _ in range(100)))
+    assert sorted(response.status for response in responses) == [200, *[400] * 99]
+    success = next(response for response in responses if response.status == 200)
+    assert not await is_live(application, {"access_token": str(success.json["access_token"])}), (
         "and what it gave is ended"
     )
 
 
-async def test_of_a_hundred_refreshes_at_once_one_succeeds_and_stays(application: Application) -> None:
-    tokens = await application.tokens()
-    answers = await asyncio.gather(*(application.refresh(tokens["refresh_token"]) for _ in range(100)))
-    assert sorted(answer.status for answer in answers) == [200, *[400] * 99]
-    given = next(answer for answer in answers if answer.status == 200)
-    assert await is_live(application, {"access_token": str(given.json["access_token"])})
-    assert (await application.refresh(given.json["refresh_token"])).status == 200
+async def test_one_of_a_hundred_concurrent_refreshes_succeeds_and_stays_valid(application: Application) -> None:
+    tokens = await application.obtain_tokens()
+    responses = await asyncio.gather(*(application.refresh(tokens["refresh_token"]) for _ in range(100)))
+    assert sorted(response.status for response in responses) == [200, *[400] * 99]
+    success = next(response for response in responses if response.status == 200)
+    assert await is_live(application, {"access_token": str(success.json["access_token"])})
+    assert (await application.refresh(success.json["refresh_token"])).status == 200
 
 
-async def test_a_redemption_and_a_disconnection_at_once_leave_nothing_alive(
+async def test_a_concurrent_redemption_and_disconnection_leave_no_valid_token(
     application: Application, runtime: Runtime
 ) -> None:
-    code = await application.code()
-    tokens = await application.tokens()
-    *_, given = await asyncio.gather(
+    code = await application.obtain_code()
+    tokens = await application.obtain_tokens()
+    *_, response = await asyncio.gather(
         application.revoke(tokens["access_token"]),
         application.redeem(code),
         application.refresh(tokens["refresh_token"]),
     )
-    if given.status == 200:
-        assert not await is_live(application, {"access_token": str(given.json["access_token"])})
-        refused(await application.refresh(given.json["refresh_token"]), "invalid_grant")
+    if response.status == 200:
+        assert not await is_live(application, {"access_token": str(response.json["access_token"])})
+        check_refusal(await application.refresh(response.json["refresh_token"]), "invalid_grant")
 
 
-async def test_a_made_up_refresh_token_is_refused(application: Application) -> None:
+async def test_an_invented_refresh_token_is_refused(application: Application) -> None:
     for token in ("", "svcr_short", "svcr_" + "0" * 49, "svc_live_" + "0" * 49):
-        refused(await application.refresh(token), "invalid_request" if not token else "invalid_grant")
+        check_refusal(await application.refresh(token), "invalid_request" if not token else "invalid_grant")
 
 
-async def test_an_access_token_refreshes_nothing_and_a_refresh_token_opens_nothing(application: Application) -> None:
-    tokens = await application.tokens()
-    refused(await application.refresh(tokens["access_token"]), "invalid_grant")
+async def test_access_and_refresh_tokens_are_not_interchangeable(application: Application) -> None:
+    tokens = await application.obtain_tokens()
+    check_refusal(await application.refresh(tokens["access_token"]), "invalid_grant")
     assert not await is_live(application, {"access_token": tokens["refresh_token"]})
     assert await is_live(application, tokens)

@@ -12,7 +12,7 @@ from switchboard.resources.oauth import consent
 from switchboard.resources.oauth.consent import Consent
 
 from tests.fixtures.app import Client
-from tests.fixtures.oauth import PROOF, VERIFIER, Application, answered
+from tests.fixtures.oauth import PROOF, VERIFIER, Application, parse_redirect
 
 
 class LibraryUser:
@@ -34,9 +34,9 @@ class LibraryUser:
             code_challenge=challenge,
             code_challenge_method="S256",
         )
-        whose = {"user_id": self.application.user_id, "organization_id": self.application.caller.organization_id}
+        owner_fields = {"user_id": self.application.user_id, "organization_id": self.application.caller.organization_id}
         location = await consent.approve_request(
-            self.application.runtime.database, self.application.issuer, parse_qsl(urlsplit(uri).query), **whose
+            self.application.runtime.database, self.application.issuer, parse_qsl(urlsplit(uri).query), **owner_fields
         )
         self.library.parse_request_uri_response(location, state=state)
         return str(verifier)
@@ -61,7 +61,7 @@ class LibraryUser:
 
 
 @pytest.mark.parametrize("basic", [False, True])
-async def test_a_client_library_gets_through_all_of_it(
+async def test_a_client_library_completes_the_flow(
     application: Application, client: Client, monkeypatch: pytest.MonkeyPatch, basic: bool
 ) -> None:
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
@@ -92,77 +92,80 @@ async def test_a_client_library_gets_through_all_of_it(
     assert (await client.get("/v1/agents", headers=headers)).status_code == 401
 
 
-async def test_answers_have_the_specifications_fields(application: Application) -> None:
-    told = await application.approved(scope="calls:read agents:read", state="s 1")
-    assert set(told) == {"code", "state", "iss"}
-    assert (told["state"], told["iss"]) == ("s 1", application.issuer)
-    given = await application.redeem(told["code"])
-    assert given.status == 200
-    assert set(given.json) == {"access_token", "token_type", "expires_in", "refresh_token", "scope"}
-    assert (given.json["token_type"], given.json["expires_in"], given.json["scope"]) == (
+async def test_responses_have_the_specified_fields(application: Application) -> None:
+    redirect = await application.approve(scope="calls:read agents:read", state="s 1")
+    assert set(redirect) == {"code", "state", "iss"}
+    assert (redirect["state"], redirect["iss"]) == ("s 1", application.issuer)
+    tokens = await application.redeem(redirect["code"])
+    assert tokens.status == 200
+    assert set(tokens.json) == {"access_token", "token_type", "expires_in", "refresh_token", "scope"}
+    assert (tokens.json["token_type"], tokens.json["expires_in"], tokens.json["scope"]) == (
         "Bearer",
         3600,
         "agents:read calls:read",
     )
-    assert get_prefix(str(given.json["access_token"])) == "svca_"
-    assert get_prefix(str(given.json["refresh_token"])) == "svcr_"
-    assert (given.headers["Cache-Control"], given.headers["Pragma"]) == ("no-store", "no-cache")
-    refreshed = await application.refresh(given.json["refresh_token"])
-    assert set(refreshed.json) == set(given.json)
-    assert refreshed.json["scope"] == given.json["scope"]
+    assert get_prefix(str(tokens.json["access_token"])) == "svca_"
+    assert get_prefix(str(tokens.json["refresh_token"])) == "svcr_"
+    assert (tokens.headers["Cache-Control"], tokens.headers["Pragma"]) == ("no-store", "no-cache")
+    refreshed = await application.refresh(tokens.json["refresh_token"])
+    assert set(refreshed.json) == set(tokens.json)
+    assert refreshed.json["scope"] == tokens.json["scope"]
 
 
-async def test_a_public_application_proves_itself_by_its_verifier(public_application: Application) -> None:
-    tokens = await public_application.tokens(**PROOF)
-    assert (await public_application.holder(tokens).get("/v1/agents")).status == 200
+async def test_a_public_application_is_authenticated_by_its_verifier(public_application: Application) -> None:
+    tokens = await public_application.obtain_tokens(**PROOF)
+    assert (await public_application.build_caller(tokens).get("/v1/agents")).status == 200
     assert (await public_application.refresh(tokens["refresh_token"])).status == 200
 
 
-async def test_the_user_is_asked_about_name_address_and_scopes(application: Application) -> None:
-    asked = await consent.examine_request(
+async def test_the_consent_request_has_name_address_and_scopes(application: Application) -> None:
+    request = await consent.examine_request(
         application.runtime.database, application.issuer, application.request(scope="sms:write agents:read agents:read")
     )
-    assert asked == Consent("Calendar sync", "https://app.example.com/cb", ("agents:read", "sms:write"))
+    assert request == Consent("Calendar sync", "https://app.example.com/cb", ("agents:read", "sms:write"))
 
 
 async def test_a_user_who_declines_grants_nothing(application: Application) -> None:
     location = await consent.decline_request(application.runtime.database, application.issuer, application.request())
-    told = answered(location)
+    redirect = parse_redirect(location)
     assert location.startswith("https://app.example.com/cb?")
-    assert (told["error"], told["state"], told["iss"]) == ("access_denied", "s-1", application.issuer)
-    assert "code" not in told
+    assert (redirect["error"], redirect["state"], redirect["iss"]) == ("access_denied", "s-1", application.issuer)
+    assert "code" not in redirect
 
 
 async def test_a_refresh_may_narrow_the_scopes_of_its_access_token(application: Application) -> None:
-    tokens = await application.tokens(scope="agents:read contacts:read")
-    narrow = await application.refresh(tokens["refresh_token"], scope="agents:read")
-    assert narrow.json["scope"] == "agents:read"
-    holder = application.holder({"access_token": str(narrow.json["access_token"])})
+    tokens = await application.obtain_tokens(scope="agents:read contacts:read")
+    narrowed = await application.refresh(tokens["refresh_token"], scope="agents:read")
+    assert narrowed.json["scope"] == "agents:read"
+    holder = application.build_caller({"access_token": str(narrowed.json["access_token"])})
     assert (await holder.get("/v1/agents")).status == 200
     assert (await holder.get("/v1/contacts")).status == 403
-    whole = await application.refresh(narrow.json["refresh_token"])
+    whole = await application.refresh(narrowed.json["refresh_token"])
     assert whole.json["scope"] == "agents:read contacts:read"
 
 
-async def test_metadata_say_what_is_there(application: Application, client: Client) -> None:
+async def test_metadata_describe_the_server(application: Application, client: Client) -> None:
     response = await client.get("/.well-known/oauth-authorization-server")
-    told = json.loads(await response.get_data(as_text=True))
+    metadata = json.loads(await response.get_data(as_text=True))
     assert response.status_code == 200
-    assert told["issuer"] == application.issuer
-    assert told["response_types_supported"] == ["code"]
-    assert told["grant_types_supported"] == ["authorization_code", "refresh_token"]
-    assert told["code_challenge_methods_supported"] == ["S256"]
-    assert told["authorization_response_iss_parameter_supported"] is True
+    assert metadata["issuer"] == application.issuer
+    assert metadata["response_types_supported"] == ["code"]
+    assert metadata["grant_types_supported"] == ["authorization_code", "refresh_token"]
+    assert metadata["code_challenge_methods_supported"] == ["S256"]
+    assert metadata["authorization_response_iss_parameter_supported"] is True
     for name in ("token_endpoint", "revocation_endpoint"):
-        path = told[name].removeprefix(application.issuer)
+        path = metadata[name].removeprefix(application.issuer)
         assert (await client.post(path, data="{}", headers={"Content-Type": "application/json"})).status_code == 401
     api = json.loads(await (await client.get("/openapi.json")).get_data(as_text=True))
     flow = api["components"]["securitySchemes"]["oauth2"]["flows"]["authorizationCode"]
-    assert (flow["authorizationUrl"], flow["tokenUrl"]) == (told["authorization_endpoint"], told["token_endpoint"])
-    assert set(flow["scopes"]) == set(told["scopes_supported"])
+    assert (flow["authorizationUrl"], flow["tokenUrl"]) == (
+        metadata["authorization_endpoint"],
+        metadata["token_endpoint"],
+    )
+    assert set(flow["scopes"]) == set(metadata["scopes_supported"])
     assert api["paths"]["/v1/agents"]["get"]["security"] == [{"bearer": []}, {"oauth2": ["agents:read"]}]
 
 
-async def test_a_code_may_come_with_its_proof_from_an_application_with_a_secret(application: Application) -> None:
-    code = await application.code(**PROOF)
+async def test_an_application_with_a_secret_may_also_send_a_proof(application: Application) -> None:
+    code = await application.obtain_code(**PROOF)
     assert (await application.redeem(code, code_verifier=VERIFIER)).status == 200

@@ -6,7 +6,7 @@ from switchboard.resources.oauth import clients, consent
 from switchboard.resources.oauth.consent import RequestRefused
 from switchboard.runtime import Runtime
 
-from tests.fixtures.oauth import Application, answered
+from tests.fixtures.oauth import Application, parse_redirect
 
 # The registered URI is https://app.example.com/cb.
 TRICKS = [
@@ -101,7 +101,7 @@ MISREAD = [
 ]
 
 
-async def test_whatever_is_not_the_registered_address_is_sent_nowhere(application: Application) -> None:
+async def test_a_request_is_not_redirected_to_an_unregistered_uri(application: Application) -> None:
     for trick in TRICKS:
         with pytest.raises(RequestRefused):
             await consent.examine_request(
@@ -114,7 +114,7 @@ async def test_whatever_is_not_the_registered_address_is_sent_nowhere(applicatio
                 )
 
 
-async def test_an_address_that_could_be_misread_is_not_registered(runtime: Runtime) -> None:
+async def test_an_ambiguous_redirect_uri_cannot_be_registered(runtime: Runtime) -> None:
     for uri in MISREAD:
         with pytest.raises(IdentityError, match="is not a redirect URI"):
             await clients.register_client(
@@ -133,15 +133,15 @@ async def test_an_address_that_could_be_misread_is_not_registered(runtime: Runti
         "http://[::1]:8080/cb",
     ],
 )
-async def test_an_answer_keeps_the_address_and_its_own_parameters(application: Application, uri: str) -> None:
+async def test_a_redirect_keeps_the_uri_and_its_parameters(application: Application, uri: str) -> None:
     await clients.update_client(application.runtime.database, application.id, name="App", redirect_uris=[uri])
     application.redirect_uri = uri
-    told = await application.approved()
-    assert (told["state"], told.get("tenant")) == ("s-1", "a b" if "tenant" in uri else None)
-    assert (await application.redeem(told["code"])).status == 200
+    redirect = await application.approve()
+    assert (redirect["state"], redirect.get("tenant")) == ("s-1", "a b" if "tenant" in uri else None)
+    assert (await application.redeem(redirect["code"])).status == 200
 
 
-async def test_an_address_taken_away_is_answered_no_more(application: Application) -> None:
+async def test_a_removed_redirect_uri_is_no_longer_used(application: Application) -> None:
     await clients.update_client(
         application.runtime.database, application.id, name="App", redirect_uris=["https://app.example.com/new"]
     )
@@ -149,7 +149,7 @@ async def test_an_address_taken_away_is_answered_no_more(application: Applicatio
         await consent.decline_request(application.runtime.database, application.issuer, application.request())
     application.redirect_uri = "https://app.example.com/new"
     location = await consent.decline_request(application.runtime.database, application.issuer, application.request())
-    assert answered(location)["error"] == "access_denied"
+    assert parse_redirect(location)["error"] == "access_denied"
 
 
 @pytest.mark.parametrize(
@@ -161,6 +161,6 @@ async def test_an_address_taken_away_is_answered_no_more(application: Applicatio
         ("a\nb", ["https://a.example/"]),
     ],
 )
-async def test_an_application_needs_a_name_and_an_address(runtime: Runtime, name: str, uris: list[str]) -> None:
+async def test_an_application_requires_a_name_and_a_redirect_uri(runtime: Runtime, name: str, uris: list[str]) -> None:
     with pytest.raises(IdentityError, match="needs a"):
         await clients.register_client(runtime.database, name=name, redirect_uris=uris)

@@ -14,7 +14,7 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.oauth import clients, token_endpoint
 from switchboard.resources.oauth.consent import RequestRefused
 
-from tests.fixtures.app import Answer, Client
+from tests.fixtures.app import ApiResponse, Client
 from tests.fixtures.oauth import PROOF, VERIFIER, Application
 
 FORM = "application/x-www-form-urlencoded"
@@ -46,95 +46,105 @@ FAULTY_BODIES = [
 ]
 
 
-async def send(http: Client, body: str | bytes, mimetype: str = "application/json", **headers: str) -> Answer:
+async def send(http: Client, body: str | bytes, mimetype: str = "application/json", **headers: str) -> ApiResponse:
     response = await http.post("/api/oauth/token", data=body, headers={"Content-Type": mimetype, **headers})
     content = await response.get_data(as_text=False)
-    return Answer(response.status_code, response.headers, content, json.loads(content))
+    return ApiResponse(response.status_code, response.headers, content, json.loads(content))
 
 
-def basic(client_id: str, secret: str | None) -> dict[str, str]:
+def build_basic_header(client_id: str, secret: str | None) -> dict[str, str]:
     return {"Authorization": f"Basic {base64.b64encode(f'{client_id}:{secret}'.encode()).decode()}"}
 
 
-async def test_json_form_and_basic_are_all_read(application: Application, client: Client) -> None:
+async def test_json_form_and_basic_authentication_are_accepted(application: Application, client: Client) -> None:
     async def fields() -> dict[str, str]:
         return {
             "grant_type": "authorization_code",
-            "code": await application.code(),
+            "code": await application.obtain_code(),
             "redirect_uri": application.redirect_uri,
         }
 
-    mine = {"client_id": application.client_id, "client_secret": str(application.secret)}
-    assert (await send(client, json.dumps({**await fields(), **mine}))).status == 200
-    assert (await send(client, json.dumps({**await fields(), **mine, "scope": None, "audience": ["x"]}))).status == 200
-    assert (await send(client, urlencode({**await fields(), **mine}), FORM)).status == 200
+    credentials = {"client_id": application.client_id, "client_secret": str(application.secret)}
+    assert (await send(client, json.dumps({**await fields(), **credentials}))).status == 200
     assert (
-        await send(client, urlencode({**await fields(), **mine, "scope": ""}), f"{FORM}; charset=UTF-8")
+        await send(client, json.dumps({**await fields(), **credentials, "scope": None, "audience": ["x"]}))
+    ).status == 200
+    assert (await send(client, urlencode({**await fields(), **credentials}), FORM)).status == 200
+    assert (
+        await send(client, urlencode({**await fields(), **credentials, "scope": ""}), f"{FORM}; charset=UTF-8")
     ).status == 200
     assert (
-        await send(client, urlencode(await fields()), FORM, **basic(application.client_id, application.secret))
+        await send(
+            client, urlencode(await fields()), FORM, **build_basic_header(application.client_id, application.secret)
+        )
     ).status == 200
-    named = {**await fields(), "client_id": application.client_id}
-    assert (await send(client, json.dumps(named), **basic(application.client_id, application.secret))).status == 200
+    identified = {**await fields(), "client_id": application.client_id}
+    assert (
+        await send(client, json.dumps(identified), **build_basic_header(application.client_id, application.secret))
+    ).status == 200
 
 
-async def test_a_public_application_sends_its_id_alone(public_application: Application, client: Client) -> None:
-    for headers, named in (
+async def test_a_public_application_sends_only_its_id(public_application: Application, client: Client) -> None:
+    for headers, identified in (
         ({}, {"client_id": public_application.client_id}),
-        (basic(public_application.client_id, ""), {}),
+        (build_basic_header(public_application.client_id, ""), {}),
     ):
         fields = {
             "grant_type": "authorization_code",
             "redirect_uri": public_application.redirect_uri,
             "code_verifier": VERIFIER,
-            **named,
+            **identified,
         }
-        body = json.dumps({**fields, "code": await public_application.code(**PROOF)})
+        body = json.dumps({**fields, "code": await public_application.obtain_code(**PROOF)})
         assert (await send(client, body, **headers)).status == 200
 
 
-async def test_a_faulty_body_is_an_invalid_request(client: Client) -> None:
+async def test_a_malformed_body_is_an_invalid_request(client: Client) -> None:
     for body, mimetype in FAULTY_BODIES:
-        answer = await send(client, body, mimetype)
-        assert (answer.status, answer.json["error"]) == (400, "invalid_request"), (body, answer.body)
-        assert answer.headers["Cache-Control"] == "no-store"
+        response = await send(client, body, mimetype)
+        assert (response.status, response.json["error"]) == (400, "invalid_request"), (body, response.body)
+        assert response.headers["Cache-Control"] == "no-store"
 
 
 async def test_a_client_must_authenticate_as_it_is_registered(
     application: Application, public_application: Application, client: Client
 ) -> None:
-    mine, token = application.client_id, {"grant_type": "refresh_token", "refresh_token": "x"}
+    client_id, token = application.client_id, {"grant_type": "refresh_token", "refresh_token": "x"}
     attempts: list[tuple[dict[str, str], dict[str, str]]] = [
         ({}, {}),
-        ({"client_id": mine}, {}),
-        ({"client_id": mine, "client_secret": "wrong"}, {}),
-        ({"client_id": mine, "client_secret": str(application.secret) + "x"}, {}),
+        ({"client_id": client_id}, {}),
+        ({"client_id": client_id, "client_secret": "wrong"}, {}),
+        ({"client_id": client_id, "client_secret": str(application.secret) + "x"}, {}),
         ({"client_id": "no agent", "client_secret": str(application.secret)}, {}),
         ({"client_id": public_application.client_id, "client_secret": "x"}, {}),
         ({"client_secret": str(application.secret)}, {}),
-        ({}, basic(mine, "wrong")),
-        ({}, basic("no agent", application.secret)),
+        ({}, build_basic_header(client_id, "wrong")),
+        ({}, build_basic_header("no agent", application.secret)),
         ({}, {"Authorization": "Basic"}),
         ({}, {"Authorization": "Basic not-base64!"}),
         ({}, {"Authorization": f"Basic {base64.b64encode(bytes([255, 0])).decode()}"}),
         ({}, {"Authorization": f"Bearer {application.secret}"}),
     ]
-    told = set()
+    messages = set()
     for fields, headers in attempts:
-        answer = await send(client, json.dumps({**token, **fields}), **headers)
-        assert (answer.status, answer.json["error"]) == (401, "invalid_client"), (fields, headers)
-        assert answer.headers["WWW-Authenticate"].startswith("Basic realm=")
-        told.add(answer.body)
-    assert len(told) == 1, "nobody learns what was wrong"
-    doubled = await send(
-        client, json.dumps({**token, "client_secret": application.secret}), **basic(mine, application.secret)
+        response = await send(client, json.dumps({**token, **fields}), **headers)
+        assert (response.status, response.json["error"]) == (401, "invalid_client"), (fields, headers)
+        assert response.headers["WWW-Authenticate"].startswith("Basic realm=")
+        messages.add(response.body)
+    assert len(messages) == 1, "nobody learns what was wrong"
+    duplicated = await send(
+        client,
+        json.dumps({**token, "client_secret": application.secret}),
+        **build_basic_header(client_id, application.secret),
     )
-    assert (doubled.status, doubled.json["error"]) == (400, "invalid_request")
-    other = await send(client, json.dumps({**token, "client_id": "other"}), **basic(mine, application.secret))
+    assert (duplicated.status, duplicated.json["error"]) == (400, "invalid_request")
+    other = await send(
+        client, json.dumps({**token, "client_id": "other"}), **build_basic_header(client_id, application.secret)
+    )
     assert (other.status, other.json["error"]) == (400, "invalid_request")
 
 
-async def test_what_is_missing_or_unknown_is_named(application: Application) -> None:
+async def test_missing_and_unknown_parameters_are_named(application: Application) -> None:
     requests: list[tuple[dict[str, str | None], str]] = [
         ({}, "invalid_request"),
         ({"grant_type": "authorization_code"}, "invalid_request"),
@@ -147,30 +157,30 @@ async def test_what_is_missing_or_unknown_is_named(application: Application) -> 
         ({"grant_type": "authorization_code", "code": "' or 1=1 --"}, "invalid_grant"),
     ]
     for fields, error in requests:
-        answer = await application.post("/api/oauth/token", application.authenticated(fields))
-        assert (answer.status, answer.json["error"]) == (400, error), fields
-        assert all(character not in str(answer.json["error_description"]) for character in '"\\')
+        response = await application.post("/api/oauth/token", application.add_credentials(fields))
+        assert (response.status, response.json["error"]) == (400, error), fields
+        assert all(character not in str(response.json["error_description"]) for character in '"\\')
 
 
-async def test_parameters_in_the_query_are_not_read(application: Application) -> None:
-    code = await application.code()
+async def test_parameters_in_the_query_are_ignored(application: Application) -> None:
+    code = await application.obtain_code()
     query = urlencode(
-        application.authenticated(
+        application.add_credentials(
             {"grant_type": "authorization_code", "code": code, "redirect_uri": application.redirect_uri}
         )
     )
-    answer = await application.post(f"/api/oauth/token?{query}", {})
-    assert (answer.status, answer.json["error"]) == (401, "invalid_client")
+    response = await application.post(f"/api/oauth/token?{query}", {})
+    assert (response.status, response.json["error"]) == (401, "invalid_client")
 
 
-async def test_every_secret_is_compared_in_constant_time_the_unknown_clients_too(
+async def test_secrets_are_compared_in_constant_time_also_for_unknown_clients(
     application: Application, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compared: list[tuple[bytes, bytes]] = []
 
-    def compare(given: bytes, kept: bytes) -> bool:
-        compared.append((given, kept))
-        return hmac.compare_digest(given, kept)
+    def compare(left_value: bytes, right_value: bytes) -> bool:
+        compared.append((left_value, right_value))
+        return hmac.compare_digest(left_value, right_value)
 
     monkeypatch.setattr(clients, "compare_digest", compare)
     guesses = [
@@ -188,7 +198,7 @@ async def test_every_secret_is_compared_in_constant_time_the_unknown_clients_too
     assert {len(side) for pair in compared for side in pair} == {32}, "hashes, of one length"
 
 
-async def test_the_token_endpoint_is_limited_by_address_and_by_client(
+async def test_the_token_endpoint_is_rate_limited_by_address_and_by_client(
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def statuses() -> list[int]:
@@ -210,8 +220,8 @@ async def test_the_token_endpoint_is_limited_by_address_and_by_client(
     application.secret = secret
 
 
-async def test_a_new_secret_replaces_the_old_one_and_tokens_stay(application: Application) -> None:
-    tokens = await application.tokens()
+async def test_a_new_secret_replaces_the_old_one_and_tokens_stay_valid(application: Application) -> None:
+    tokens = await application.obtain_tokens()
     old, (_, application.secret) = (
         application.secret,
         await clients.rotate_client_secret(application.runtime.database, application.id),
@@ -221,7 +231,7 @@ async def test_a_new_secret_replaces_the_old_one_and_tokens_stay(application: Ap
     assert (await application.refresh(tokens["refresh_token"])).status == 401
 
 
-async def test_without_https_nothing_is_asked_or_given(
+async def test_requests_without_https_are_refused(
     application: Application, servers: DataDirectory, registry: Registry
 ) -> None:
     settings = application.runtime.settings.model_copy(update={"public_url": "http://switchboard.example.com"})
@@ -229,5 +239,5 @@ async def test_without_https_nothing_is_asked_or_given(
     async with app.open_process_runtime(settings, **urls, registry=registry) as runtime:
         plain = replace(application, runtime=runtime, client=app.create_app(runtime).test_client())
         with pytest.raises(RequestRefused, match="https"):
-            await plain.code()
+            await plain.obtain_code()
         assert (await plain.refresh("svcr_made_up")).json["error"] == "insecure_transport"

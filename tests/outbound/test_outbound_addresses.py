@@ -130,7 +130,7 @@ async def client() -> AsyncIterator[OutboundClient]:
 
 
 @pytest.fixture
-def dialled(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+def connections(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Record every connection that this process starts."""
     seen: list[object] = []
     connect = socket.socket.connect
@@ -143,20 +143,20 @@ def dialled(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return seen
 
 
-async def test_what_is_dialled_is_seen(dialled: list[object]) -> None:
+async def test_every_connection_is_recorded(connections: list[object]) -> None:
     """Otherwise the list below would prove nothing."""
     client = OutboundClient([ip_network("127.0.0.0/8")])
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         with pytest.raises(OutboundError):
             await client.post(f"http://127.0.0.1:{unused.getsockname()[1]}/", b"", headers={}, seconds=5)
-        assert dialled == [unused.getsockname()]
+        assert connections == [unused.getsockname()]
     await client.close()
 
 
 @pytest.mark.parametrize("url", HOSTILE, ids=ascii)
-async def test_hostile_urls_are_refused_with_one_sentence_and_nothing_connects(
-    client: OutboundClient, dialled: list[object], url: str
+async def test_hostile_urls_are_refused_without_a_connection(
+    client: OutboundClient, connections: list[object], url: str
 ) -> None:
     with pytest.raises(ForbiddenAddress) as refused:
         client.check_url(url)
@@ -164,11 +164,11 @@ async def test_hostile_urls_are_refused_with_one_sentence_and_nothing_connects(
     with pytest.raises(OutboundError) as failed:
         await client.post(url, b"", headers={}, seconds=5)
     assert (failed.value.kind, str(failed.value)) == ("forbidden_address", "destination address is not allowed")
-    assert dialled == []
+    assert connections == []
 
 
 @pytest.mark.parametrize(
-    ("url", "kept"),
+    ("url", "stored"),
     [
         ("https://example.com", "https://example.com"),
         ("https://EXAMPLE.com:443/a?b=c#d", "https://example.com/a?b=c"),
@@ -186,10 +186,10 @@ async def test_hostile_urls_are_refused_with_one_sentence_and_nothing_connects(
         ("https://3com.example/", "https://3com.example/"),
     ],
 )
-def test_public_urls_are_kept_as_they_will_be_sent(url: str, kept: str) -> None:
+def test_public_urls_are_stored_as_sent(url: str, stored: str) -> None:
     client = OutboundClient(())
-    assert client.check_url(url) == kept
-    assert client.check_url(kept) == kept
+    assert client.check_url(url) == stored
+    assert client.check_url(stored) == stored
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_allowed_networks_are_exempt(url: str) -> None:
     "url",
     ["http://192.168.0.1/", "http://[fd00::1]/", "ftp://10.1.2.3/", "http://user@10.1.2.3/", "http://0x0a.1.2.3/"],
 )
-def test_an_exemption_opens_nothing_else(url: str) -> None:
+def test_an_exemption_allows_only_its_network(url: str) -> None:
     with pytest.raises(ForbiddenAddress):
         OutboundClient([ip_network("10.0.0.0/8")]).check_url(url)
 

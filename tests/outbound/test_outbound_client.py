@@ -82,8 +82,8 @@ class Names(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        found = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-        if not found:
+        addresses = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if not addresses:
             raise OSError("no such name")
         return [
             ResolveResult(
@@ -94,7 +94,7 @@ class Names(AbstractResolver):
                 proto=0,
                 flags=0,
             )
-            for text in found
+            for text in addresses
         ]
 
     async def close(self) -> None:
@@ -109,17 +109,17 @@ async def client() -> AsyncIterator[OutboundClient]:
     await client.close()
 
 
-async def kind_of(client: OutboundClient, url: str, *, seconds: float = 5) -> str:
+async def get_failure_kind(client: OutboundClient, url: str, *, seconds: float = 5) -> str:
     with pytest.raises(OutboundError) as failed:
         await client.post(url, b"{}", headers={}, seconds=seconds)
     return failed.value.kind
 
 
-async def test_an_answer_is_its_status_and_the_start_of_its_body(client: OutboundClient, receiver: Receiver) -> None:
-    answer = await client.post(
+async def test_a_response_has_its_status_and_the_start_of_its_body(client: OutboundClient, receiver: Receiver) -> None:
+    response = await client.post(
         f"http://127.0.0.1:{receiver.port}/hook?a=b", b'{"a":1}', headers={"X-Name": "v"}, seconds=5
     )
-    assert (answer.status, answer.body) == (200, b"ok")
+    assert (response.status, response.body) == (200, b"ok")
     (request,) = receiver.requests
     assert request.startswith(b"POST /hook?a=b HTTP/1.1\r\n")
     assert request.endswith(b'{"a":1}')
@@ -138,27 +138,27 @@ async def test_an_answer_is_its_status_and_the_start_of_its_body(client: Outboun
     ],
     ids=str,
 )
-async def test_a_name_with_a_private_address_is_refused_and_nothing_connects(
+async def test_a_name_with_a_private_address_is_refused_without_a_connection(
     receiver: Receiver, answers: list[str]
 ) -> None:
     client = OutboundClient((), resolver=Names(answers))
-    assert await kind_of(client, f"http://looks-public.example.com:{receiver.port}/") == "forbidden_address"
+    assert await get_failure_kind(client, f"http://looks-public.example.com:{receiver.port}/") == "forbidden_address"
     await client.close()
     assert receiver.connections == 0
 
 
-async def test_a_name_that_is_rebound_between_two_look_ups_is_refused(receiver: Receiver) -> None:
+async def test_a_name_rebound_between_two_lookups_is_refused(receiver: Receiver) -> None:
     """Public at the first look-up, this machine when it is dialed."""
     names = Names(["93.184.215.14"], ["127.0.0.1"])
     client = OutboundClient((), resolver=names)
     url = client.check_url(f"http://rebound.example.com:{receiver.port}/")
     await names.resolve("rebound.example.com")
-    assert await kind_of(client, url) == "forbidden_address"
+    assert await get_failure_kind(client, url) == "forbidden_address"
     await client.close()
     assert receiver.connections == 0
 
 
-async def test_a_name_whose_allowed_address_is_one_of_several_goes_there(receiver: Receiver) -> None:
+async def test_a_name_with_several_addresses_connects_to_the_allowed_one(receiver: Receiver) -> None:
     client = OutboundClient(LOOPBACK, resolver=Names(["::1", "127.0.0.1"]))
     assert (await client.post(f"http://localhost:{receiver.port}/", b"", headers={}, seconds=5)).status == 200
     await client.close()
@@ -168,7 +168,7 @@ async def test_a_name_whose_allowed_address_is_one_of_several_goes_there(receive
 @pytest.mark.parametrize(
     "target", ["http://127.0.0.1:{port}/else", "http://169.254.169.254/", "file:///etc/passwd", "https://example.com/"]
 )
-async def test_redirects_are_answers_and_not_followed(
+async def test_redirects_are_returned_and_not_followed(
     client: OutboundClient, receiver: Receiver, status: int, target: str
 ) -> None:
     location = target.format(port=receiver.port).encode()
@@ -177,10 +177,10 @@ async def test_redirects_are_answers_and_not_followed(
     assert len(receiver.requests) == 1
 
 
-async def test_a_body_that_drips_is_cut_by_the_deadline(client: OutboundClient, receiver: Receiver) -> None:
+async def test_a_slow_body_is_cut_at_the_deadline(client: OutboundClient, receiver: Receiver) -> None:
     receiver.answer = None
     started = asyncio.get_running_loop().time()
-    assert await kind_of(client, f"http://127.0.0.1:{receiver.port}/", seconds=0.2) == "timeout"
+    assert await get_failure_kind(client, f"http://127.0.0.1:{receiver.port}/", seconds=0.2) == "timeout"
     assert asyncio.get_running_loop().time() - started < 2
 
 
@@ -206,25 +206,25 @@ async def test_cookies_are_not_kept(client: OutboundClient, receiver: Receiver) 
     assert b"cookie" not in receiver.requests[1].lower()
 
 
-async def test_a_proxy_of_the_environment_is_not_used(
+async def test_a_proxy_from_the_environment_is_not_used(
     client: OutboundClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     assert (await client.post(f"http://127.0.0.1:{receiver.port}/", b"", headers={}, seconds=5)).status == 200
 
 
-async def test_failures_have_their_kinds(client: OutboundClient, receiver: Receiver) -> None:
+async def test_failures_are_classified(client: OutboundClient, receiver: Receiver) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        assert await kind_of(client, f"http://127.0.0.1:{unused.getsockname()[1]}/") == "connection"
+        assert await get_failure_kind(client, f"http://127.0.0.1:{unused.getsockname()[1]}/") == "connection"
     receiver.answer = b"nonsense\r\n\r\n"
-    assert await kind_of(client, f"http://127.0.0.1:{receiver.port}/") == "invalid_response"
+    assert await get_failure_kind(client, f"http://127.0.0.1:{receiver.port}/") == "invalid_response"
     unknown = OutboundClient((), resolver=Names([]))
-    assert await kind_of(unknown, "http://unknown.example.com/") == "connection"
+    assert await get_failure_kind(unknown, "http://unknown.example.com/") == "connection"
     await unknown.close()
 
 
-def self_signed(folder: Path) -> ssl.SSLContext:
+def create_self_signed_context(folder: Path) -> ssl.SSLContext:
     """A server with a self-signed certificate."""
     key, name = (
         ec.generate_private_key(ec.SECP256R1()),
@@ -242,36 +242,37 @@ def self_signed(folder: Path) -> ssl.SSLContext:
     return context
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_refused(
-    client: OutboundClient, receiver: Receiver, tmp_path: Path
-) -> None:
-    server = await asyncio.start_server(receiver.serve, "127.0.0.1", 0, ssl=self_signed(tmp_path))
-    assert await kind_of(client, f"https://localhost:{server.sockets[0].getsockname()[1]}/") == "tls"
+async def test_an_untrusted_certificate_is_refused(client: OutboundClient, receiver: Receiver, tmp_path: Path) -> None:
+    server = await asyncio.start_server(receiver.serve, "127.0.0.1", 0, ssl=create_self_signed_context(tmp_path))
+    assert await get_failure_kind(client, f"https://localhost:{server.sockets[0].getsockname()[1]}/") == "tls"
     assert receiver.requests == []
     server.close()
 
 
-class _Silence(asyncio.DatagramProtocol):
+class _SilentNameServer(asyncio.DatagramProtocol):
     """A name server that never answers."""
 
 
-async def test_names_whose_server_does_not_answer_hold_nobody_up(receiver: Receiver) -> None:
+async def test_unresponsive_name_servers_delay_no_other_request(receiver: Receiver) -> None:
     loop = asyncio.get_running_loop()
-    silent, _ = await loop.create_datagram_endpoint(_Silence, local_addr=("127.0.0.1", 0))
+    silent, _ = await loop.create_datagram_endpoint(_SilentNameServer, local_addr=("127.0.0.1", 0))
     port = silent.get_extra_info("sockname")[1]
     names = AsyncResolver(nameservers=["127.0.0.1"], udp_port=port, timeout=0.5, tries=1)
     client = OutboundClient(LOOPBACK, resolver=names)
-    lost = [asyncio.create_task(kind_of(client, f"http://n{number}.example.com/", seconds=2)) for number in range(200)]
+    lookups = [
+        asyncio.create_task(get_failure_kind(client, f"http://n{number}.example.com/", seconds=2))
+        for number in range(200)
+    ]
     started = loop.time()
     await asyncio.sleep(0.05)
     assert (await client.post(f"http://127.0.0.1:{receiver.port}/", b"", headers={}, seconds=1)).status == 200
-    assert set(await asyncio.gather(*lost)) <= {"connection", "timeout"}
+    assert set(await asyncio.gather(*lookups)) <= {"connection", "timeout"}
     assert loop.time() - started < 4
     await client.close()
     silent.close()
 
 
-async def test_endless_headers_are_no_answer(client: OutboundClient, receiver: Receiver) -> None:
+async def test_endless_headers_are_an_error(client: OutboundClient, receiver: Receiver) -> None:
     receiver.answer = (
         b"HTTP/1.1 200 OK\r\n"
         + b"X-Padding: "
@@ -279,13 +280,13 @@ async def test_endless_headers_are_no_answer(client: OutboundClient, receiver: R
         + b"\r\n"
         + b"".join(b"X-%d: y\r\n" % n for n in range(200_000))
     )
-    assert await kind_of(client, f"http://127.0.0.1:{receiver.port}/") == "invalid_response"
+    assert await get_failure_kind(client, f"http://127.0.0.1:{receiver.port}/") == "invalid_response"
 
 
-async def test_a_body_that_nobody_wants_is_not_waited_for(client: OutboundClient, receiver: Receiver) -> None:
+async def test_an_unneeded_body_is_not_awaited(client: OutboundClient, receiver: Receiver) -> None:
     receiver.answer = None
-    answer = await client.post(f"http://127.0.0.1:{receiver.port}/", b"", headers={}, seconds=5, read_limit=0)
-    assert (answer.status, answer.body) == (200, b"")
+    response = await client.post(f"http://127.0.0.1:{receiver.port}/", b"", headers={}, seconds=5, read_limit=0)
+    assert (response.status, response.body) == (200, b"")
 
 
 @pytest.mark.parametrize(

@@ -65,22 +65,22 @@ def expand_alaw(code: int) -> int:
 
 
 @pytest.mark.parametrize(("encoding", "compress"), [("mulaw", compress_mulaw), ("alaw", compress_alaw)])
-def test_every_sample_is_encoded_as_the_itu_reference_does(encoding: Encoding, compress: Callable[[int], int]) -> None:
+def test_every_sample_is_encoded_as_in_the_itu_reference(encoding: Encoding, compress: Callable[[int], int]) -> None:
     assert encode_audio(ALL_SAMPLES, encoding) == bytes(compress(sample) for sample in ALL_SAMPLES.tolist())
 
 
 @pytest.mark.parametrize(("encoding", "expand"), [("mulaw", expand_mulaw), ("alaw", expand_alaw)])
-def test_every_code_is_decoded_as_the_itu_reference_does(encoding: Encoding, expand: Callable[[int], int]) -> None:
+def test_every_code_is_decoded_as_in_the_itu_reference(encoding: Encoding, expand: Callable[[int], int]) -> None:
     assert decode_audio(ALL_CODES, encoding).tolist() == [expand(code) for code in ALL_CODES]
 
 
 @pytest.mark.parametrize("encoding", ["mulaw", "alaw"])
-def test_encoding_again_changes_nothing(encoding: Encoding) -> None:
+def test_repeated_encoding_changes_nothing(encoding: Encoding) -> None:
     decoded = decode_audio(encode_audio(ALL_SAMPLES, encoding), encoding)
     assert np.array_equal(decode_audio(encode_audio(decoded, encoding), encoding), decoded)
 
 
-def test_every_code_survives_decoding_but_mulaw_negative_zero() -> None:
+def test_every_code_except_mulaw_negative_zero_survives_decoding() -> None:
     assert transcode_audio(transcode_audio(ALL_CODES, "alaw", "pcm16"), "pcm16", "alaw") == ALL_CODES
     mulaw = transcode_audio(transcode_audio(ALL_CODES, "mulaw", "pcm16"), "pcm16", "mulaw")
     assert mulaw == ALL_CODES.replace(b"\x7f", b"\xff")

@@ -50,14 +50,14 @@ class MemoryStore(VectorStore[ProviderSettings]):
         limit: int,
     ) -> Sequence[ChunkMatch]:
         rows = [chunk for owner, made_by, chunk in self._rows if (owner, made_by) == (organization_id, model)]
-        found = [
+        matches = [
             ChunkMatch(
                 row.knowledge_base_id, row.document_id, row.index, row.text, sum(map(operator.mul, row.vector, vector))
             )
             for row in rows
             if knowledge_base_ids is None or row.knowledge_base_id in knowledge_base_ids
         ]
-        return sorted(found, key=lambda match: match.score, reverse=True)[:limit]
+        return sorted(matches, key=lambda match: match.score, reverse=True)[:limit]
 
     async def delete_document(self, organization_id: UUID, document_id: UUID) -> None:
         self._rows = [row for row in self._rows if (row[0], row[2].document_id) != (organization_id, document_id)]
@@ -65,9 +65,11 @@ class MemoryStore(VectorStore[ProviderSettings]):
     async def delete_knowledge_base(
         self, organization_id: UUID, knowledge_base_id: UUID, *, model: str | None = None
     ) -> None:
-        gone = (organization_id, knowledge_base_id)
+        deleted_key = (organization_id, knowledge_base_id)
         self._rows = [
-            row for row in self._rows if (row[0], row[2].knowledge_base_id) != gone or row[1] != (model or row[1])
+            row
+            for row in self._rows
+            if (row[0], row[2].knowledge_base_id) != deleted_key or row[1] != (model or row[1])
         ]
 
     async def maintain(self, organization_id: UUID) -> None:
@@ -115,7 +117,7 @@ RULE = "test_it_has_a_name_and_a_title"
 
 
 @pytest.mark.parametrize("contract", [ProviderContract, VectorStoreContract, AutomationActionContract])
-def test_a_rule_cannot_be_dropped_in_silence(contract: type) -> None:
+def test_a_rule_cannot_be_dropped_silently(contract: type) -> None:
     mixin = type("Mixin", (), {RULE: _replacement, "__module__": "elsewhere"})
     cases: list[tuple[tuple[type, ...], dict[str, object]]] = [
         ((contract,), {RULE: _replacement}),
@@ -127,7 +129,7 @@ def test_a_rule_cannot_be_dropped_in_silence(contract: type) -> None:
             type("TestSly", bases, {**names, "__module__": "elsewhere"})
 
 
-def test_a_rule_that_cannot_be_kept_is_marked_with_its_reason() -> None:
+def test_an_exempted_rule_states_its_reason() -> None:
     marked = pytest.mark.xfail(reason="the vendor has no titles")(_replacement)
     type("TestOpen", (ProviderContract,), {RULE: marked, "__module__": "elsewhere"})
 
@@ -158,7 +160,7 @@ class TestShout(TextToSpeechContract):
 """
 
 
-def test_in_a_strangers_repository_a_broken_rule_shows_its_values(tmp_path: Path) -> None:
+def test_a_broken_rule_shows_its_values_in_another_repository(tmp_path: Path) -> None:
     (tmp_path / "test_shout.py").write_text(STRANGER)
     (tmp_path / "pytest.ini").write_text(
         "[pytest]\nasyncio_default_fixture_loop_scope = function\nfilterwarnings = error\n"
@@ -173,6 +175,6 @@ def test_in_a_strangers_repository_a_broken_rule_shows_its_values(tmp_path: Path
         "name or settings or check",
         str(tmp_path),
     ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert "1 failed, 3 passed" in done.stdout, done.stdout
-    assert "assert 'SHOUT' == 'shout'" in done.stdout, done.stdout
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "1 failed, 3 passed" in result.stdout, result.stdout
+    assert "assert 'SHOUT' == 'shout'" in result.stdout, result.stdout

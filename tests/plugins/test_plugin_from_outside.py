@@ -69,7 +69,7 @@ provider = "scripted"
 
 
 @pytest.mark.timeout(180)
-def test_a_plugin_from_outside_serves_a_call(tmp_path: Path) -> None:
+def test_an_external_plugin_serves_a_call(tmp_path: Path) -> None:
     package, target, tenants = tmp_path / "acme", tmp_path / "site", tmp_path / "tenants"
     package.mkdir()
     tenants.mkdir()
@@ -97,18 +97,18 @@ def test_a_plugin_from_outside_serves_a_call(tmp_path: Path) -> None:
     }
 
     def switchboard(*arguments: str) -> dict[str, object]:
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", "switchboard", *arguments, "--json"],
             env=environment,
             capture_output=True,
             check=False,
         )
-        assert done.returncode == 0, done.stderr.decode()
-        found: dict[str, object] = json.loads(done.stdout)
-        return found
+        assert result.returncode == 0, result.stderr.decode()
+        document: dict[str, object] = json.loads(result.stdout)
+        return document
 
-    listed = switchboard("plugins", "list")
-    assert "text_to_speech hum" in str(listed)
+    plugins = switchboard("plugins", "list")
+    assert "text_to_speech hum" in str(plugins)
     assert switchboard("tenants", "check")["faults"] == []
     platform = subprocess.Popen([sys.executable, "-m", "switchboard", "run"], env=environment, stderr=subprocess.PIPE)
     try:

@@ -37,7 +37,7 @@ from switchboard_offline.loopback import LoopbackTelephony
 Hook = Callable[..., object]
 
 
-def plugin(**hooks: Hook) -> ModuleType:
+def create_plugin(**hooks: Hook) -> ModuleType:
     """Return a plugin with these hooks."""
     module = ModuleType("test_plugin")
     for name, hook in hooks.items():
@@ -46,12 +46,12 @@ def plugin(**hooks: Hook) -> ModuleType:
     return module
 
 
-def entry(name: str, load: Hook) -> EntryPoint:
+def create_entry_point(name: str, load: Hook) -> EntryPoint:
     """Return the used part of an entry point."""
     return cast("EntryPoint", SimpleNamespace(name=name, load=load, dist=None))
 
 
-def event(name: str = "call.completed") -> PublishedEvent:
+def create_event(name: str = "call.completed") -> PublishedEvent:
     return PublishedEvent(uuid4(), uuid4(), name, {}, datetime.now(UTC))
 
 
@@ -99,7 +99,7 @@ class Clock(AgentTool[ToolParameters]):
         return {}
 
 
-def test_what_is_installed_is_found() -> None:
+def test_installed_plugins_are_discovered() -> None:
     registry = Registry.discover()
     assert {plugin.name for plugin in registry.plugins} >= {"llm", "offline"}
     assert registry.find_provider_class(TelephonyProvider, "loopback") is LoopbackTelephony
@@ -111,16 +111,22 @@ def test_what_is_installed_is_found() -> None:
     )
 
 
-def test_plugins_are_loaded_in_the_order_of_their_names_and_one_that_cannot_be_imported_is_left_out() -> None:
+def test_plugins_load_in_the_order_of_their_names_and_broken_ones_are_left_out() -> None:
     def broken() -> object:
         raise ImportError("its library is not installed")
 
     def quits() -> object:
         raise SystemExit("bye")
 
-    hum = plugin(text_to_speech_providers=lambda: [Hum])
-    registry = Registry.discover([entry("good", lambda: hum), entry("broken", broken), entry("c-quits", quits)])
-    assert [found.name for found in registry.plugins] == ["broken", "c-quits", "good"]
+    hum = create_plugin(text_to_speech_providers=lambda: [Hum])
+    registry = Registry.discover(
+        [
+            create_entry_point("good", lambda: hum),
+            create_entry_point("broken", broken),
+            create_entry_point("c-quits", quits),
+        ]
+    )
+    assert [plugin.name for plugin in registry.plugins] == ["broken", "c-quits", "good"]
     assert registry.plugins[0].faults == ["cannot be loaded: ImportError: its library is not installed"]
     assert registry.plugins[1].faults == ["cannot be loaded: SystemExit: bye"]
     assert registry.plugins[2].provides == ["text_to_speech hum"]
@@ -138,21 +144,21 @@ def _wrapper() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("module", "fault"),
     [
-        (plugin(no_such_hook=lambda: [Hum], text_to_speech_providers=lambda: [Hum]), "no_such_hook"),
-        (plugin(text_to_speech_providers=lambda language: [Hum]), "language"),
-        (plugin(text_to_speech_providers=_asynchronous), "must be a plain function"),
+        (create_plugin(no_such_hook=lambda: [Hum], text_to_speech_providers=lambda: [Hum]), "no_such_hook"),
+        (create_plugin(text_to_speech_providers=lambda language: [Hum]), "language"),
+        (create_plugin(text_to_speech_providers=_asynchronous), "must be a plain function"),
         (SimpleNamespace(text_to_speech_providers=hookimpl(wrapper=True)(_wrapper)), "must be a plain function"),
     ],
     ids=["a hook of a newer version", "an argument that the hook does not have", "asynchronous", "a wrapper"],
 )
-def test_a_plugin_whose_hooks_do_not_fit_is_left_out_whole(module: object, fault: str) -> None:
+def test_a_plugin_with_invalid_hooks_is_left_out_completely(module: object, fault: str) -> None:
     registry = Registry()
-    found = registry.add("misfit", module)
-    assert len(found.faults) == 1
-    assert fault in found.faults[0]
-    assert found.provides == []
+    plugin = registry.add("misfit", module)
+    assert len(plugin.faults) == 1
+    assert fault in plugin.faults[0]
+    assert plugin.provides == []
     assert registry.list_provider_classes(TextToSpeechProvider) == []
-    assert registry.add("after", plugin(text_to_speech_providers=lambda: [Hum])).faults == []
+    assert registry.add("after", create_plugin(text_to_speech_providers=lambda: [Hum])).faults == []
 
 
 @pytest.mark.parametrize(
@@ -168,42 +174,42 @@ def test_a_plugin_whose_hooks_do_not_fit_is_left_out_whole(module: object, fault
         (None, "TypeError"),
     ],
 )
-def test_a_provider_that_cannot_be_used_is_left_out_and_the_rest_of_its_plugin_stays(
-    answer: object, fault: str
-) -> None:
+def test_an_unusable_provider_is_left_out_and_its_plugin_stays(answer: object, fault: str) -> None:
     registry = Registry()
-    found = registry.add(
+    plugin = registry.add(
         "wrong",
-        plugin(text_to_speech_providers=lambda: answer, automation_actions=lambda: [Wave], agent_tools=lambda: [Clock]),
+        create_plugin(
+            text_to_speech_providers=lambda: answer, automation_actions=lambda: [Wave], agent_tools=lambda: [Clock]
+        ),
     )
-    assert [line for line in found.faults if fault in line] == found.faults != []
+    assert [line for line in plugin.faults if fault in line] == plugin.faults != []
     assert (registry.actions, registry.tools) == ([Wave], [Clock])
 
 
-def test_a_hook_that_raises_leaves_out_what_it_would_have_provided() -> None:
+def test_a_failing_hook_loses_only_its_own_results() -> None:
     def raises() -> object:
         raise RuntimeError("no such luck")
 
-    found = Registry().add("raises", plugin(llm_providers=raises, text_to_speech_providers=lambda: [Hum]))
-    assert found.faults == ["llm_providers failed: RuntimeError: no such luck"]
-    assert found.provides == ["text_to_speech hum"]
+    plugin = Registry().add("raises", create_plugin(llm_providers=raises, text_to_speech_providers=lambda: [Hum]))
+    assert plugin.faults == ["llm_providers failed: RuntimeError: no such luck"]
+    assert plugin.provides == ["text_to_speech hum"]
 
 
-def test_of_two_providers_of_one_name_the_first_stays() -> None:
+def test_the_first_of_two_providers_with_one_name_is_kept() -> None:
     class Other(Hum):
         pass
 
     registry = Registry()
-    registry.add("first", plugin(text_to_speech_providers=lambda: [Hum]))
-    second = registry.add("second", plugin(text_to_speech_providers=lambda: [Other]))
+    registry.add("first", create_plugin(text_to_speech_providers=lambda: [Hum]))
+    second = registry.add("second", create_plugin(text_to_speech_providers=lambda: [Other]))
     assert second.faults == ["text_to_speech_providers: text_to_speech hum is provided by plugin first already"]
     assert registry.list_provider_classes(TextToSpeechProvider) == [Hum]
 
 
-def test_of_two_plugins_of_one_name_the_first_stays() -> None:
+def test_the_first_of_two_plugins_with_one_name_is_kept() -> None:
     registry = Registry()
-    registry.add("twin", plugin(text_to_speech_providers=lambda: [Hum]))
-    assert registry.add("twin", plugin(automation_actions=lambda: [Wave])).faults == [
+    registry.add("twin", create_plugin(text_to_speech_providers=lambda: [Hum]))
+    assert registry.add("twin", create_plugin(automation_actions=lambda: [Wave])).faults == [
         "cannot be loaded: another plugin is called twin"
     ]
     assert (registry.list_provider_classes(TextToSpeechProvider), registry.actions) == ([Hum], [])
@@ -212,54 +218,54 @@ def test_of_two_plugins_of_one_name_the_first_stays() -> None:
 def test_commands_are_collected() -> None:
     registry = Registry()
     extra = registry.add(
-        "extra", plugin(cli_commands=lambda: [click.Command("extra"), click.Command(None), "nonsense"])
+        "extra", create_plugin(cli_commands=lambda: [click.Command("extra"), click.Command(None), "nonsense"])
     )
     assert [command.name for command in registry.cli_commands] == ["extra"]
     assert len(extra.faults) == 2
-    assert len(registry.add("again", plugin(cli_commands=lambda: [click.Command("extra")])).faults) == 1
+    assert len(registry.add("again", create_plugin(cli_commands=lambda: [click.Command("extra")])).faults) == 1
 
 
-async def test_watchers_are_told_whatever_another_one_does() -> None:
-    seen: list[str] = []
+async def test_watchers_are_notified_even_if_another_watcher_fails() -> None:
+    watched: list[str] = []
 
     def watch(event: PublishedEvent) -> None:
-        seen.append(event.name)
+        watched.append(event.name)
 
     def raises(event: PublishedEvent) -> None:
         raise SystemExit(event.name)
 
     registry = Registry()
-    registry.add("raises", plugin(event_published=raises))
-    registry.add("watcher", plugin(event_published=watch))
-    registry.add("counter", plugin(event_published=lambda: seen.append("one")))
-    await registry.publish(event())
-    assert sorted(seen) == ["call.completed", "one"]
+    registry.add("raises", create_plugin(event_published=raises))
+    registry.add("watcher", create_plugin(event_published=watch))
+    registry.add("counter", create_plugin(event_published=lambda: watched.append("one")))
+    await registry.publish(create_event())
+    assert sorted(watched) == ["call.completed", "one"]
 
 
-async def test_a_watcher_that_hangs_is_left_behind_and_told_again_once_it_returns() -> None:
-    release, told = threading.Event(), threading.Semaphore(0)
+async def test_a_hanging_watcher_is_skipped_until_it_returns() -> None:
+    release, notified = threading.Event(), threading.Semaphore(0)
 
     def hang(event: PublishedEvent) -> None:
-        told.release()
+        notified.release()
         release.wait(30)
 
     watcher = EventWatcher("hangs", hang, seconds=0.01)
     for _ in range(MAX_STUCK_WATCHERS + 3):
-        await watcher.notify(event())
+        await watcher.notify(create_event())
     for _ in range(MAX_STUCK_WATCHERS):
-        assert told.acquire(timeout=5)
-    assert not told.acquire(blocking=False)
+        assert notified.acquire(timeout=5)
+    assert not notified.acquire(blocking=False)
     release.set()
     async with asyncio.timeout(20):
-        while not told.acquire(blocking=False):
+        while not notified.acquire(blocking=False):
             await asyncio.sleep(0)
-            await watcher.notify(event())
+            await watcher.notify(create_event())
 
 
-def test_hook_calls_are_logged_where_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    Registry().add("quiet", plugin(text_to_speech_providers=lambda: [Hum]))
+def test_hook_calls_are_logged_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    Registry().add("quiet", create_plugin(text_to_speech_providers=lambda: [Hum]))
     assert "text_to_speech_providers" not in capsys.readouterr().out
-    Registry(trace=True).add("traced", plugin(text_to_speech_providers=lambda: [Hum]))
+    Registry(trace=True).add("traced", create_plugin(text_to_speech_providers=lambda: [Hum]))
     assert "text_to_speech_providers" in capsys.readouterr().out
 
 
@@ -281,12 +287,12 @@ class Choosy(Hum):
     ("values", "keys"),
     [
         ({"api_key": "hunter2-hunter2"}, {"api_key"}),
-        ({"api_key": 5, "colour": "hunter2-hunter2"}, {"api_key", "colour"}),
+        ({"api_key": 5, "color": "hunter2-hunter2"}, {"api_key", "color"}),
         ({"api_key": "sk-1", "regions": ["eu", 5], "port": "hunter2-hunter2"}, {"regions.1", "port"}),
         ({}, {"api_key"}),
     ],
 )
-def test_settings_faults_name_the_key_and_never_the_value(values: dict[str, JsonValue], keys: set[str]) -> None:
+def test_settings_errors_name_the_key_and_never_the_value(values: dict[str, JsonValue], keys: set[str]) -> None:
     with pytest.raises(InvalidSettings) as refused:
         parse_settings(Choosy, values)
     assert {key for key, _ in refused.value.faults} == keys
@@ -294,6 +300,6 @@ def test_settings_faults_name_the_key_and_never_the_value(values: dict[str, Json
     assert "hunter2" not in str(refused.value)
 
 
-def test_settings_that_validate_are_the_providers_own() -> None:
+def test_valid_settings_have_the_providers_own_class() -> None:
     settings = parse_settings(Choosy, {"api_key": "sk-1", "port": 5})
     assert settings == Choosy.Settings(api_key=SecretStr("sk-1"), port=5)

@@ -40,13 +40,13 @@ class Tone(TextToSpeechProvider[ProviderSettings]):
     def __init__(self, name: str, audio_format: AudioFormat, *, fails_after: int | None = None) -> None:
         super().__init__(SETTINGS)
         self.name, self.audio_format, self._fails_after = name, audio_format, fails_after  # type: ignore[misc]
-        self.asked: list[SpeechRequest] = []
+        self.requests: list[SpeechRequest] = []
 
     async def check(self) -> None:
         """Do nothing."""
 
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
-        self.asked.append(request)
+        self.requests.append(request)
         for index in range(3):
             if index == self._fails_after:
                 raise FAILURE
@@ -61,57 +61,59 @@ class Stalling(Model):
 
     def __init__(self, *answers: str) -> None:
         super().__init__(*answers)
-        self.begun, self.go_on, self.left = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.started, self.resume, self.finished = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
-        self.asked.append(request)
-        self.begun.set()
+        self.requests.append(request)
+        self.started.set()
         try:
             for answer in self.answers:
                 assert isinstance(answer, str)
                 yield TextDelta(answer)
-            await self.go_on.wait()
+            await self.resume.wait()
             yield TextDelta("Late.")
         finally:
-            self.left.set()
+            self.finished.set()
 
 
-def models(*providers: Model, hedge_after_seconds: float = 5.0, record: ServiceRecord | None = None) -> FailoverLLM:
+def create_models(
+    *providers: Model, hedge_after_seconds: float = 5.0, record: ServiceRecord | None = None
+) -> FailoverLLM:
     return FailoverLLM(providers, record or ServiceRecord(), hedge_after_seconds=hedge_after_seconds)
 
 
-def voices(
+def create_voices(
     *providers: Tone, hedge_after_seconds: float = 5.0, record: ServiceRecord | None = None
 ) -> FailoverTextToSpeech:
     return FailoverTextToSpeech(providers, record or ServiceRecord(), hedge_after_seconds=hedge_after_seconds)
 
 
-async def texts(model: FailoverLLM) -> list[str]:
+async def collect_texts(model: FailoverLLM) -> list[str]:
     return [event.text async for event in model.chat(ChatRequest((), model="chosen")) if isinstance(event, TextDelta)]
 
 
-async def sound(voice: FailoverTextToSpeech, text: str = "x") -> bytes:
+async def collect_audio(voice: FailoverTextToSpeech, text: str = "x") -> bytes:
     return b"".join([chunk.audio async for chunk in voice.synthesize(SpeechRequest(text, voice_id="theirs"))])
 
 
 async def test_the_next_model_answers_with_its_own_default() -> None:
     record = ServiceRecord()
     first, second = Model(FAILURE), Model("Hello.")
-    assert await texts(models(first, second, record=record)) == ["Hello."]
+    assert await collect_texts(create_models(first, second, record=record)) == ["Hello."]
     assert record.served == {"llm": "model"}
-    assert (first.asked[0].model, second.asked[0].model) == ("chosen", None)
+    assert (first.requests[0].model, second.requests[0].model) == ("chosen", None)
 
 
-async def test_a_slow_model_is_overtaken_stopped_at_once_and_accounted_for() -> None:
+async def test_a_slow_model_is_overtaken_stopped_and_billed() -> None:
     class Quick(Model):
         async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
             yield TextDelta("Hello.")
-            await slow.left.wait()
+            await slow.finished.wait()
             yield ModelUsage("quick", 70, 5)
 
     slow = Stalling()
     async with asyncio.timeout(5):
-        events = [event async for event in models(slow, Quick(), hedge_after_seconds=0.01).chat(ChatRequest(()))]
+        events = [event async for event in create_models(slow, Quick(), hedge_after_seconds=0.01).chat(ChatRequest(()))]
     assert events == [
         TextDelta("Hello."),
         ModelUsage("quick", 70, 5),
@@ -119,58 +121,58 @@ async def test_a_slow_model_is_overtaken_stopped_at_once_and_accounted_for() -> 
     ]
 
 
-async def test_the_chosen_model_may_still_be_first_and_is_asked_again_for_the_next_answer() -> None:
+async def test_the_preferred_model_may_still_win_and_is_asked_first_again() -> None:
     slow, second = Stalling(), Stalling()
-    model = models(slow, second, hedge_after_seconds=0.01)
-    answering = asyncio.create_task(texts(model))
+    model = create_models(slow, second, hedge_after_seconds=0.01)
+    answering = asyncio.create_task(collect_texts(model))
     async with asyncio.timeout(5):
-        await second.begun.wait()
-        slow.go_on.set()
+        await second.started.wait()
+        slow.resume.set()
         assert await answering == ["Late."]
-        await second.left.wait()
-        assert await texts(model) == ["Late."]
-    assert (len(slow.asked), len(second.asked)) == (2, 1)
+        await second.finished.wait()
+        assert await collect_texts(model) == ["Late."]
+    assert (len(slow.requests), len(second.requests)) == (2, 1)
 
 
-async def test_each_failure_brings_in_the_next_while_a_slow_one_goes_on() -> None:
+async def test_each_failure_starts_the_next_model_while_a_slow_one_continues() -> None:
     slow, third = Stalling(), Model("Third.")
     async with asyncio.timeout(5):
-        assert await texts(models(slow, Model(FAILURE), third, hedge_after_seconds=0.01)) == ["Third."]
-    assert slow.left.is_set()
+        assert await collect_texts(create_models(slow, Model(FAILURE), third, hedge_after_seconds=0.01)) == ["Third."]
+    assert slow.finished.is_set()
 
 
-async def test_a_model_at_work_on_a_tool_call_is_not_taken_for_silent() -> None:
-    working, second = Stalling(""), Model("Hello.")
-    working.go_on.set()
-    assert await texts(models(working, second, hedge_after_seconds=0.01)) == ["", "Late."]
-    assert second.asked == []
+async def test_a_model_that_writes_a_tool_call_is_not_considered_silent() -> None:
+    busy, second = Stalling(""), Model("Hello.")
+    busy.resume.set()
+    assert await collect_texts(create_models(busy, second, hedge_after_seconds=0.01)) == ["", "Late."]
+    assert second.requests == []
 
 
-async def test_silence_is_an_error_at_the_beginning_and_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_silence_is_an_error_at_the_start_and_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failover, "STALL_SECONDS", 0.02)
     with pytest.raises(ProviderError, match="did not answer in time"):
-        await texts(models(Stalling(), Stalling(), hedge_after_seconds=0.01))
+        await collect_texts(create_models(Stalling(), Stalling(), hedge_after_seconds=0.01))
     with pytest.raises(ProviderError, match="stopped in the middle"):
-        await texts(models(Stalling("Hello."), Model("Never asked.")))
+        await collect_texts(create_models(Stalling("Hello."), Model("Never asked.")))
 
 
-async def test_when_all_fail_the_last_error_is_told() -> None:
+async def test_the_last_error_is_raised_when_all_models_fail() -> None:
     with pytest.raises(ProviderError, match="down"):
-        await texts(models(Model(FAILURE), Model(FAILURE)))
+        await collect_texts(create_models(Model(FAILURE), Model(FAILURE)))
 
 
-async def test_whoever_stops_listening_stops_every_model() -> None:
+async def test_a_consumer_that_stops_stops_every_model() -> None:
     slow, second = Stalling(), Stalling()
-    answering = asyncio.create_task(texts(models(slow, second, hedge_after_seconds=0.01)))
+    answering = asyncio.create_task(collect_texts(create_models(slow, second, hedge_after_seconds=0.01)))
     async with asyncio.timeout(5):
-        await second.begun.wait()
+        await second.started.wait()
         answering.cancel()
         await asyncio.wait((answering,))
-    assert slow.left.is_set()
-    assert second.left.is_set()
+    assert slow.finished.is_set()
+    assert second.finished.is_set()
 
 
-async def test_a_fault_in_a_provider_is_told_as_it_is_and_a_time_limit_of_its_own_is_a_failure() -> None:
+async def test_bugs_in_a_provider_propagate_and_its_own_timeouts_are_failures() -> None:
     class Faulty(Model):
         def __init__(self, fault: Exception) -> None:
             super().__init__()
@@ -181,30 +183,30 @@ async def test_a_fault_in_a_provider_is_told_as_it_is_and_a_time_limit_of_its_ow
             yield
 
     with pytest.raises(LookupError, match="a fault"):
-        await texts(models(Faulty(LookupError("a fault")), Model("Hello.")))
-    assert await texts(models(Faulty(TimeoutError()), Model("Hello."))) == ["Hello."]
+        await collect_texts(create_models(Faulty(LookupError("a fault")), Model("Hello.")))
+    assert await collect_texts(create_models(Faulty(TimeoutError()), Model("Hello."))) == ["Hello."]
 
 
-async def test_once_audio_was_heard_there_is_no_second_voice() -> None:
+async def test_a_second_voice_is_not_tried_after_the_first_audio() -> None:
     second = Tone("second", PHONE_PCM)
-    chunks = voices(Tone("first", PHONE_PCM, fails_after=1), second).synthesize(SpeechRequest("x"))
+    chunks = create_voices(Tone("first", PHONE_PCM, fails_after=1), second).synthesize(SpeechRequest("x"))
     await anext(chunks)
     with pytest.raises(ProviderError):
         await anext(chunks)
-    assert second.asked == []
+    assert second.requests == []
 
 
-async def test_another_voice_speaks_in_the_first_ones_format_and_goes_on_speaking() -> None:
+async def test_the_second_voice_keeps_the_first_ones_format() -> None:
     first, second, record = Tone("first", PHONE_PCM, fails_after=0), Tone("second", PHONE_MULAW), ServiceRecord()
-    voice = voices(first, second, record=record)
-    assert len(await sound(voice)) == 3 * 320
+    voice = create_voices(first, second, record=record)
+    assert len(await collect_audio(voice)) == 3 * 320
     assert record.served == {"text_to_speech": "second"}
-    assert second.asked[0].voice_id is None
-    assert len(await sound(voice)) == 3 * 320
-    assert (len(first.asked), len(second.asked), second.asked[1].voice_id) == (1, 2, None)
+    assert second.requests[0].voice_id is None
+    assert len(await collect_audio(voice)) == 3 * 320
+    assert (len(first.requests), len(second.requests), second.requests[1].voice_id) == (1, 2, None)
 
 
-async def test_a_slow_voice_is_overtaken_and_its_characters_are_accounted_for() -> None:
+async def test_a_slow_voice_is_overtaken_and_its_characters_are_billed() -> None:
     class Slow(Tone):
         async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
             await asyncio.Event().wait()
@@ -212,22 +214,22 @@ async def test_a_slow_voice_is_overtaken_and_its_characters_are_accounted_for() 
 
     record = ServiceRecord()
     async with asyncio.timeout(5):
-        assert await sound(
-            voices(Slow("slow", PHONE_PCM), Tone("second", PHONE_PCM), hedge_after_seconds=0.01, record=record),
+        assert await collect_audio(
+            create_voices(Slow("slow", PHONE_PCM), Tone("second", PHONE_PCM), hedge_after_seconds=0.01, record=record),
             "Hello.",
         )
     assert (record.served, record.overtaken_characters) == ({"text_to_speech": "second"}, 6)
 
 
-async def test_a_voice_that_says_nothing_is_none() -> None:
+async def test_a_silent_voice_is_a_failure() -> None:
     class Mute(Tone):
         async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
             return
             yield
 
-    assert await sound(voices(Mute("mute", PHONE_PCM), Tone("second", PHONE_PCM)))
+    assert await collect_audio(create_voices(Mute("mute", PHONE_PCM), Tone("second", PHONE_PCM)))
     with pytest.raises(ProviderError, match="returned nothing"):
-        await sound(voices(Mute("mute", PHONE_PCM)))
+        await collect_audio(create_voices(Mute("mute", PHONE_PCM)))
 
 
 class Closed(Transcriber):
@@ -246,7 +248,7 @@ class Opening(Transcriber):
 
 
 @pytest.mark.parametrize("first", [Closed(), Opening()])
-async def test_another_transcriber_is_opened(first: Transcriber) -> None:
+async def test_the_next_transcriber_is_opened(first: Transcriber) -> None:
     record = ServiceRecord()
     async with asyncio.timeout(5):
         stream = await FailoverSpeechToText([first, Transcriber("hello")], record, hedge_after_seconds=0.01).transcribe(
@@ -259,7 +261,7 @@ async def test_another_transcriber_is_opened(first: Transcriber) -> None:
 
 
 @pytest.mark.parametrize("steps", range(4))
-async def test_whoever_stops_waiting_just_as_a_transcriber_opens_is_not_held(steps: int) -> None:
+async def test_cancellation_while_a_transcriber_opens_takes_effect_at_once(steps: int) -> None:
     opened = asyncio.Event()
 
     class Slow(Transcriber):

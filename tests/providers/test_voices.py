@@ -10,7 +10,7 @@ from switchboard.engine.providers.configuration import ProviderSpec, configure_p
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import Answer, Caller
+from tests.fixtures.app import ApiResponse, Caller
 from tests.speech.elevenlabs import ElevenLabs
 from tests.speech.vendor import KEY
 
@@ -22,21 +22,21 @@ async def vendor(runtime: Runtime, caller: Caller) -> AsyncIterator[ElevenLabs]:
     """A vendor whose voices the caller's organization may use."""
     async with ElevenLabs.listening() as vendor:
         settings = {"api_key": KEY, "base_url": vendor.address}
-        wanted = [
+        providers = [
             *list_embedded_providers(runtime.registry),
             ProviderSpec(Capability.TEXT_TO_SPEECH, "elevenlabs", settings),
         ]
         async with runtime.database.tenant(caller.organization_id) as session:
-            await configure_providers(session, runtime.registry, runtime.keyring, wanted)
+            await configure_providers(session, runtime.registry, runtime.keyring, providers)
         yield vendor
 
 
-async def save_agent(caller: Caller, **fields: object) -> Answer:
+async def save_agent(caller: Caller, **fields: object) -> ApiResponse:
     return await caller.post("/v1/agents", {"name": "Agent", **fields})
 
 
-def read_error(answer: Answer) -> str:
-    faults = answer.json["errors"]
+def read_error(response: ApiResponse) -> str:
+    faults = response.json["errors"]
     assert isinstance(faults, list)
     (fault,) = faults
     assert isinstance(fault, dict)
@@ -44,40 +44,40 @@ def read_error(answer: Answer) -> str:
     return str(fault["message"])
 
 
-async def test_a_voice_that_the_provider_has_is_taken_and_another_is_named(caller: Caller, vendor: ElevenLabs) -> None:
+async def test_an_existing_voice_is_accepted_and_an_unknown_one_is_named(caller: Caller, vendor: ElevenLabs) -> None:
     assert (await save_agent(caller, tts_provider="elevenlabs", tts_voice_id=GEORGE)).status == 201
     refused = await save_agent(caller, tts_provider="elevenlabs", tts_voice_id="nobody")
     assert refused.status == 422
     assert "elevenlabs has no voice nobody" in read_error(refused)
 
 
-async def test_a_change_of_provider_or_voice_is_checked_and_nothing_else(caller: Caller, vendor: ElevenLabs) -> None:
-    made = await save_agent(caller, tts_provider="elevenlabs", tts_voice_id=GEORGE)
-    path = f"/v1/agents/{made.json['id']}"
+async def test_only_a_changed_provider_or_voice_is_checked(caller: Caller, vendor: ElevenLabs) -> None:
+    response = await save_agent(caller, tts_provider="elevenlabs", tts_voice_id=GEORGE)
+    path = f"/v1/agents/{response.json['id']}"
     assert "espeak has no voice" in read_error(await caller.send("PUT", path, {"tts_provider": "espeak"}))
     assert "no voice nobody" in read_error(await caller.send("PUT", path, {"tts_voice_id": "nobody"}))
-    asked = len(vendor.asked)
+    request_count = len(vendor.requests)
     assert (await caller.send("PUT", path, {"name": "Renamed"})).status == 200
-    assert len(vendor.asked) == asked
+    assert len(vendor.requests) == request_count
     assert (await caller.send("PUT", path, {"tts_provider": "espeak", "tts_voice_id": "en-us+f3"})).status == 200
 
 
-async def test_a_known_voice_is_asked_about_once(caller: Caller, vendor: ElevenLabs) -> None:
+async def test_a_known_voice_is_checked_once(caller: Caller, vendor: ElevenLabs) -> None:
     for _ in range(3):
         assert (await save_agent(caller, tts_provider="elevenlabs", tts_voice_id=GEORGE)).status == 201
-    assert len(vendor.asked) == 1
+    assert len(vendor.requests) == 1
 
 
-async def test_a_provider_that_fails_keeps_nobody_from_saving_and_is_left_alone_for_a_while(
+async def test_a_failing_provider_does_not_prevent_saving_and_is_not_asked_for_a_while(
     caller: Caller, vendor: ElevenLabs
 ) -> None:
     vendor.refusals = [500]
     for _ in range(2):
         assert (await save_agent(caller, tts_provider="elevenlabs", tts_voice_id="perhaps")).status == 201
-    assert len(vendor.asked) == 1
+    assert len(vendor.requests) == 1
 
 
-async def test_a_provider_that_is_slow_keeps_nobody_from_saving(
+async def test_a_slow_provider_does_not_prevent_saving(
     caller: Caller, vendor: ElevenLabs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(voices, "ANSWER_SECONDS", 0.05)

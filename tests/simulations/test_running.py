@@ -16,6 +16,7 @@ from switchboard.resources.simulations import judge as judging
 from switchboard.resources.simulations import runner, system_queries, text_mode
 from switchboard.resources.simulations.judge import contains_phrase
 from switchboard.resources.simulations.models import Simulation
+from switchboard.resources.simulations.runner import SimulationRunner
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -27,21 +28,21 @@ SAID: Json = {"type": "said", "text": "yes"}
 
 
 class Bench:
-    """An agent whose model answers as the test says, and its simulations."""
+    """An agent with scripted answers, and its simulations."""
 
     def __init__(self, runtime: Runtime, caller: Caller, agent_id: str, model: Model) -> None:
         self.runtime, self.caller, self.agent_id, self.model = runtime, caller, agent_id, model
 
-    async def make(self, *assertions: Json) -> str:
+    async def create(self, *assertions: Json) -> str:
         body = {"name": "Test", "lines": ["Hello"], "assertions": assertions or [SAID]}
-        made = await self.caller.post(f"/v1/agents/{self.agent_id}/simulations", body)
-        assert made.status == 201, made.body
-        return str(made.json["id"])
+        response = await self.caller.post(f"/v1/agents/{self.agent_id}/simulations", body)
+        assert response.status == 201, response.body
+        return str(response.json["id"])
 
     async def run(self, simulation_id: str) -> Json:
         """Run a simulation as a woken worker does; return it."""
-        await runner.run_claimed_simulation(
-            self.runtime, self.caller.organization_id, UUID(self.agent_id), UUID(simulation_id)
+        await self.runtime.call(SimulationRunner).run_claimed_simulation(
+            self.caller.organization_id, UUID(self.agent_id), UUID(simulation_id)
         )
         return (await self.caller.get(f"/v1/agents/{self.agent_id}/simulations/{simulation_id}")).json
 
@@ -77,8 +78,8 @@ async def bench(runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatc
     return Bench(runtime, caller, str(agent), model)
 
 
-async def test_a_lost_wake_up_and_a_lost_worker_are_found_and_the_result_is_told_once(bench: Bench) -> None:
-    simulation_id = await bench.make()
+async def test_simulations_with_lost_wake_ups_and_workers_are_found_and_published_once(bench: Bench) -> None:
+    simulation_id = await bench.create()
     assert await bench.due() == [simulation_id]
     await bench.set(simulation_id, status="running", attempts=1, due_at=now() + runner.LEASE)
     assert (await bench.run(simulation_id))["status"] == "running"
@@ -87,18 +88,22 @@ async def test_a_lost_wake_up_and_a_lost_worker_are_found_and_the_result_is_told
     assert await bench.due() == [simulation_id]
     assert (await bench.run(simulation_id))["status"] == "passed"
     assert (await bench.run(simulation_id))["status"] == "passed"
-    assert (await bench.due(), await bench.count_completed_events(), len(bench.model.asked)) == ([], 1, 1)
+    assert (await bench.due(), await bench.count_completed_events(), len(bench.model.requests)) == ([], 1, 1)
 
 
-async def test_one_that_loses_its_worker_each_time_is_given_up(bench: Bench) -> None:
-    simulation_id = await bench.make()
+async def test_a_simulation_that_loses_its_worker_each_time_is_given_up(bench: Bench) -> None:
+    simulation_id = await bench.create()
     await bench.set(simulation_id, status="running", attempts=runner.MAX_ATTEMPTS, due_at=now() - timedelta(seconds=1))
-    found = await bench.run(simulation_id)
-    assert (found["status"], found["error_message"], await bench.count_completed_events()) == ("error", runner.LOST, 1)
+    simulation = await bench.run(simulation_id)
+    assert (simulation["status"], simulation["error_message"], await bench.count_completed_events()) == (
+        "error",
+        runner.LOST,
+        1,
+    )
 
 
-async def test_a_worker_whose_claim_has_passed_on_writes_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    simulation_id = await bench.make()
+async def test_a_worker_that_lost_its_claim_writes_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    simulation_id = await bench.create()
     judge = judging.evaluate_assertions
 
     async def overtaken(*arguments: object) -> object:
@@ -109,23 +114,26 @@ async def test_a_worker_whose_claim_has_passed_on_writes_nothing(bench: Bench, m
     assert ((await bench.run(simulation_id))["status"], await bench.count_completed_events()) == ("running", 0)
 
 
-async def test_what_was_said_so_far_is_shown_while_it_runs(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    simulation_id = await bench.make()
+async def test_the_transcript_so_far_is_shown_during_a_run(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    simulation_id = await bench.create()
     monkeypatch.setattr(runner, "SHOWN_SECONDS", 0.02)
     judge = judging.evaluate_assertions
 
     async def when_shown(*arguments: object) -> object:
         path = f"/v1/agents/{bench.agent_id}/simulations/{simulation_id}"
-        found = (await eventually(lambda: bench.caller.get(path), lambda answer: answer.json["turns"])).json
-        assert (at(found, "status"), at(found, "transcript", 0)) == ("running", {"role": "user", "content": "Hello"})
+        simulation = (await eventually(lambda: bench.caller.get(path), lambda response: response.json["turns"])).json
+        assert (at(simulation, "status"), at(simulation, "transcript", 0)) == (
+            "running",
+            {"role": "user", "content": "Hello"},
+        )
         return await judge(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(runner, "evaluate_assertions", when_shown)
     assert (await bench.run(simulation_id))["status"] == "passed"
 
 
-async def test_a_few_run_at_once_and_the_others_wait(bench: Bench) -> None:
-    *others, last = [await bench.make() for _ in range(runner.AT_ONCE + 1)]
+async def test_a_few_simulations_run_at_once_and_the_others_wait(bench: Bench) -> None:
+    *others, last = [await bench.create() for _ in range(runner.AT_ONCE + 1)]
     for simulation_id in others:
         await bench.set(simulation_id, status="running", due_at=now() + runner.LEASE)
     assert (await bench.run(last))["status"] == "queued"
@@ -134,36 +142,38 @@ async def test_a_few_run_at_once_and_the_others_wait(bench: Bench) -> None:
     assert (await bench.run(last))["status"] == "passed"
 
 
-async def test_an_agent_that_is_deleted_takes_its_simulations_along(bench: Bench) -> None:
-    simulation_id = await bench.make()
+async def test_deleting_an_agent_deletes_its_simulations(bench: Bench) -> None:
+    simulation_id = await bench.create()
     await bench.caller.send("DELETE", f"/v1/agents/{bench.agent_id}")
     assert (await bench.run(simulation_id))["code"] == "not_found"
 
 
-async def test_a_provider_that_fails_is_an_error_and_no_failure(bench: Bench) -> None:
+async def test_a_provider_failure_is_an_error_and_not_a_failed_simulation(bench: Bench) -> None:
     bench.model.answers = [ProviderError("out of order")]
-    found = await bench.run(await bench.make())
-    assert (found["status"], found["error_message"], found["score"], found["ended_by"]) == (
+    simulation = await bench.run(await bench.create())
+    assert (simulation["status"], simulation["error_message"], simulation["score"], simulation["ended_by"]) == (
         "error",
         "out of order",
         None,
         None,
     )
-    assert found["transcript"] == [{"role": "user", "content": "Hello"}]
+    assert simulation["transcript"] == [{"role": "user", "content": "Hello"}]
 
 
-async def test_a_judge_reads_the_transcript_and_gives_its_reason(bench: Bench) -> None:
+async def test_a_judge_reads_the_transcript_and_states_its_reason(bench: Bench) -> None:
     bench.model.answers = ["Yes, dear.", '{"passed": false, "explanation": "Too familiar."}']
-    found = await bench.run(await bench.make(SAID, {"type": "judge", "question": "Was it formal?", "name": "Formal"}))
-    assert (found["status"], found["score"]) == ("failed", 0.5)
-    assert at(found, "criteria", 1) == {"name": "Formal", "passed": False, "explanation": "Too familiar."}
-    system, transcript = bench.model.asked[1].messages
+    simulation = await bench.run(
+        await bench.create(SAID, {"type": "judge", "question": "Was it formal?", "name": "Formal"})
+    )
+    assert (simulation["status"], simulation["score"]) == ("failed", 0.5)
+    assert at(simulation, "criteria", 1) == {"name": "Formal", "passed": False, "explanation": "Too familiar."}
+    system, transcript = bench.model.requests[1].messages
     assert "Was it formal?" in system.content
     assert transcript.content == "user: Hello\nagent: Yes, dear."
 
 
 @pytest.mark.parametrize(
-    ("phrase", "found"),
+    ("phrase", "simulation"),
     [
         ("OPEN  from", True),
         ("open * six", True),
@@ -173,5 +183,5 @@ async def test_a_judge_reads_the_transcript_and_gives_its_reason(bench: Bench) -
         ("open*open", False),
     ],
 )
-def test_phrases(phrase: str, found: bool) -> None:
-    assert contains_phrase("We are open\nfrom seven to six.", phrase) == found
+def test_phrases_are_matched(phrase: str, simulation: bool) -> None:
+    assert contains_phrase("We are open\nfrom seven to six.", phrase) == simulation

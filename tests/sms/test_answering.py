@@ -26,6 +26,7 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms import auto_reply, inbound
 from switchboard.resources.sms import service as sms
+from switchboard.resources.sms.auto_reply import AutoReplier
 from switchboard.resources.sms.keywords import ANSWERS
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.runtime import Runtime
@@ -39,7 +40,7 @@ PAST = timedelta(seconds=5)
 
 
 class Line:
-    """A phone number with its agent, a contact, and a model that answers as the test says."""
+    """A phone number with its agent, a contact, and a model with scripted answers."""
 
     def __init__(self, runtime: Runtime, caller: Caller, number: JsonObject, model: Model) -> None:
         self.runtime, self.caller, self.model = runtime, caller, model
@@ -49,11 +50,11 @@ class Line:
             str(number["inbound_agent_id"]),
         )
 
-    async def text(self, body: str, *, contact: str = CONTACT) -> None:
-        told = TextMessageReceived(f"in-{uuid4()}", contact, self.number, body)
-        await inbound.receive_message(self.runtime.database, self.caller.organization_id, "loopback", told)
+    async def receive_text(self, body: str, *, contact: str = CONTACT) -> None:
+        event = TextMessageReceived(f"in-{uuid4()}", contact, self.number, body)
+        await inbound.receive_message(self.runtime.database, self.caller.organization_id, "loopback", event)
 
-    async def conversation(self) -> SmsConversation:
+    async def get_conversation(self) -> SmsConversation:
         async with self.runtime.database.tenant(self.caller.organization_id) as session:
             return (await session.exec(sms.list_conversations(session))).one()
 
@@ -63,12 +64,12 @@ class Line:
 
     async def answer(self) -> None:
         """Make the answer due and run a worker's step."""
-        conversation = await self.conversation()
+        conversation = await self.get_conversation()
         if conversation.reply_due_at is not None:
             await self.set(reply_due_at=datetime.now(UTC) - PAST)
-        await auto_reply.answer_conversation(self.runtime, self.caller.organization_id, conversation.id)
+        await self.runtime.call(AutoReplier).answer_conversation(self.caller.organization_id, conversation.id)
 
-    async def sent(self) -> list[str]:
+    async def list_sent(self) -> list[str]:
         """Return the outbound messages, oldest first."""
         async with self.runtime.database.tenant(self.caller.organization_id) as session:
             rows = (
@@ -82,7 +83,7 @@ class Line:
         """Return the messages of a model request without the system's."""
         return [
             (message.role, message.content)
-            for message in self.model.asked[request].messages
+            for message in self.model.requests[request].messages
             if message.role != "system"
         ]
 
@@ -101,62 +102,65 @@ async def line(runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch
     return Line(runtime, caller, number.json, model)
 
 
-async def test_the_model_is_asked_as_in_a_call_with_the_conversation_so_far(line: Line) -> None:
+async def test_the_model_receives_the_conversation_as_in_a_call(line: Line) -> None:
     line.model.answers = ["First answer.", "Second answer."]
-    await line.text("One")
+    await line.receive_text("One")
     await line.answer()
-    await line.text("Two")
+    await line.receive_text("Two")
     await line.answer()
-    assert await line.sent() == ["First answer.", "Second answer."]
-    assert [message.content for message in line.model.asked[0].messages if message.role == "system"] == [
+    assert await line.list_sent() == ["First answer.", "Second answer."]
+    assert [message.content for message in line.model.requests[0].messages if message.role == "system"] == [
         "Be kind.",
         auto_reply.INSTRUCTION,
     ]
     assert line.get_model_messages() == [("user", "One"), ("assistant", "First answer."), ("user", "Two")]
 
 
-async def test_texts_in_quick_succession_get_one_answer_that_sees_all(line: Line) -> None:
+async def test_quick_messages_get_one_answer_to_all_of_them(line: Line) -> None:
     for body in ("One", "Two", "Three"):
-        await line.text(body)
+        await line.receive_text(body)
     await line.answer()
     assert line.get_model_messages() == [("user", "One\nTwo\nThree")]
     await line.answer()
-    assert await line.sent() == ["Yes."]
+    assert await line.list_sent() == ["Yes."]
 
 
-async def test_a_text_that_comes_while_the_agent_thinks_is_thought_about_first(
+async def test_a_message_during_the_models_turn_restarts_the_answer(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line.model.answers = ["To the first alone.", "To both."]
-    hurried: list[Callable[[], Awaitable[None]]] = [lambda: line.text("Two")]
+    pending: list[Callable[[], Awaitable[None]]] = [lambda: line.receive_text("Two")]
     chat = line.model.chat
 
     async def interrupted(request: ChatRequest) -> AsyncIterator[ChatEvent]:
-        while hurried:
-            await hurried.pop()()
+        while pending:
+            await pending.pop()()
         async for event in chat(request):
             yield event
 
     monkeypatch.setattr(line.model, "chat", interrupted)
-    await line.text("One")
+    await line.receive_text("One")
     await line.answer()
-    assert await line.sent() == ["To both."]
+    assert await line.list_sent() == ["To both."]
     assert line.get_model_messages() == [("user", "One\nTwo")]
-    assert (await line.conversation()).reply_due_at is None
+    assert (await line.get_conversation()).reply_due_at is None
 
 
 async def test_ten_workers_answer_once(line: Line) -> None:
-    await line.text("Hello")
+    await line.receive_text("Hello")
     await line.set(reply_due_at=datetime.now(UTC) - PAST)
-    conversation = await line.conversation()
+    conversation = await line.get_conversation()
     await asyncio.gather(
-        *(auto_reply.answer_conversation(line.runtime, line.caller.organization_id, conversation.id) for _ in range(10))
+        *(
+            line.runtime.call(AutoReplier).answer_conversation(line.caller.organization_id, conversation.id)
+            for _ in range(10)
+        )
     )
-    assert await line.sent() == ["Yes."]
-    assert len(line.model.asked) == 1
+    assert await line.list_sent() == ["Yes."]
+    assert len(line.model.requests) == 1
 
 
-async def test_who_answers_too_late_answers_nothing(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_with_an_expired_lease_sends_nothing(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that hung for longer than its lease meets the one that took over."""
     chat = line.model.chat
 
@@ -168,39 +172,37 @@ async def test_who_answers_too_late_answers_nothing(line: Line, monkeypatch: pyt
             yield event
 
     monkeypatch.setattr(line.model, "chat", slow)
-    await line.text("Hello")
+    await line.receive_text("Hello")
     await line.answer()
-    assert await line.sent() == ["Yes."]
+    assert await line.list_sent() == ["Yes."]
 
 
-async def test_a_crash_while_thinking_leaves_the_answer_to_the_next_worker(line: Line) -> None:
-    await line.text("Hello")
+async def test_the_next_worker_answers_after_a_crash(line: Line) -> None:
+    await line.receive_text("Hello")
     await line.set(answering_until=datetime.now(UTC) + PAST)
     await line.answer()
-    assert await line.sent() == []
+    assert await line.list_sent() == []
     await line.set(answering_until=datetime.now(UTC) - PAST)
     await line.answer()
-    assert await line.sent() == ["Yes."]
+    assert await line.list_sent() == ["Yes."]
 
 
-async def test_a_model_that_fails_is_tried_again_and_then_given_up(line: Line) -> None:
+async def test_a_failing_model_is_retried_and_then_given_up(line: Line) -> None:
     line.model.answers = [ProviderError("overloaded"), "Better now."]
-    await line.text("Hello")
+    await line.receive_text("Hello")
     await line.answer()
-    assert await line.sent() == []
+    assert await line.list_sent() == []
     await line.answer()
-    assert await line.sent() == ["Better now."]
+    assert await line.list_sent() == ["Better now."]
     line.model.answers = [ProviderError("overloaded")] * 3
-    await line.text("Hello again")
+    await line.receive_text("Hello again")
     for _ in range(3):
         await line.answer()
-    assert (await line.conversation()).reply_due_at is None
-    assert await line.sent() == ["Better now."]
+    assert (await line.get_conversation()).reply_due_at is None
+    assert await line.list_sent() == ["Better now."]
 
 
-async def test_tools_of_plugins_are_offered_and_told_which_conversation_it_is(
-    line: Line, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_plugin_tools_are_offered_with_the_conversation(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     contexts: list[ToolContext] = []
 
     class Tables(AgentTool[ToolParameters]):
@@ -213,9 +215,9 @@ async def test_tools_of_plugins_are_offered_and_told_which_conversation_it_is(
 
     monkeypatch.setattr(Registry, "tools", [Tables])
     line.model.answers = [ToolCall("1", "free_tables", {}), "Three tables are free."]
-    await line.text("Is there a table?")
+    await line.receive_text("Is there a table?")
     await line.answer()
-    conversation = await line.conversation()
+    conversation = await line.get_conversation()
     assert contexts == [
         ToolContext(
             line.caller.organization_id,
@@ -227,36 +229,36 @@ async def test_tools_of_plugins_are_offered_and_told_which_conversation_it_is(
         )
     ]
     assert line.get_model_messages()[-1] == ("tool", '{"free": 3}')
-    assert await line.sent() == ["Three tables are free."]
+    assert await line.list_sent() == ["Three tables are free."]
 
 
-async def test_whoever_says_stop_in_other_words_is_left_alone(line: Line) -> None:
+async def test_an_opt_out_in_other_words_is_respected(line: Line) -> None:
     line.model.answers = [ToolCall("1", "opt_out", {}), "I will not write again."]
-    await line.text("Please do not write to me any more")
+    await line.receive_text("Please do not write to me any more")
     await line.answer()
-    (confirmation,) = await line.sent()
+    (confirmation,) = await line.list_sent()
     assert confirmation.endswith(ANSWERS["stop"])
-    assert (await line.conversation()).status == "closed"
+    assert (await line.get_conversation()).status == "closed"
 
 
-@pytest.mark.parametrize("why", ["paused", "no agent", "closed hours", "a short code", "stopped", "released"])
-async def test_no_answer(line: Line, why: str) -> None:
-    contact = "72404" if why == "a short code" else CONTACT
-    await line.text("Hello", contact=contact)
-    if why == "paused":
+@pytest.mark.parametrize("reason", ["paused", "no agent", "closed hours", "a short code", "stopped", "released"])
+async def test_messages_that_need_no_answer_get_none(line: Line, reason: str) -> None:
+    contact = "72404" if reason == "a short code" else CONTACT
+    await line.receive_text("Hello", contact=contact)
+    if reason == "paused":
         await line.caller.send("PUT", f"/v1/agents/{line.agent_id}", {"status": "paused"})
-    elif why == "no agent":
+    elif reason == "no agent":
         await line.caller.send("DELETE", f"/v1/agents/{line.agent_id}")
-    elif why == "closed hours":
+    elif reason == "closed hours":
         await line.caller.send("PUT", f"/v1/phone-numbers/{line.number_id}", {"sms_schedule": CLOSED})
-    elif why == "stopped":
+    elif reason == "stopped":
         await line.set(status="closed")
-    elif why == "released":
+    elif reason == "released":
         await release(line)
     await line.answer()
-    assert await line.sent() == []
-    assert (await line.conversation()).reply_due_at is None
-    assert line.model.asked == []
+    assert await line.list_sent() == []
+    assert (await line.get_conversation()).reply_due_at is None
+    assert line.model.requests == []
 
 
 async def release(line: Line) -> None:
@@ -264,17 +266,17 @@ async def release(line: Line) -> None:
         await session.exec(update(PhoneNumber).values(status="released"))
 
 
-async def test_two_machines_that_answer_each_other_stop(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_two_automatic_repliers_stop(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auto_reply, "MAX_ANSWERS_AN_HOUR", 2)
     for _ in range(4):
-        await line.text("And you?")
+        await line.receive_text("And you?")
         await line.answer()
-    assert await line.sent() == ["Yes.", "Yes."]
+    assert await line.list_sent() == ["Yes.", "Yes."]
 
 
-async def test_keywords_are_not_for_the_agent(line: Line) -> None:
-    await line.text("HELP")
-    assert (await line.conversation()).reply_due_at is None
-    await line.text("Hello")
+async def test_keywords_do_not_reach_the_agent(line: Line) -> None:
+    await line.receive_text("HELP")
+    assert (await line.get_conversation()).reply_due_at is None
+    await line.receive_text("Hello")
     await line.answer()
     assert line.get_model_messages() == [("user", "Hello")]

@@ -18,7 +18,7 @@ from switchboard.resources.sms.segments import count_segments
         ("`" * 71, 2),
     ],
 )  # fmt: skip
-def test_segments(body: str, expected: int) -> None:
+def test_segments_are_counted_as_carriers_bill_them(body: str, expected: int) -> None:
     assert count_segments(body) == expected
 
 
@@ -52,15 +52,15 @@ def test_segments(body: str, expected: int) -> None:
         ("helpful", None),
     ],
 )
-def test_keywords(body: str, expected: str | None) -> None:
+def test_keywords_are_recognized(body: str, expected: str | None) -> None:
     assert parse_keyword(body) == expected
 
 
-def test_a_long_answer_is_cut_after_its_last_whole_sentence() -> None:
+def test_a_long_answer_is_cut_after_its_last_complete_sentence() -> None:
     assert shorten_answer("Short.") == "Short."
     sentence = "This is one of many sentences. "
-    cut = shorten_answer(sentence * 60)
-    assert cut == (sentence * 51).strip()
+    shortened = shorten_answer(sentence * 60)
+    assert shortened == (sentence * 51).strip()
     exact = "x" * 1599 + "."
     assert shorten_answer(exact + " More.") == exact
     words = shorten_answer("word " * 400)

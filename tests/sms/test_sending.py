@@ -22,7 +22,7 @@ CONTACT = "+15550100001"
 
 
 class Carrier:
-    """Counts the requests to the loopback carrier, and answers as a test says."""
+    """Counts the requests to the loopback carrier, and returns scripted results."""
 
     def __init__(self) -> None:
         self.orders: list[OutboundTextMessage] = []
@@ -47,7 +47,7 @@ def carrier(monkeypatch: pytest.MonkeyPatch) -> Carrier:
     return carrier
 
 
-async def queued(caller: Caller, to_number: str = CONTACT, body: str = "Hello") -> SmsMessage:
+async def create_queued_message(caller: Caller, to_number: str = CONTACT, body: str = "Hello") -> SmsMessage:
     """Create an accepted message; no worker runs."""
     number = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
     accepted = await caller.post("/v1/sms", {"to_number": to_number, "from_number_id": number, "body": body})
@@ -58,72 +58,72 @@ async def queued(caller: Caller, to_number: str = CONTACT, body: str = "Hello") 
 
 
 def build_sender(runtime: Runtime) -> MessageSender:
-    return MessageSender(runtime.database, runtime.providers, runtime.settings.base_url)
+    return runtime.call(MessageSender)
 
 
-async def now_is(runtime: Runtime, message: SmsMessage) -> SmsMessage:
+async def get_message(runtime: Runtime, message: SmsMessage) -> SmsMessage:
     async with runtime.database.tenant(message.organization_id) as session:
         return (await session.exec(sms.list_messages(session).where(col(SmsMessage.id) == message.id))).one()
 
 
-async def tell(runtime: Runtime, message: SmsMessage, status: str, *, named: bool = True) -> None:
+async def report_status(runtime: Runtime, message: SmsMessage, status: str, *, named: bool = True) -> None:
     error = "switched off" if status == "undelivered" else None
-    told = TextMessageStatus("lt-1", status, error)  # type: ignore[arg-type]
+    reported = TextMessageStatus("lt-1", status, error)  # type: ignore[arg-type]
     await callbacks.apply_message_event(
-        runtime.database, message.organization_id, "loopback", told, message_id=message.id if named else None
+        runtime.database, message.organization_id, "loopback", reported, message_id=message.id if named else None
     )
 
 
-async def events(caller: Caller, runtime: Runtime) -> list[str]:
+async def list_event_names(caller: Caller, runtime: Runtime) -> list[str]:
     async with runtime.database.tenant(caller.organization_id) as session:
         return list((await session.exec(select(Event.name).order_by(col(Event.created_at)))).all())
 
 
-async def test_ten_workers_send_a_text_once(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
-    message = await queued(caller)
+async def test_ten_workers_send_a_message_once(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
+    message = await create_queued_message(caller)
     await asyncio.gather(
         *(build_sender(runtime).send_queued_message(caller.organization_id, message.id) for _ in range(10))
     )
     assert [order.reference for order in carrier.orders] == [str(message.id)]
-    sent = await now_is(runtime, message)
-    assert (sent.status, sent.carrier_text_id, sent.watch_at) == ("sent", "lt-1", None)
-    assert await events(caller, runtime) == ["sms.sent"]
+    message_after = await get_message(runtime, message)
+    assert (message_after.status, message_after.carrier_text_id, message_after.watch_at) == ("sent", "lt-1", None)
+    assert await list_event_names(caller, runtime) == ["sms.sent"]
 
 
-async def test_a_text_costs_its_segments_once_the_carrier_has_taken_it(
+async def test_a_message_is_charged_by_segment_once_the_carrier_accepts_it(
     organizations: Organizations, runtime: Runtime, carrier: Carrier
 ) -> None:
-    caller = await organizations.make(policy=Policy(prices=Prices(text_segment=0.008)))
-    message = await queued(caller, body="x" * 161)
+    caller = await organizations.create(policy=Policy(prices=Prices(text_segment=0.008)))
+    message = await create_queued_message(caller, body="x" * 161)
     assert (message.segments, float(message.cost)) == (2, 0.0)
     await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
-    await tell(runtime, message, "delivered")
-    assert float((await now_is(runtime, message)).cost) == 0.016
+    await report_status(runtime, message, "delivered")
+    assert float((await get_message(runtime, message)).cost) == 0.016
 
 
-async def test_a_refusal_fails_the_text_in_the_carriers_words(
+async def test_a_refused_message_fails_with_the_carriers_words(
     runtime: Runtime, caller: Caller, carrier: Carrier
 ) -> None:
-    message = await queued(caller)
+    message = await create_queued_message(caller)
     carrier.answer = ProviderError("not a mobile number", retryable=False)
     await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
-    failed = await now_is(runtime, message)
+    failed = await get_message(runtime, message)
     assert (failed.status, failed.error_message, float(failed.cost)) == ("failed", "not a mobile number", 0.0)
-    assert await events(caller, runtime) == []
+    assert await list_event_names(caller, runtime) == []
 
 
-async def test_a_carrier_without_texts_is_not_asked(
+async def test_a_carrier_without_text_messages_is_not_asked(
     runtime: Runtime, caller: Caller, carrier: Carrier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    message = await queued(caller)
+    message = await create_queued_message(caller)
     monkeypatch.setattr(LoopbackTelephony, "capabilities", TelephonyCapabilities(text_messages=False))
     await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
-    assert (await now_is(runtime, message)).status == "failed"
+    assert (await get_message(runtime, message)).status == "failed"
     assert carrier.orders == []
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("reported", "expected"),
     [
         (["delivered"], "delivered"),
         (["sent", "delivered"], "delivered"),
@@ -135,55 +135,51 @@ async def test_a_carrier_without_texts_is_not_asked(
         (["sent", "failed"], "failed"),
     ],
 )
-async def test_callbacks_go_forward_only(
-    runtime: Runtime, caller: Caller, carrier: Carrier, told: list[str], expected: str
+async def test_callbacks_only_advance_the_status(
+    runtime: Runtime, caller: Caller, carrier: Carrier, reported: list[str], expected: str
 ) -> None:
-    message = await queued(caller)
+    message = await create_queued_message(caller)
     await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
-    for status in told:
-        await tell(runtime, message, status, named=False)
-    assert (await now_is(runtime, message)).status == expected
-    assert await events(caller, runtime) == ["sms.sent"]
+    for status in reported:
+        await report_status(runtime, message, status, named=False)
+    assert (await get_message(runtime, message)).status == expected
+    assert await list_event_names(caller, runtime) == ["sms.sent"]
 
 
-async def test_a_callback_may_overtake_the_carriers_answer(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
-    message = await queued(caller)
-    await tell(runtime, message, "undelivered")
+async def test_a_callback_may_precede_the_carriers_response(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
+    message = await create_queued_message(caller)
+    await report_status(runtime, message, "undelivered")
     await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
-    settled = await now_is(runtime, message)
-    assert (settled.status, settled.error_message, settled.carrier_text_id) == ("undelivered", "switched off", "lt-1")
-    assert await events(caller, runtime) == ["sms.sent"]
+    final = await get_message(runtime, message)
+    assert (final.status, final.error_message, final.carrier_text_id) == ("undelivered", "switched off", "lt-1")
+    assert await list_event_names(caller, runtime) == ["sms.sent"]
 
 
-async def test_a_crash_between_claim_and_answer_never_sends_twice(
+async def test_a_crash_between_claim_and_response_never_sends_twice(
     runtime: Runtime, caller: Caller, carrier: Carrier
 ) -> None:
-    message = await queued(caller)
+    message = await create_queued_message(caller)
     async with runtime.database.tenant(caller.organization_id) as session:
         await session.exec(
             update(SmsMessage).values(status="sending", watch_at=datetime.now(UTC) - timedelta(seconds=1))
         )
     await build_sender(runtime).recover_message(caller.organization_id, message.id)
-    failed = await now_is(runtime, message)
+    failed = await get_message(runtime, message)
     assert (failed.status, failed.error_message) == ("failed", sender.UNKNOWN_FATE)
     assert carrier.orders == []
-    await tell(runtime, message, "delivered")  # the carrier had accepted it after all
-    delivered = await now_is(runtime, message)
+    await report_status(runtime, message, "delivered")  # the carrier had accepted it after all
+    delivered = await get_message(runtime, message)
     assert (delivered.status, delivered.error_message) == ("delivered", None)
 
 
-async def test_a_text_that_waits_for_the_carrier_is_left_alone_by_the_sweep(
-    runtime: Runtime, caller: Caller, carrier: Carrier
-) -> None:
-    message = await queued(caller)
+async def test_the_reconciler_leaves_queued_messages_alone(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
+    message = await create_queued_message(caller)
     await build_sender(runtime).recover_message(caller.organization_id, message.id)
-    assert (await now_is(runtime, message)).status == "queued"
+    assert (await get_message(runtime, message)).status == "queued"
 
 
-async def test_who_opts_out_before_a_text_leaves_does_not_get_it(
-    runtime: Runtime, caller: Caller, carrier: Carrier
-) -> None:
-    message = await queued(caller)
+async def test_an_opt_out_before_sending_fails_the_message(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:
+    message = await create_queued_message(caller)
     await inbound.receive_message(
         runtime.database,
         caller.organization_id,
@@ -191,7 +187,7 @@ async def test_who_opts_out_before_a_text_leaves_does_not_get_it(
         TextMessageReceived("in-1", CONTACT, message.from_number, "STOP"),
     )
     await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
-    failed = await now_is(runtime, message)
+    failed = await get_message(runtime, message)
     assert failed.status == "failed"
     assert "opted out" in str(failed.error_message)
     assert carrier.orders == []

@@ -52,7 +52,7 @@ class AssemblyAI(SpeechVendor):
         return socket
 
     async def _turns(self, socket: web.WebSocketResponse, keyterms: tuple[str, ...]) -> None:
-        audio, turns, told = bytearray(), 0, False
+        audio, turns, is_reported = bytearray(), 0, False
         async for message in socket:
             if message.type is WSMsgType.BINARY:
                 self.frames.append(len(message.data))
@@ -60,15 +60,15 @@ class AssemblyAI(SpeechVendor):
                     await _fail(socket, 3007, "Input Duration Violation: expected between 50 and 1000 ms")
                     return
                 audio += message.data
-                if len(audio) > 4000 and not told:
-                    told = True
+                if len(audio) > 4000 and not is_reported:
+                    is_reported = True
                     await socket.send_json(_turn(turns, "can", end=False))
             elif (
                 message.type is WSMsgType.TEXT and json.loads(message.data)["type"] == "ForceEndpoint" and self.answers
             ):
                 await socket.send_json(_turn(turns, await recognize_mulaw(bytes(audio), keyterms), end=True))
                 audio.clear()
-                turns, told = turns + 1, False
+                turns, is_reported = turns + 1, False
             elif message.type is WSMsgType.TEXT and json.loads(message.data)["type"] == "Terminate":
                 await socket.send_json(
                     {"type": "Termination", "audio_duration_seconds": 1, "session_duration_seconds": 1}

@@ -74,11 +74,11 @@ class Cartesia(SpeechVendor):
         audio, words = await collect_synthesis(str(order["transcript"]), float(settings.get("speed", 1)))
         shared = {"context_id": context, "status_code": 206, "done": False}
         for at in range(0, len(audio), CHUNK):
-            if told := [word for word in words if at <= word.start_ms * 8 < at + CHUNK]:
+            if chunk_words := [word for word in words if at <= word.start_ms * 8 < at + CHUNK]:
                 times = {
-                    "words": [word.text for word in told],
-                    "start": [word.start_ms / 1000 for word in told],
-                    "end": [word.end_ms / 1000 for word in told],
+                    "words": [word.text for word in chunk_words],
+                    "start": [word.start_ms / 1000 for word in chunk_words],
+                    "end": [word.end_ms / 1000 for word in chunk_words],
                 }
                 await socket.send_json({"type": "timestamps", "word_timestamps": times, **shared})
             await socket.send_json(

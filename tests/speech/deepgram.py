@@ -59,14 +59,14 @@ class Deepgram(SpeechVendor):
         return web.json_response(MODELS)
 
     async def _speak(self, request: web.Request) -> web.StreamResponse:
-        query, asked = request.query, self.asked[-1]
+        query, received = request.query, self.requests[-1]
         if query.get("model") not in VOICES or (
             query.get("encoding"),
             query.get("sample_rate"),
             query.get("container"),
         ) != ("mulaw", "8000", "none"):
             return self.refusal(400, "No such model/version combination found.")
-        audio, _ = await collect_synthesis(str(asked.body["text"]), float(query.get("speed", "1")))
+        audio, _ = await collect_synthesis(str(received.body["text"]), float(query.get("speed", "1")))
         response = web.StreamResponse(headers={"Content-Type": "audio/mulaw"})
         await response.prepare(request)
         for at in range(0, len(audio), 1600):

@@ -48,22 +48,27 @@ class ElevenLabs(SpeechVendor):
         assert int(request.query["page_size"]) <= 100
         since = int(request.query.get("next_page_token", "0"))
         until = since + min(LARGEST_PAGE, int(request.query["page_size"]))
-        more = until < len(VOICES)
+        has_more = until < len(VOICES)
         voices = [_describe(id_, name) for id_, name in list(VOICES.items())[since:until]]
         return web.json_response(
-            {"voices": voices, "has_more": more, "total_count": 0, "next_page_token": str(until) if more else None}
+            {
+                "voices": voices,
+                "has_more": has_more,
+                "total_count": 0,
+                "next_page_token": str(until) if has_more else None,
+            }
         )
 
     async def _voice(self, request: web.Request) -> web.Response:
-        known = {**VOICES, **LEGACY}
+        known_voices = {**VOICES, **LEGACY}
         id_ = request.match_info["voice"]
-        return web.json_response(_describe(id_, known[id_])) if id_ in known else self.refusal(404)
+        return web.json_response(_describe(id_, known_voices[id_])) if id_ in known_voices else self.refusal(404)
 
     async def _speak(self, request: web.Request) -> web.StreamResponse:
         if request.match_info["voice"] not in {**VOICES, **LEGACY}:
             return self.refusal(404)
         assert request.query["output_format"] == "ulaw_8000"
-        body = self.asked[-1].body
+        body = self.requests[-1].body
         settings = body.get("voice_settings", {})
         audio, words = await collect_synthesis(
             str(body["text"]), float(settings.get("speed", 1)) if isinstance(settings, dict) else 1
@@ -71,11 +76,11 @@ class ElevenLabs(SpeechVendor):
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
         for at in range(0, len(audio), CHUNK):
-            told = [word for word in words if at <= word.start_ms * 8 < at + CHUNK]
+            chunk_words = [word for word in words if at <= word.start_ms * 8 < at + CHUNK]
             since = at / 8000 if self.counts_from_chunks else 0.0
             line = {
                 "audio_base64": b64encode(audio[at : at + CHUNK]).decode(),
-                "alignment": _alignment(told, since) if told else None,
+                "alignment": _alignment(chunk_words, since) if chunk_words else None,
             }
             await response.write(json.dumps(line).encode() + b"\n\n")
             if self.breaks:

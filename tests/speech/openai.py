@@ -58,7 +58,7 @@ class OpenAI(SpeechVendor):
         return web.json_response({"text": f" {await recognize_mulaw(encode_audio(samples, 'mulaw'), hints)} "})
 
     async def _speak(self, request: web.Request) -> web.StreamResponse:
-        body = self.asked[-1].body
+        body = self.requests[-1].body
         assert body["response_format"] == "pcm"
         if body["voice"] not in VOICES:
             return web.json_response(

@@ -29,8 +29,8 @@ from tests.speech.elevenlabs import ElevenLabs
 from tests.speech.openai import OpenAI
 from tests.speech.vendor import KEY, SpeechVendor, in_use
 
-Ears: TypeAlias = SpeechToTextProvider[ProviderSettings]
-Mouth: TypeAlias = TextToSpeechProvider[ProviderSettings]
+AnySpeechToText: TypeAlias = SpeechToTextProvider[ProviderSettings]
+AnyTextToSpeech: TypeAlias = TextToSpeechProvider[ProviderSettings]
 Named = TypeVar("Named", bound=type[Provider[ProviderSettings]])
 SECRET: Final = SecretStr(KEY)
 
@@ -39,7 +39,7 @@ def _compatible(kinds: Iterable[Named]) -> Named:
     return next(kind for kind in kinds if kind.name == "openai_compatible")
 
 
-EARS: Final[dict[str, tuple[type[SpeechVendor] | None, Callable[[str], Ears]]]] = {
+SPEECH_TO_TEXT: Final[dict[str, tuple[type[SpeechVendor] | None, Callable[[str], AnySpeechToText]]]] = {
     "pocketsphinx": (None, lambda _: PocketsphinxSpeechToText(ProviderSettings())),
     "deepgram": (Deepgram, lambda url: DeepgramSpeechToText(DeepgramSettings(api_key=SECRET, base_url=HttpUrl(url)))),
     "assemblyai": (
@@ -53,7 +53,7 @@ EARS: Final[dict[str, tuple[type[SpeechVendor] | None, Callable[[str], Ears]]]] 
         lambda url: _compatible(TRANSCRIBERS)(LiteLLMSettings(api_key=SECRET, base_url=f"{url}/v1", model="whisper")),
     ),
 }
-MOUTHS: Final[dict[str, tuple[type[SpeechVendor] | None, Callable[[str], Mouth]]]] = {
+TEXT_TO_SPEECH: Final[dict[str, tuple[type[SpeechVendor] | None, Callable[[str], AnyTextToSpeech]]]] = {
     "espeak": (None, lambda _: EspeakTextToSpeech(ProviderSettings())),
     "deepgram": (
         Deepgram,
@@ -72,20 +72,24 @@ MOUTHS: Final[dict[str, tuple[type[SpeechVendor] | None, Callable[[str], Mouth]]
 class Speech:
     """Opened speech-to-text and text-to-speech providers.
 
-    `ear` is the transcribing vendor, None for local recognition.
+    `stt_vendor` is the transcribing vendor, None for local recognition.
     """
 
-    ears: Ears
-    mouth: Mouth
-    ear: SpeechVendor | None
+    speech_to_text: AnySpeechToText
+    text_to_speech: AnyTextToSpeech
+    stt_vendor: SpeechVendor | None
 
 
 @asynccontextmanager
-async def speech(hears: str, speaks: str) -> AsyncIterator[Speech]:
+async def open_speech_providers(hears: str, speaks: str) -> AsyncIterator[Speech]:
     """Open the providers of these names."""
     async with AsyncExitStack() as stack:
-        (ear_kind, make_ears), (mouth_kind, make_mouth) = EARS[hears], MOUTHS[speaks]
-        ear = await stack.enter_async_context(ear_kind.listening()) if ear_kind else None
-        mouth = await stack.enter_async_context(mouth_kind.listening()) if mouth_kind else None
-        ears = await stack.enter_async_context(in_use(make_ears(ear.address if ear else "")))
-        yield Speech(ears, await stack.enter_async_context(in_use(make_mouth(mouth.address if mouth else ""))), ear)
+        (stt_kind, create_stt), (tts_kind, create_tts) = SPEECH_TO_TEXT[hears], TEXT_TO_SPEECH[speaks]
+        stt_vendor = await stack.enter_async_context(stt_kind.listening()) if stt_kind else None
+        tts_vendor = await stack.enter_async_context(tts_kind.listening()) if tts_kind else None
+        speech_to_text = await stack.enter_async_context(in_use(create_stt(stt_vendor.address if stt_vendor else "")))
+        yield Speech(
+            speech_to_text,
+            await stack.enter_async_context(in_use(create_tts(tts_vendor.address if tts_vendor else ""))),
+            stt_vendor,
+        )

@@ -41,7 +41,7 @@ class SpeechVendor(ABC):
 
     def __init__(self) -> None:
         self.address = ""
-        self.asked: list[ReceivedRequest] = []
+        self.requests: list[ReceivedRequest] = []
         self.refusals: list[int] = []
         self.hangs = False
         self.open: list[web.Request] = []
@@ -87,7 +87,9 @@ class SpeechVendor(ABC):
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         body = await request.read() if request.content_type == "application/json" else b""
-        self.asked.append(ReceivedRequest(request.path, list(request.query.items()), json.loads(body) if body else {}))
+        self.requests.append(
+            ReceivedRequest(request.path, list(request.query.items()), json.loads(body) if body else {})
+        )
         if self.hangs:
             await asyncio.Event().wait()
         if not self.has_key(request):

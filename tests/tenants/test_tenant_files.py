@@ -41,7 +41,7 @@ provider = "scripted"
         (("max_concurrent_calls", "max_calls"), 2, "max_calls"),
         (("call_minute = 0.02", "call_minute = -1"), 5, "prices.call_minute"),
         (('provider = "loopback"', 'provider = "nobody"'), 8, "telephony.0.provider"),
-        (('provider = "loopback"', 'provider = "loopback"\ncolour = "red"'), 9, "telephony.0.colour"),
+        (('provider = "loopback"', 'provider = "loopback"\ncolor = "red"'), 9, "telephony.0.color"),
         (("ACME_KEY", "NOT_SET"), 12, "llm.0.api_key"),
         (('{ env = "ACME_KEY" }', '"sk-literal"'), 12, "llm.0.api_key"),
         (('{ env = "ACME_KEY" }', '{ file = "missing" }'), 12, "llm.0.api_key"),
@@ -50,7 +50,7 @@ provider = "scripted"
         (("[[llm]]", "[[lmm]]"), 10, "lmm"),
     ],
 )
-def test_each_fault_has_its_line_and_key(
+def test_each_error_has_its_line_and_key(
     tmp_path: Path, registry: Registry, change: tuple[str, str], line: int, key: str
 ) -> None:
     path = tmp_path / "acme.toml"
@@ -60,18 +60,18 @@ def test_each_fault_has_its_line_and_key(
     assert not any("sk-" in str(fault) for fault in faults)
 
 
-def test_a_syntax_error_is_a_fault(tmp_path: Path, registry: Registry) -> None:
+def test_a_syntax_error_is_reported(tmp_path: Path, registry: Registry) -> None:
     (tmp_path / "bad.toml").write_text('name = "x\n')
     assert [fault.key for fault in read_folder(tmp_path, registry)[0].faults] == ["syntax"]
 
 
-async def test_applying_is_idempotent_and_compares_truly(tmp_path: Path, runtime: Runtime) -> None:
+async def test_applying_is_idempotent_and_detects_changes(tmp_path: Path, runtime: Runtime) -> None:
     path = tmp_path / f"acme-{tmp_path.name}.toml"
     path.write_text(GOOD)
     file = read_file(path, runtime.registry, {"ACME_KEY": "sk-very-secret"})
     parts = (runtime.database, runtime.registry, runtime.keyring)
-    wanted = await compare_tenant_file(*parts, file)
-    assert wanted == [
+    plan = await compare_tenant_file(*parts, file)
+    assert plan == [
         "create organization Acme",
         "change policy",
         "add telephony loopback",
@@ -79,7 +79,7 @@ async def test_applying_is_idempotent_and_compares_truly(tmp_path: Path, runtime
         "add llm scripted",
     ]
     organization_id, changed = await apply_tenant_file(*parts, file)
-    assert changed == wanted
+    assert changed == plan
     assert (await apply_tenant_file(*parts, file))[1] == await compare_tenant_file(*parts, file) == []
     async with runtime.database.tenant(organization_id) as session:
         rows = (await session.exec(select(ProviderConfiguration))).all()
@@ -91,7 +91,7 @@ async def test_applying_is_idempotent_and_compares_truly(tmp_path: Path, runtime
         await carrier.check()
 
 
-async def test_a_file_that_fails_half_way_changes_nothing(tmp_path: Path, runtime: Runtime) -> None:
+async def test_a_file_that_fails_midway_changes_nothing(tmp_path: Path, runtime: Runtime) -> None:
     path = tmp_path / f"half-{tmp_path.name}.toml"
     path.write_text(GOOD)
     file = read_file(path, runtime.registry, {"ACME_KEY": "x"})
@@ -105,7 +105,7 @@ async def test_a_file_that_fails_half_way_changes_nothing(tmp_path: Path, runtim
         ).one_or_none() is None
 
 
-def test_the_repositorys_own_files_are_sound(registry: Registry) -> None:
+def test_the_repositorys_own_files_are_valid(registry: Registry) -> None:
     for file in read_folder(REPOSITORY / "tenants", registry):
         assert file.faults == []
     names = (

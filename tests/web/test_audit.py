@@ -15,7 +15,7 @@ from switchboard.resources.automations.models import AutomationRun
 from switchboard.resources.knowledge_bases.models import KnowledgeDocument
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import Caller, bakery, fresh_number
+from tests.fixtures.app import Caller, create_bakery, fresh_number
 from tests.fixtures.dashboard import PASSWORD, People, Person
 
 Fields = dict[str, str | list[str]]
@@ -57,17 +57,17 @@ class Organization:
         """Send an API request; return the id of the changed resource."""
         rule, _ = self.caller.client.app.url_map.bind("localhost").match(path.partition("?")[0], method=method)
         self.operations.add(rule.rpartition(".")[2])
-        answer = await self.caller.send(method, path, body)
-        assert answer.status < 300, (path, answer.body)
+        response = await self.caller.send(method, path, body)
+        assert response.status < 300, (path, response.body)
         await self.expect([(f"key:{self.caller.key_id}", action)], path)
-        return str(answer.json.get("id", "")) if answer.json else ""
+        return str(response.json.get("id", "")) if response.json else ""
 
     async def dashboard(self, action: AuditAction, path: str, fields: Fields | None = None) -> str:
         """Send a form of the dashboard; return the last part of the address that it leads to."""
-        answer = await self.owner.post(path, fields)
-        assert answer.status in (200, 303), (path, answer.html)
+        response = await self.owner.post(path, fields)
+        assert response.status in (200, 303), (path, response.html)
         await self.expect([(f"user:{self.owner.user_id}", action)], f"{path}: {await self._notice()}")
-        return answer.headers.get("Location", "").rpartition("/")[2]
+        return response.headers.get("Location", "").rpartition("/")[2]
 
     async def _notice(self) -> str:
         return (await self.owner.get("/dashboard/account")).html.partition('class="notice"')[2][:200]
@@ -238,18 +238,18 @@ async def _numbers_calls_and_messages(at: Organization) -> None:
     agent = str((await at.caller.post("/v1/agents", {"name": "Agent"})).json["id"])
     await at.expect([(f"key:{at.caller.key_id}", AuditAction.AGENT_CREATED)], "agent")
     call = {"agent_id": agent, "from_number_id": number, "to_number": "+15550100001"}
-    placed = await at.api(AuditAction.CALL_CREATED, "POST", "/v1/calls", call)
+    call_id = await at.api(AuditAction.CALL_CREATED, "POST", "/v1/calls", call)
     await at.dashboard(AuditAction.CALL_CREATED, "/dashboard/calls/new", {**call})
     await at.dashboard(AuditAction.CALL_CREATED, f"/dashboard/agents/{agent}/call", {**call})
-    await at.dashboard(AuditAction.CALL_MONITORED, f"/dashboard/live/{placed}/ticket")
+    await at.dashboard(AuditAction.CALL_MONITORED, f"/dashboard/live/{call_id}/ticket")
     await at.api(AuditAction.PHONE_NUMBER_RELEASED, "DELETE", f"/v1/phone-numbers/{number}")
     await at.dashboard(AuditAction.PHONE_NUMBER_RELEASED, f"{page}/{other}/release")
 
 
 async def _campaigns(at: Organization) -> None:
-    made = await bakery(at.runtime, at.caller, fresh_number())
+    organization = await create_bakery(at.runtime, at.caller, fresh_number())
     await at.expect([], "effects of a transaction without an actor")
-    means = {"name": "Reminders", "agent_id": made.agent_id, "phone_number_id": made.number_id}
+    means = {"name": "Reminders", "agent_id": organization.agent_id, "phone_number_id": organization.number_id}
     body = {**means, "contacts": PEOPLE}
     paths = "/v1/campaigns", "/dashboard/campaigns"
     campaign = await at.api(AuditAction.CAMPAIGN_CREATED, "POST", paths[0], body)
@@ -289,9 +289,7 @@ async def _automations(at: Organization) -> None:
     await at.dashboard(AuditAction.AUTOMATION_DELETED, f"{paths[1]}/{automation}/delete")
 
 
-async def test_effects_that_only_the_dashboard_has_record_one_entry_each(
-    organization: Organization, people: People
-) -> None:
+async def test_effects_of_only_the_dashboard_record_one_entry_each(organization: Organization, people: People) -> None:
     at = organization
     await at.dashboard(
         AuditAction.API_KEY_CREATED, "/dashboard/keys/new", {"name": "hush", "scopes[]": ["agents:read"]}

@@ -31,8 +31,8 @@ QUERIES = [
 
 
 async def kept_count(session: AsyncSession, list_name: str) -> int:
-    kept = select(func.coalesce(func.sum(RowCount.rows), 0)).where(col(RowCount.list) == list_name)
-    return int((await session.exec(kept)).one())
+    query = select(func.coalesce(func.sum(RowCount.rows), 0)).where(col(RowCount.list) == list_name)
+    return int((await session.exec(query)).one())
 
 
 async def check_calls(runtime: Runtime, caller: Caller) -> None:
@@ -43,7 +43,7 @@ async def check_calls(runtime: Runtime, caller: Caller) -> None:
             assert await row_counts.count_rows(session, rows) == counted, query
 
 
-async def test_the_count_of_a_list_with_or_without_filters_is_exact(
+async def test_list_totals_are_exact_with_and_without_filters(
     caller: Caller, stranger: Caller, runtime: Runtime
 ) -> None:
     for status in ("completed", "failed", "busy", "completed"):
@@ -60,19 +60,19 @@ async def test_the_count_of_a_list_with_or_without_filters_is_exact(
     await check_calls(runtime, caller)
 
 
-async def test_totals_come_from_the_kept_counts(caller: Caller, runtime: Runtime) -> None:
+async def test_totals_come_from_row_counters(caller: Caller, runtime: Runtime) -> None:
     await add_call(runtime, caller, now())
     async with runtime.database.system() as session:
         tamper = text(
             "insert into row_count (organization_id, list, parent, facets, rows)"
             " values (:id, 'call', :nobody, '{}', 41)"
         )
-        nobody = "00000000-0000-0000-0000-000000000000"
-        await (await session.connection()).execute(tamper, {"id": caller.organization_id, "nobody": nobody})
+        nil_id = "00000000-0000-0000-0000-000000000000"
+        await (await session.connection()).execute(tamper, {"id": caller.organization_id, "nobody": nil_id})
     assert (await caller.get("/v1/calls")).json["total"] == 42
 
 
-async def test_tables_with_a_row_counter_are_those_with_the_triggers(runtime: Runtime) -> None:
+async def test_tables_with_a_row_counter_are_those_with_triggers(runtime: Runtime) -> None:
     triggers = text("select tgrelid::regclass::text from pg_trigger where tgname like 'count\\_%\\_insert'")
     counted = {str(table.__tablename__) for table in TenantTable.__subclasses__() if row_counts.RowCounter.of(table)}
     assert len(counted) == 16
@@ -80,7 +80,7 @@ async def test_tables_with_a_row_counter_are_those_with_the_triggers(runtime: Ru
         assert set((await (await session.connection()).execute(triggers)).scalars()) == counted
 
 
-async def test_compacting_changes_no_sum_while_others_compact_and_write(caller: Caller, runtime: Runtime) -> None:
+async def test_compacting_changes_no_sum_under_concurrency(caller: Caller, runtime: Runtime) -> None:
     async def write() -> None:
         for _ in range(15):
             await add_call(runtime, caller, now(), status="queued")
@@ -93,8 +93,8 @@ async def test_compacting_changes_no_sum_while_others_compact_and_write(caller: 
     await asyncio.gather(write(), compact(), write(), compact())
     await compact()
     async with runtime.database.tenant(caller.organization_id) as session:
-        left = (await session.exec(select(RowCount).where(col(RowCount.list) == "call"))).all()
-        assert [row.rows for row in left] == [30]
+        remaining = (await session.exec(select(RowCount).where(col(RowCount.list) == "call"))).all()
+        assert [row.rows for row in remaining] == [30]
         assert (await session.exec(select(func.count()).select_from(Call))).one() == 30
 
 
@@ -112,7 +112,7 @@ async def test_a_tenant_cannot_change_its_counts(caller: Caller, runtime: Runtim
             )
 
 
-async def test_an_agents_simulations_are_counted(caller: Caller, runtime: Runtime) -> None:
+async def test_simulations_are_counted_per_agent(caller: Caller, runtime: Runtime) -> None:
     one, other = [(await caller.post("/v1/agents", {"name": "Agent"})).json["id"] for _ in range(2)]
     body = {"name": "Test", "lines": ["Hello"], "assertions": [{"type": "said", "text": "yes"}]}
     for agent_id in (one, one, other):
@@ -126,7 +126,7 @@ async def test_an_agents_simulations_are_counted(caller: Caller, runtime: Runtim
         assert await kept_count(session, "simulation") == 1
 
 
-async def test_rows_deleted_with_their_parent_are_subtracted(live: LivePlatform) -> None:
+async def test_cascading_deletions_are_subtracted(live: LivePlatform) -> None:
     people = [{"phone_number": f"+1555019{number:04d}"} for number in range(20)]
     body = {"name": "Reminders", "agent_id": live.agent_id, "phone_number_id": live.number_id, "contacts": people}
     campaign = (await live.caller.post("/v1/campaigns", body)).json

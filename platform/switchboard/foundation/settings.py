@@ -92,6 +92,14 @@ class Settings(BaseSettings):
     )
     worker_port: int = Field(0, ge=0, le=65_535, description="Port of a worker's `/metrics`, on HOST; 0: none.")
     campaign_tick: float = Field(1, gt=0, description="Seconds between looks for campaigns that have become due.")
+    drain_seconds: float = Field(
+        3600,
+        ge=0,
+        description=(
+            "Seconds that a stopping server waits for its live calls to end by themselves. `make run` waits 3 seconds "
+            "unless this is set."
+        ),
+    )
     trace_plugins: bool = Field(False, description="Log every hook call.")
     log_level: str = Field(
         "INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="DEBUG, INFO, WARNING, or ERROR."

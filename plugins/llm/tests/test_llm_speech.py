@@ -16,7 +16,7 @@ from switchboard_offline.espeak import speak_text
 from tests.speech.openai import OpenAI
 from tests.speech.vendor import KEY, PHRASES, SENTENCE
 
-# LiteLLM and the libraries under it warn of their own future; none of it is ours to mend.
+# LiteLLM and its dependencies emit deprecation warnings that we cannot fix.
 pytestmark = [
     pytest.mark.usefixtures("litellm_clients"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning"),
@@ -29,12 +29,12 @@ async def server() -> AsyncIterator[OpenAI]:
         yield server
 
 
-def transcriber(server: OpenAI, *, key: str = KEY) -> VendorTranscriber:
+def create_transcriber(server: OpenAI, *, key: str = KEY) -> VendorTranscriber:
     kind = next(kind for kind in TRANSCRIBERS if kind.name == "openai_compatible")
     return kind(LiteLLMSettings(api_key=SecretStr(key), base_url=f"{server.address}/v1", model="whisper"))
 
 
-def voice(base_url: str | None, *, key: str = KEY, name: str = "openai_compatible") -> VendorVoice:
+def create_voice(base_url: str | None, *, key: str = KEY, name: str = "openai_compatible") -> VendorVoice:
     kind = next(kind for kind in VOICES if kind.name == name)
     return kind(VoiceSettings(api_key=SecretStr(key), base_url=base_url))
 
@@ -42,7 +42,7 @@ def voice(base_url: str | None, *, key: str = KEY, name: str = "openai_compatibl
 class TestTranscriptions(SpeechToTextContract[VendorTranscriber]):
     @pytest.fixture
     def provider(self, server: OpenAI) -> VendorTranscriber:
-        return transcriber(server)
+        return create_transcriber(server)
 
     @pytest.fixture
     def utterance(self) -> tuple[bytes, str]:
@@ -56,7 +56,7 @@ class TestTranscriptions(SpeechToTextContract[VendorTranscriber]):
 class TestSpeech(TextToSpeechContract[VendorVoice]):
     @pytest.fixture
     def provider(self, server: OpenAI) -> VendorVoice:
-        return voice(f"{server.address}/v1/")
+        return create_voice(f"{server.address}/v1/")
 
 
 async def synthesize(provider: VendorTranscriber, request: TranscriptionRequest) -> Transcript:
@@ -68,24 +68,24 @@ async def synthesize(provider: VendorTranscriber, request: TranscriptionRequest)
 
 
 async def test_an_utterance_is_one_request_with_language_and_phrases(server: OpenAI) -> None:
-    assert await synthesize(transcriber(server), TranscriptionRequest("en-GB", hints=PHRASES)) == Transcript(
+    assert await synthesize(create_transcriber(server), TranscriptionRequest("en-GB", hints=PHRASES)) == Transcript(
         SENTENCE, is_final=True, finalized=True
     )
-    assert (await synthesize(transcriber(server), TranscriptionRequest("mul", hints=PHRASES))).text == SENTENCE
+    assert (await synthesize(create_transcriber(server), TranscriptionRequest("mul", hints=PHRASES))).text == SENTENCE
     english, several = server.forms
     assert (english["model"], english["language"], english["prompt"]) == ("whisper", "en", ", ".join(PHRASES))
     assert "language" not in several
 
 
 @pytest.mark.parametrize(("status", "retryable"), [(401, False), (429, True), (500, True)])
-async def test_refusals_are_told_and_never_show_the_key(server: OpenAI, status: int, retryable: bool) -> None:
+async def test_refusals_are_reported_without_the_key(server: OpenAI, status: int, retryable: bool) -> None:
     server.refusals = [status]
     with pytest.raises(ProviderError) as refused:
-        await synthesize(transcriber(server), TranscriptionRequest())
+        await synthesize(create_transcriber(server), TranscriptionRequest())
     assert (refused.value.code, refused.value.retryable) == (str(status), retryable)
     assert KEY not in refused.value.message
     server.refusals = [status]
-    speaking = voice(f"{server.address}/v1")
+    speaking = create_voice(f"{server.address}/v1")
     await speaking.open()
     with pytest.raises(ProviderError, match=r"\*\*\*") as refused:
         await anext(aiter(speaking.synthesize(SpeechRequest("Hello."))))
@@ -93,30 +93,30 @@ async def test_refusals_are_told_and_never_show_the_key(server: OpenAI, status: 
     await speaking.close()
 
 
-async def test_silence_is_not_asked_about(server: OpenAI) -> None:
-    stream = await transcriber(server).transcribe(TranscriptionRequest())
+async def test_silence_sends_no_request(server: OpenAI) -> None:
+    stream = await create_transcriber(server).transcribe(TranscriptionRequest())
     await stream.send(bytes(8000))
     await stream.finalize()
     assert (await anext(aiter(stream))).text == ""
-    assert server.asked == []
+    assert server.requests == []
 
 
-async def test_a_server_that_lists_no_voices_says_so(server: OpenAI) -> None:
+async def test_a_server_without_a_voice_list_is_an_error(server: OpenAI) -> None:
     server.lists_voices = False
-    speaking = voice(f"{server.address}/v1")
+    speaking = create_voice(f"{server.address}/v1")
     await speaking.open()
     with pytest.raises(ProviderError, match="does not list"):
         await speaking.list_voices()
     await speaking.close()
 
 
-async def test_openai_has_its_voices_and_an_unknown_server_needs_an_address() -> None:
-    assert "alloy" in {found.id for found in await voice(None, name="openai").list_voices()}
+async def test_openai_has_fixed_voices_and_other_servers_need_an_address() -> None:
+    assert "alloy" in {found.id for found in await create_voice(None, name="openai").list_voices()}
     with pytest.raises(ProviderError, match="base_url"):
-        await voice(None).open()
+        await create_voice(None).open()
 
 
 async def test_check_refuses_a_bad_key(server: OpenAI) -> None:
-    for provider in (transcriber(server, key="wrong"), voice(f"{server.address}/v1", key="wrong")):
+    for provider in (create_transcriber(server, key="wrong"), create_voice(f"{server.address}/v1", key="wrong")):
         with pytest.raises(ProviderError):
             await provider.check()

@@ -17,7 +17,7 @@ from switchboard_llm.models import MODELS, VendorModel
 
 from tests.fixtures.chat_server import KEY, ChatServer, Fault
 
-# LiteLLM and the libraries under it warn of their own future; none of it is ours to mend.
+# LiteLLM and its dependencies emit deprecation warnings that we cannot fix.
 pytestmark = [
     pytest.mark.usefixtures("litellm_clients"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning"),
@@ -35,23 +35,23 @@ def base_url(server: ChatServer) -> str:
     return server.base_url
 
 
-def model(base_url: str, *, key: str | None = KEY, name: str = "openai_compatible") -> VendorModel:
+def create_model(base_url: str, *, key: str | None = KEY, name: str = "openai_compatible") -> VendorModel:
     kind = next(kind for kind in MODELS if kind.name == name)
     return kind(LiteLLMSettings(api_key=SecretStr(key) if key else None, base_url=base_url, model="m"))
 
 
-def ask(text: str, **options: object) -> ChatRequest:
+def create_request(text: str, **options: object) -> ChatRequest:
     return ChatRequest((Message("system", "Be brief."), Message("user", text)), **options)  # type: ignore[arg-type]
 
 
 class TestModels(LLMContract[VendorModel]):
     @pytest.fixture
     def provider(self, base_url: str) -> VendorModel:
-        return model(base_url)
+        return create_model(base_url)
 
     @pytest.fixture
     def tool_request(self, weather: ToolSpec) -> ChatRequest:
-        return ask("weather", tools=(weather,))
+        return create_request("weather", tools=(weather,))
 
 
 class TestEmbeddings(EmbeddingContract[VendorEmbedding]):
@@ -64,22 +64,24 @@ class TestEmbeddings(EmbeddingContract[VendorEmbedding]):
 @pytest.mark.parametrize(
     ("vendor", "name", "cost"), [("openai", "text-embedding-3-small", 6e-8), ("openai_compatible", "e", None)]
 )
-async def test_embeddings_tell_what_they_cost_where_the_price_map_has_them(
+async def test_embeddings_report_their_cost_from_the_price_map(
     base_url: str, vendor: str, name: str, cost: float | None
 ) -> None:
     kind = next(kind for kind in EMBEDDINGS if kind.name == vendor)
-    found = await kind(LiteLLMSettings(api_key=SecretStr(KEY), base_url=base_url, embedding_model=name)).embed(
+    result = await kind(LiteLLMSettings(api_key=SecretStr(KEY), base_url=base_url, embedding_model=name)).embed(
         ["one"], purpose="query"
     )
-    assert (found.input_tokens, found.cost) == (3, pytest.approx(cost) if cost else None)
+    assert (result.input_tokens, result.cost) == (3, pytest.approx(cost) if cost else None)
 
 
-async def test_calls_that_all_come_at_one_index_are_told_apart(server: ChatServer) -> None:
+async def test_tool_calls_with_one_index_are_told_apart(server: ChatServer) -> None:
     server.also = ("weather", '{"city": "Rome"}')
     kind = next(kind for kind in MODELS if kind.name == "openai_compatible")
     events = [
         event
-        async for event in kind(LiteLLMSettings(base_url=server.base_url, api_key=KEY, model="m")).chat(ask("weather"))
+        async for event in kind(LiteLLMSettings(base_url=server.base_url, api_key=KEY, model="m")).chat(
+            create_request("weather")
+        )
     ]
     calls = [event for event in events if isinstance(event, ToolCall)]
     assert [(call.name, call.arguments) for call in calls] == [
@@ -91,36 +93,38 @@ async def test_calls_that_all_come_at_one_index_are_told_apart(server: ChatServe
 
 async def test_ollama_embeds(server: ChatServer) -> None:
     kind = next(kind for kind in EMBEDDINGS if kind.name == "ollama")
-    found = await kind(LiteLLMSettings(base_url=server.base_url.removesuffix("/v1"))).embed(
+    result = await kind(LiteLLMSettings(base_url=server.base_url.removesuffix("/v1"))).embed(
         ["one", "three"], purpose="document"
     )
-    assert (found.model, len(found.vectors), found.input_tokens) == ("nomic-embed-text", 2, 3)
-    assert found.vectors[0] != found.vectors[1]
+    assert (result.model, len(result.vectors), result.input_tokens) == ("nomic-embed-text", 2, 3)
+    assert result.vectors[0] != result.vectors[1]
 
 
-async def test_text_usage_and_parameters_travel(server: ChatServer, base_url: str) -> None:
-    events = [event async for event in model(base_url).chat(ask("hello", temperature=0.3, max_tokens=50))]
+async def test_text_usage_and_parameters_are_transmitted(server: ChatServer, base_url: str) -> None:
+    events = [
+        event async for event in create_model(base_url).chat(create_request("hello", temperature=0.3, max_tokens=50))
+    ]
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "You said hello."
     usage = events[-1]
     assert isinstance(usage, ModelUsage)
     assert (usage.input_tokens, usage.output_tokens) == (12, 5)
-    assert server.asked[0]["model"] == "m"
-    assert (server.asked[0]["temperature"], server.asked[0]["max_tokens"]) == (0.3, 50)
+    assert server.requests[0]["model"] == "m"
+    assert (server.requests[0]["temperature"], server.requests[0]["max_tokens"]) == (0.3, 50)
 
 
-async def test_a_tool_call_that_is_being_written_is_a_sign_of_life(base_url: str, server: ChatServer) -> None:
-    events = [event async for event in model(base_url).chat(ask("weather"))]
+async def test_an_incomplete_tool_call_yields_empty_text(base_url: str, server: ChatServer) -> None:
+    events = [event async for event in create_model(base_url).chat(create_request("weather"))]
     assert events[:2] == [TextDelta("")] * 2
     assert events[2] == ToolCall("call_1", "weather", {"city": "Paris"})
 
 
 @pytest.mark.parametrize("arguments", ['["Paris"]', '{"city": ', "Paris"])
-async def test_a_tool_call_that_is_no_object_is_a_provider_error(
+async def test_a_tool_call_with_invalid_arguments_is_a_provider_error(
     base_url: str, server: ChatServer, arguments: str
 ) -> None:
     server.tool = ("weather", arguments)
     with pytest.raises(ProviderError, match="JSON object"):
-        async for _ in model(base_url).chat(ask("weather")):
+        async for _ in create_model(base_url).chat(create_request("weather")):
             pass
 
 
@@ -143,17 +147,17 @@ TALK = (
         ("openai_compatible", ["system", "system", "assistant", "user", "assistant", "tool", "assistant", "user"]),
     ],
 )
-async def test_a_conversation_is_told_in_the_order_that_a_vendor_takes(
+async def test_messages_are_sent_in_the_order_that_a_vendor_accepts(
     server: ChatServer, base_url: str, name: str, roles: list[str]
 ) -> None:
-    assert [event async for event in model(base_url, name=name).chat(ChatRequest(TALK))]
-    asked: Any = server.asked[0]["messages"]
+    assert [event async for event in create_model(base_url, name=name).chat(ChatRequest(TALK))]
+    asked: Any = server.requests[0]["messages"]
     assert [message["role"] for message in asked] == roles
     assert "It failed." in asked[-1]["content"]
     assert asked[4].get("content") is None, "an empty text beside a tool call is refused, or filled in"
 
 
-async def test_a_server_that_counts_no_tokens_has_nobody_else_asked(
+async def test_missing_usage_downloads_no_tokenizer(
     server: ChatServer, base_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For a model named Llama, LiteLLM would download a tokenizer from Hugging Face and block the event loop
@@ -161,9 +165,9 @@ async def test_a_server_that_counts_no_tokens_has_nobody_else_asked(
     """
     server.counts, asked = False, list[str]()
     monkeypatch.setattr((await load_litellm()).utils, "_return_huggingface_tokenizer", asked.append)
-    request = replace(ask("hello"), model="llama-3.3-70b-instruct")
+    request = replace(create_request("hello"), model="llama-3.3-70b-instruct")
     assert (
-        "".join([event.text async for event in model(base_url).chat(request) if isinstance(event, TextDelta)])
+        "".join([event.text async for event in create_model(base_url).chat(request) if isinstance(event, TextDelta)])
         == "You said hello."
     )
     assert asked == []
@@ -171,18 +175,18 @@ async def test_a_server_that_counts_no_tokens_has_nobody_else_asked(
 
 async def ask_with_schema(provider: VendorModel) -> JsonValue:
     """Return a model's response to a request with a schema."""
-    request = ask("hello", response_schema={"type": "object", "properties": {}})
+    request = create_request("hello", response_schema={"type": "object", "properties": {}})
     answer: JsonValue = json.loads(
         "".join([event.text async for event in provider.chat(request) if isinstance(event, TextDelta)])
     )
     return answer
 
 
-@pytest.mark.parametrize("said", ['{"a": 1}', '```json\n{"a": 1}\n```', '```\n{"a": 1}```\n'])
-async def test_an_answer_by_a_schema_is_json_and_nothing_else(server: ChatServer, base_url: str, said: str) -> None:
-    server.answer = said
-    assert await ask_with_schema(model(base_url)) == {"a": 1}
-    asked: Any = server.asked[0]
+@pytest.mark.parametrize("answer", ['{"a": 1}', '```json\n{"a": 1}\n```', '```\n{"a": 1}```\n'])
+async def test_a_schema_answer_is_plain_json(server: ChatServer, base_url: str, answer: str) -> None:
+    server.answer = answer
+    assert await ask_with_schema(create_model(base_url)) == {"a": 1}
+    asked: Any = server.requests[0]
     assert asked["response_format"]["type"] == "json_schema"
     assert asked["messages"][0]["content"].endswith('{"type": "object", "properties": {}}'), (
         "a server may know no response formats"
@@ -190,22 +194,24 @@ async def test_an_answer_by_a_schema_is_json_and_nothing_else(server: ChatServer
 
 
 @pytest.mark.parametrize("name", ["groq", "deepseek"])
-async def test_models_that_no_schema_holds_are_held_to_json(server: ChatServer, base_url: str, name: str) -> None:
+async def test_models_without_schema_support_are_constrained_to_json(
+    server: ChatServer, base_url: str, name: str
+) -> None:
     """DeepSeek refuses a schema; for Groq, LiteLLM turns it into a tool, whose call is not text."""
     server.answer = '{"a": 1}'
-    assert await ask_with_schema(model(base_url, name=name)) == {"a": 1}
-    assert server.asked[0]["response_format"] == {"type": "json_object"}
+    assert await ask_with_schema(create_model(base_url, name=name)) == {"a": 1}
+    assert server.requests[0]["response_format"] == {"type": "json_object"}
 
 
 @pytest.mark.parametrize(
-    ("said", "key", "code", "retryable"),
+    ("fault", "key", "code", "retryable"),
     [("hello", "wrong", "401", False), ("limited", KEY, "429", True), ("overloaded", KEY, "503", True)],
 )
-async def test_refusals_are_told_and_never_show_the_key(
-    base_url: str, said: str, key: str, code: str, retryable: bool
+async def test_refusals_are_reported_without_the_key(
+    base_url: str, fault: str, key: str, code: str, retryable: bool
 ) -> None:
     with pytest.raises(ProviderError) as refused:
-        async for _ in model(base_url, key=key).chat(ask(said)):
+        async for _ in create_model(base_url, key=key).chat(create_request(fault)):
             pass
     assert (refused.value.code, refused.value.retryable) == (code, retryable)
     assert key not in refused.value.message
@@ -213,20 +219,20 @@ async def test_refusals_are_told_and_never_show_the_key(
 
 async def test_a_dropped_connection_is_a_provider_error(base_url: str) -> None:
     with pytest.raises(ProviderError):
-        async for _ in model(base_url).chat(ask("drop")):
+        async for _ in create_model(base_url).chat(create_request("drop")):
             pass
 
 
-async def test_nobody_there_is_a_provider_error() -> None:
+async def test_an_unreachable_server_is_a_provider_error() -> None:
     with pytest.raises(ProviderError):
-        async for _ in model("http://127.0.0.1:9/v1").chat(ask("hello")):
+        async for _ in create_model("http://127.0.0.1:9/v1").chat(create_request("hello")):
             pass
 
 
-@pytest.mark.parametrize("said", ["hang", "mute", "silent"])
-async def test_cancelling_closes_the_request(server: ChatServer, base_url: str, said: Fault) -> None:
+@pytest.mark.parametrize("fault", ["hang", "mute", "silent"])
+async def test_cancellation_closes_the_request(server: ChatServer, base_url: str, fault: Fault) -> None:
     async def listen() -> None:
-        async for _ in model(base_url).chat(ask(said)):
+        async for _ in create_model(base_url).chat(create_request(fault)):
             pass
 
     listening = asyncio.create_task(listen())
@@ -237,26 +243,26 @@ async def test_cancelling_closes_the_request(server: ChatServer, base_url: str, 
         await server.closed.wait()
 
 
-async def test_the_connection_is_kept_where_an_answer_ends_late(server: ChatServer, base_url: str) -> None:
-    provider = model(base_url)
+async def test_the_connection_is_reused_after_a_late_end_of_answer(server: ChatServer, base_url: str) -> None:
+    provider = create_model(base_url)
     for _ in range(3):
-        assert [event async for event in provider.chat(ask("late"))]
+        assert [event async for event in provider.chat(create_request("late"))]
     assert len(server.peers) == 1
 
 
-async def test_a_servers_models_and_a_vendors_are_listed(base_url: str) -> None:
-    assert await model(base_url).list_models() == ["llama", "qwen"]
+async def test_models_of_servers_and_vendors_are_listed(base_url: str) -> None:
+    assert await create_model(base_url).list_models() == ["llama", "qwen"]
     vendor = next(kind for kind in MODELS if kind.name == "anthropic")(LiteLLMSettings(api_key=SecretStr(KEY)))
     assert vendor.vendor.default_model in await vendor.list_models()
 
 
-async def test_check_accepts_a_good_key_and_refuses_a_bad_one(base_url: str) -> None:
-    await model(base_url).check()
+async def test_check_accepts_a_valid_key_and_refuses_an_invalid_one(base_url: str) -> None:
+    await create_model(base_url).check()
     with pytest.raises(ProviderError):
-        await model(base_url, key="wrong").check()
+        await create_model(base_url, key="wrong").check()
 
 
-async def test_a_vendor_that_needs_a_key_says_so() -> None:
+async def test_a_missing_required_key_is_reported() -> None:
     kind = next(kind for kind in MODELS if kind.name == "anthropic")
     with pytest.raises(ProviderError, match="API key"):
         await kind(LiteLLMSettings()).open()

@@ -46,7 +46,7 @@ BAD = frozenset(
         "ridiculous",
     ]
 )
-BY_RULES = "(Analysed by rules, not by a language model.)"
+BY_RULES = "(Analyzed by rules, not by a language model.)"
 UNANSWERED = ("did not work", "not sure that i understood", "something went wrong")
 NAME = re.compile(r"\bmy name is ([a-z]+(?: [a-z]+)?)", re.IGNORECASE)
 EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+")

@@ -12,7 +12,7 @@ class TestMiniLM(EmbeddingContract[MiniLMEmbedding]):
         return MiniLMEmbedding(ProviderSettings())
 
 
-async def test_a_paraphrase_without_a_shared_word_is_nearer_than_something_else() -> None:
+async def test_a_paraphrase_without_common_words_is_nearer_than_another_text() -> None:
     texts = ["A feline rested upon the rug", "Stock prices fell sharply", "The kitten sat down"]
     first, other, near = (await MiniLMEmbedding(ProviderSettings()).embed(texts, purpose="document")).vectors
     assert (

@@ -16,8 +16,8 @@ Rye bread is baked on Tuesdays."""
 TOOLS = tuple(ToolSpec(name, "", {"type": "object"}) for name in ("end_call", "transfer_call", "weather"))
 
 
-async def answer(*said: str, prompt: str = PROMPT) -> tuple[str, list[ToolCall]]:
-    messages = (Message("system", prompt), *(Message("user", text) for text in said))
+async def generate_answer(*utterance: str, prompt: str = PROMPT) -> tuple[str, list[ToolCall]]:
+    messages = (Message("system", prompt), *(Message("user", text) for text in utterance))
     events = [event async for event in ScriptedLLM(ProviderSettings()).chat(ChatRequest(messages, tools=TOOLS))]
     return "".join(event.text for event in events if isinstance(event, TextDelta)), [
         event for event in events if isinstance(event, ToolCall)
@@ -35,7 +35,7 @@ class TestScripted(LLMContract[ScriptedLLM]):
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("utterance", "expected"),
     [
         ("What are your opening hours?", "From seven to six."),
         ("WHEN are you, open", "From seven to six."),
@@ -43,29 +43,29 @@ class TestScripted(LLMContract[ScriptedLLM]):
         ("hello", "Hello! How can I help you?"),
     ],
 )
-async def test_the_best_rule_answers(said: str, expected: str) -> None:
-    assert (await answer(said))[0] == expected
+async def test_the_best_rule_answers(utterance: str, expected: str) -> None:
+    assert (await generate_answer(utterance))[0] == expected
 
 
 async def test_a_rule_speaks_and_calls_a_tool() -> None:
-    text, calls = await answer("can I talk to a human")
+    text, calls = await generate_answer("can I talk to a human")
     assert text == "One moment."
     assert [(call.name, call.arguments) for call in calls] == [("transfer_call", {"to_number": "+15550100002"})]
 
 
 async def test_goodbye_ends_the_call_without_a_rule() -> None:
-    text, calls = await answer("goodbye", prompt="You are a bakery.")
+    text, calls = await generate_answer("goodbye", prompt="You are a bakery.")
     assert "Goodbye" in text
     assert [call.name for call in calls] == ["end_call"]
 
 
-async def test_without_rules_the_prompts_own_sentences_answer() -> None:
-    assert (await answer("when is rye bread baked", prompt="Our bakery is old. Rye bread is baked on Tuesdays."))[
-        0
-    ] == "Rye bread is baked on Tuesdays."
+async def test_the_prompts_own_sentences_answer_without_rules() -> None:
+    assert (
+        await generate_answer("when is rye bread baked", prompt="Our bakery is old. Rye bread is baked on Tuesdays.")
+    )[0] == "Rye bread is baked on Tuesdays."
 
 
-async def test_a_call_is_analysed_by_rules() -> None:
+async def test_a_call_is_analyzed_by_rules() -> None:
     schema: JsonObject = {
         "type": "object",
         "properties": {"summary": {"type": "string"}, "sentiment": {"type": "string"}, "other": {"type": "boolean"}},
@@ -75,11 +75,11 @@ async def test_a_call_is_analysed_by_rules() -> None:
     answered = "".join(
         [event.text async for event in ScriptedLLM(ProviderSettings()).chat(request) if isinstance(event, TextDelta)]
     )
-    found = json.loads(answered)
-    assert found["sentiment"] == "positive"
-    assert "great" in found["summary"]
-    assert found["summary"].endswith("(Analysed by rules, not by a language model.)")
-    assert found["other"] is False
+    analysis = json.loads(answered)
+    assert analysis["sentiment"] == "positive"
+    assert "great" in analysis["summary"]
+    assert analysis["summary"].endswith("(Analyzed by rules, not by a language model.)")
+    assert analysis["other"] is False
 
 
 def test_a_prompts_phrases_are_hints() -> None:

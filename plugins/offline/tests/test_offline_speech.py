@@ -43,16 +43,18 @@ class TestPocketsphinx(SpeechToTextContract[PocketsphinxSpeechToText]):
 
 
 @pytest.mark.parametrize("voice", ["en-us", "en-gb", "en-us+f3"])
-def test_expected_phrases_are_understood_in_several_voices(voice: str) -> None:
-    heard = [recognize(speak_text(phrase, voice=voice), PHRASES) for phrase in PHRASES]
-    assert sum(text == phrase for text, phrase in zip(heard, PHRASES, strict=True)) >= len(PHRASES) - 2, heard
+def test_expected_phrases_are_recognized_in_several_voices(voice: str) -> None:
+    transcripts = [recognize(speak_text(phrase, voice=voice), PHRASES) for phrase in PHRASES]
+    assert sum(text == phrase for text, phrase in zip(transcripts, PHRASES, strict=True)) >= len(PHRASES) - 2, (
+        transcripts
+    )
 
 
-def test_what_nobody_expected_still_becomes_something() -> None:
+def test_unexpected_speech_still_yields_text() -> None:
     assert recognize(speak_text("bananas are yellow and round"), PHRASES)
 
 
-def test_a_phrase_with_an_unknown_word_does_not_spoil_the_others() -> None:
+def test_a_phrase_with_an_unknown_word_leaves_the_others_usable() -> None:
     assert recognize(speak_text("thank you"), ("xqzzt blorf", "thank you", "goodbye")) == "thank you"
 
 
@@ -64,13 +66,13 @@ async def kill_recognizers() -> None:
         await recognize_speech(speak_text("thank you"), PHRASES)
 
 
-async def test_a_process_that_is_killed_costs_one_utterance_at_most() -> None:
+async def test_a_killed_process_costs_at_most_one_utterance() -> None:
     assert await recognize_speech(speak_text("thank you"), PHRASES) == "thank you"
     await kill_recognizers()
     assert await recognize_speech(speak_text("thank you"), PHRASES) == "thank you"
 
 
-async def test_models_that_are_not_there_are_told_by_the_check(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_check_reports_missing_models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("POCKETSPHINX_PATH", str(tmp_path))
     await kill_recognizers()
     try:

@@ -22,7 +22,7 @@ async def server() -> AsyncIterator[AssemblyAI]:
         yield server
 
 
-def transcriber(server: AssemblyAI, key: str = KEY) -> AssemblyAISpeechToText:
+def create_transcriber(server: AssemblyAI, key: str = KEY) -> AssemblyAISpeechToText:
     address = HttpUrl(server.address)
     return AssemblyAISpeechToText(AssemblyAISettings(api_key=SecretStr(key), base_url=address, api_url=address))
 
@@ -30,7 +30,7 @@ def transcriber(server: AssemblyAI, key: str = KEY) -> AssemblyAISpeechToText:
 class TestAssemblyAI(SpeechToTextContract[AssemblyAISpeechToText]):
     @pytest.fixture
     def provider(self, server: AssemblyAI) -> AssemblyAISpeechToText:
-        return transcriber(server)
+        return create_transcriber(server)
 
     @pytest.fixture
     def utterance(self) -> tuple[bytes, str]:
@@ -43,11 +43,11 @@ class TestAssemblyAI(SpeechToTextContract[AssemblyAISpeechToText]):
 
 @pytest_asyncio.fixture
 async def open_provider(server: AssemblyAI) -> AsyncIterator[AssemblyAISpeechToText]:
-    async with in_use(transcriber(server)) as provider:
+    async with in_use(create_transcriber(server)) as provider:
         yield provider
 
 
-async def test_audio_goes_out_in_messages_of_the_length_that_is_taken(
+async def test_audio_is_sent_in_messages_of_the_accepted_length(
     open_provider: AssemblyAISpeechToText, server: AssemblyAI
 ) -> None:
     stream = await open_provider.transcribe(REQUEST)
@@ -64,27 +64,27 @@ async def test_audio_goes_out_in_messages_of_the_length_that_is_taken(
     await stream.close()
 
 
-async def test_the_model_is_the_languages(open_provider: AssemblyAISpeechToText, server: AssemblyAI) -> None:
+async def test_the_model_follows_the_language(open_provider: AssemblyAISpeechToText, server: AssemblyAI) -> None:
     for request in (
         TranscriptionRequest(),
         TranscriptionRequest("es-MX"),
         TranscriptionRequest(model="universal-3-5-pro"),
     ):
         await (await open_provider.transcribe(request)).close()
-    assert [dict(asked.query)["speech_model"] for asked in server.asked] == [
+    assert [dict(received.query)["speech_model"] for received in server.requests] == [
         "universal-streaming-english", "universal-streaming-multilingual", "universal-3-5-pro",
     ]  # fmt: skip
 
 
-async def test_no_model_ends_turns_by_itself(open_provider: AssemblyAISpeechToText, server: AssemblyAI) -> None:
+async def test_models_do_not_end_turns_by_themselves(open_provider: AssemblyAISpeechToText, server: AssemblyAI) -> None:
     for model in ("universal-streaming-english", "universal-3-5-pro", "u3-rt-pro"):
         await (await open_provider.transcribe(TranscriptionRequest(model=model))).close()
-    turns = [{name: value for name, value in asked.query if "turn" in name} for asked in server.asked]
+    turns = [{name: value for name, value in request.query if "turn" in name} for request in server.requests]
     by_pauses = {"min_turn_silence": "3600", "max_turn_silence": "3600"}
     assert turns == [{"end_of_turn_confidence_threshold": "1.0"}, by_pauses, by_pauses]
 
 
-async def test_an_end_that_is_not_answered_is_answered(
+async def test_an_unconfirmed_end_is_confirmed_locally(
     open_provider: AssemblyAISpeechToText, server: AssemblyAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "GRACE_SECONDS", 0.05)
@@ -105,7 +105,7 @@ async def test_an_end_that_is_not_answered_is_answered(
         (3009, "Too many concurrent sessions", True),
     ],
 )
-async def test_a_session_that_does_not_begin_says_why(
+async def test_a_session_that_fails_to_begin_states_a_reason(
     open_provider: AssemblyAISpeechToText, server: AssemblyAI, code: int, words: str, retryable: bool
 ) -> None:
     server.faults = [(code, words)]
@@ -114,12 +114,12 @@ async def test_a_session_that_does_not_begin_says_why(
     assert (refused.value.code, refused.value.retryable) == (str(code), retryable)
 
 
-async def test_a_wrong_key_is_found(server: AssemblyAI) -> None:
-    provider = transcriber(server, "wrong")
+async def test_a_wrong_key_is_reported(server: AssemblyAI) -> None:
+    provider = create_transcriber(server, "wrong")
     await provider.open()
-    with pytest.raises(ProviderError) as checked:
+    with pytest.raises(ProviderError) as error:
         await provider.check()
-    assert (checked.value.code, checked.value.retryable) == ("401", False)
+    assert (error.value.code, error.value.retryable) == ("401", False)
     with pytest.raises(ProviderError, match="Unauthorized") as refused:
         await provider.transcribe(REQUEST)
     assert (refused.value.code, refused.value.retryable) == ("1008", False)

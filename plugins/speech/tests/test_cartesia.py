@@ -21,19 +21,19 @@ async def server() -> AsyncIterator[Cartesia]:
         yield server
 
 
-def voice(server: Cartesia, key: str = KEY) -> CartesiaTextToSpeech:
+def create_voice(server: Cartesia, key: str = KEY) -> CartesiaTextToSpeech:
     return CartesiaTextToSpeech(CartesiaSettings(api_key=SecretStr(key), base_url=HttpUrl(server.address)))
 
 
 class TestCartesia(TextToSpeechContract[CartesiaTextToSpeech]):
     @pytest.fixture
     def provider(self, server: Cartesia) -> CartesiaTextToSpeech:
-        return voice(server)
+        return create_voice(server)
 
 
 @pytest_asyncio.fixture
 async def open_provider(server: Cartesia) -> AsyncIterator[CartesiaTextToSpeech]:
-    async with in_use(voice(server)) as provider:
+    async with in_use(create_voice(server)) as provider:
         yield provider
 
 
@@ -41,20 +41,20 @@ async def synthesize(provider: CartesiaTextToSpeech, request: SpeechRequest) -> 
     return b"".join([chunk.audio async for chunk in provider.synthesize(request)])
 
 
-async def test_sound_comes_as_mulaw_and_each_word_with_its_time(open_provider: CartesiaTextToSpeech) -> None:
+async def test_audio_is_mulaw_with_word_times(open_provider: CartesiaTextToSpeech) -> None:
     chunks = [chunk async for chunk in open_provider.synthesize(SpeechRequest(SENTENCE))]
     assert await recognize_mulaw(b"".join(chunk.audio for chunk in chunks)) == SENTENCE
-    begun, starts, texts = 0, [], []
+    position, starts, texts = 0, [], []
     for chunk in chunks:
-        starts += [begun + word.start_ms for word in chunk.words]
+        starts += [position + word.start_ms for word in chunk.words]
         texts += [word.text for word in chunk.words]
-        begun += len(chunk.audio) // 8
+        position += len(chunk.audio) // 8
     assert " ".join(texts) == SENTENCE
     assert starts == sorted(starts)
-    assert 500 < starts[-1] < begun
+    assert 500 < starts[-1] < position
 
 
-async def test_what_the_agent_says_is_ordered(open_provider: CartesiaTextToSpeech, server: Cartesia) -> None:
+async def test_a_request_has_the_agents_settings(open_provider: CartesiaTextToSpeech, server: Cartesia) -> None:
     await synthesize(open_provider, SpeechRequest("Hallo.", VOICES[1], "sonic-3.5", "de-DE", 0.1))
     order = server.orders[0]
     assert (order["model_id"], order["language"], order["voice"], order["generation_config"]) == (
@@ -65,7 +65,7 @@ async def test_what_the_agent_says_is_ordered(open_provider: CartesiaTextToSpeec
     assert (server.orders[1]["language"], "language" in server.orders[2]) == ("no", False)
 
 
-async def test_a_socket_serves_one_text_after_another_and_two_texts_have_two(
+async def test_a_socket_is_reused_for_later_texts_and_concurrent_texts_use_two(
     open_provider: CartesiaTextToSpeech, server: Cartesia
 ) -> None:
     for _ in range(3):
@@ -75,7 +75,7 @@ async def test_a_socket_serves_one_text_after_another_and_two_texts_have_two(
     assert server.opened == 2
 
 
-async def test_a_text_that_is_broken_off_leaves_no_sound_for_the_next(
+async def test_an_abandoned_text_leaves_no_audio_for_the_next(
     open_provider: CartesiaTextToSpeech, server: Cartesia
 ) -> None:
     async with aclosing(open_provider.synthesize(SpeechRequest(SENTENCE))) as chunks:  # type: ignore[type-var]
@@ -86,7 +86,7 @@ async def test_a_text_that_is_broken_off_leaves_no_sound_for_the_next(
     assert server.opened == 2
 
 
-async def test_a_kept_socket_that_died_is_replaced_unheard(
+async def test_a_dead_pooled_socket_is_replaced_inaudibly(
     open_provider: CartesiaTextToSpeech, server: Cartesia
 ) -> None:
     assert await synthesize(open_provider, SpeechRequest("One."))
@@ -99,7 +99,7 @@ async def test_a_kept_socket_that_died_is_replaced_unheard(
     ("status", "code", "retryable"),
     [(402, "credit_limit_reached", False), (429, "too_many_requests", True), (500, "internal_error", True)],
 )
-async def test_a_refused_text_says_why(
+async def test_a_refused_text_states_a_reason(
     open_provider: CartesiaTextToSpeech, server: Cartesia, status: int, code: str, retryable: bool
 ) -> None:
     server.faults = [status]
@@ -109,23 +109,23 @@ async def test_a_refused_text_says_why(
     assert await synthesize(open_provider, SpeechRequest("Hello."))
 
 
-async def test_a_wrong_key_is_found(server: Cartesia) -> None:
-    provider = voice(server, "wrong")
+async def test_a_wrong_key_is_reported(server: Cartesia) -> None:
+    provider = create_voice(server, "wrong")
     await provider.open()
-    with pytest.raises(ProviderError) as checked:
+    with pytest.raises(ProviderError) as error:
         await provider.check()
-    assert (checked.value.code, checked.value.retryable) == ("unauthorized", False)
+    assert (error.value.code, error.value.retryable) == ("unauthorized", False)
     with pytest.raises(ProviderError, match="401") as refused:
         await synthesize(provider, SpeechRequest("Hello."))
     assert not refused.value.retryable
     await provider.close()
 
 
-async def test_one_voice_is_asked_for_by_itself(open_provider: CartesiaTextToSpeech, server: Cartesia) -> None:
+async def test_a_single_voice_is_requested_by_id(open_provider: CartesiaTextToSpeech, server: Cartesia) -> None:
     assert await open_provider.has_voice(VOICES[-1])
     assert not await open_provider.has_voice("nobodys/voice")
-    assert len(server.asked) == 2
+    assert len(server.requests) == 2
 
 
 async def test_all_pages_of_voices_are_listed(open_provider: CartesiaTextToSpeech) -> None:
-    assert [found.id for found in await open_provider.list_voices()] == VOICES
+    assert [voice.id for voice in await open_provider.list_voices()] == VOICES

@@ -28,18 +28,18 @@ async def server() -> AsyncIterator[Deepgram]:
         yield server
 
 
-def transcriber(server: Deepgram, key: str = KEY) -> DeepgramSpeechToText:
+def create_transcriber(server: Deepgram, key: str = KEY) -> DeepgramSpeechToText:
     return DeepgramSpeechToText(DeepgramSettings(api_key=SecretStr(key), base_url=HttpUrl(server.address)))
 
 
-def speaker(server: Deepgram, key: str = KEY) -> DeepgramTextToSpeech:
+def create_voice(server: Deepgram, key: str = KEY) -> DeepgramTextToSpeech:
     return DeepgramTextToSpeech(DeepgramVoiceSettings(api_key=SecretStr(key), base_url=HttpUrl(server.address)))
 
 
-class TestDeepgramHears(SpeechToTextContract[DeepgramSpeechToText]):
+class TestDeepgramTranscription(SpeechToTextContract[DeepgramSpeechToText]):
     @pytest.fixture
     def provider(self, server: Deepgram) -> DeepgramSpeechToText:
-        return transcriber(server)
+        return create_transcriber(server)
 
     @pytest.fixture
     def utterance(self) -> tuple[bytes, str]:
@@ -50,26 +50,26 @@ class TestDeepgramHears(SpeechToTextContract[DeepgramSpeechToText]):
         return REQUEST
 
 
-class TestDeepgramSpeaks(TextToSpeechContract[DeepgramTextToSpeech]):
+class TestDeepgramSpeech(TextToSpeechContract[DeepgramTextToSpeech]):
     @pytest.fixture
     def provider(self, server: Deepgram) -> DeepgramTextToSpeech:
-        return speaker(server)
+        return create_voice(server)
 
 
 @pytest_asyncio.fixture
 async def open_provider(server: Deepgram) -> AsyncIterator[DeepgramSpeechToText]:
-    async with in_use(transcriber(server)) as provider:
+    async with in_use(create_transcriber(server)) as provider:
         yield provider
 
 
-async def test_a_stream_is_asked_for_phone_audio_with_the_agents_phrases(
+async def test_a_stream_is_requested_for_phone_audio_with_the_agents_phrases(
     open_provider: DeepgramSpeechToText, server: Deepgram
 ) -> None:
     await (
         await open_provider.transcribe(TranscriptionRequest("en-GB", "nova-3-medical", ("one", "x" * 80, "two")))
     ).close()
     await (await open_provider.transcribe(TranscriptionRequest(model="nova-2-phonecall", hints=("one",)))).close()
-    new, old = [asked.query for asked in server.asked]
+    new, old = [request.query for request in server.requests]
     assert {
         ("model", "nova-3-medical"),
         ("language", "en-GB"),
@@ -82,17 +82,17 @@ async def test_a_stream_is_asked_for_phone_audio_with_the_agents_phrases(
 
 
 @pytest.mark.parametrize(
-    ("language", "asked"),
+    ("language", "code"),
     [("de-DE", "de"), ("de-CH", "de-CH"), ("nb-NO", "no"), ("es-419", "es-419"), ("it", "it"), ("mul", "multi")],
 )
-async def test_a_language_is_named_as_deepgram_does(
-    open_provider: DeepgramSpeechToText, server: Deepgram, language: str, asked: str
+async def test_languages_have_deepgrams_names(
+    open_provider: DeepgramSpeechToText, server: Deepgram, language: str, code: str
 ) -> None:
     await (await open_provider.transcribe(TranscriptionRequest(language))).close()
-    assert dict(server.asked[0].query)["language"] == asked
+    assert dict(server.requests[0].query)["language"] == code
 
 
-async def test_interim_words_come_while_one_speaks_and_final_ones_have_their_times(
+async def test_interim_transcripts_arrive_during_speech_and_final_ones_have_times(
     open_provider: DeepgramSpeechToText,
 ) -> None:
     stream = await open_provider.transcribe(REQUEST)
@@ -106,7 +106,7 @@ async def test_interim_words_come_while_one_speaks_and_final_ones_have_their_tim
     await stream.close()
 
 
-async def test_an_end_that_deepgram_does_not_answer_is_answered(
+async def test_an_unconfirmed_end_is_confirmed_locally(
     open_provider: DeepgramSpeechToText, server: Deepgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "GRACE_SECONDS", 0.05)
@@ -132,7 +132,7 @@ async def test_a_silent_stream_is_kept_alive(
     await stream.close()
 
 
-async def test_a_closed_stream_says_deepgrams_reason(open_provider: DeepgramSpeechToText, server: Deepgram) -> None:
+async def test_a_closed_stream_reports_deepgrams_reason(open_provider: DeepgramSpeechToText, server: Deepgram) -> None:
     server.closing = "NET-0001"
     stream = await open_provider.transcribe(REQUEST)
     await stream.send(synthesize_speech())
@@ -146,7 +146,7 @@ async def test_a_closed_stream_says_deepgrams_reason(open_provider: DeepgramSpee
     await stream.close()
 
 
-async def test_a_broken_stream_is_an_error_and_another_can_be_had(
+async def test_a_broken_stream_is_an_error_and_can_be_replaced(
     open_provider: DeepgramSpeechToText, server: Deepgram
 ) -> None:
     stream = await open_provider.transcribe(REQUEST)
@@ -160,7 +160,7 @@ async def test_a_broken_stream_is_an_error_and_another_can_be_had(
 
 
 @pytest.mark.parametrize(("status", "retryable"), [(400, False), (401, False), (429, True), (500, True)])
-async def test_refusals_say_why_and_whether_to_ask_again(
+async def test_refusals_state_a_reason_and_whether_to_retry(
     open_provider: DeepgramSpeechToText, server: Deepgram, status: int, retryable: bool
 ) -> None:
     server.refusals = [status, status]
@@ -173,13 +173,13 @@ async def test_refusals_say_why_and_whether_to_ask_again(
     assert refused.value.retryable is retryable
 
 
-async def test_a_wrong_key_is_found_by_the_check_and_by_a_stream(server: Deepgram) -> None:
-    provider, voice = transcriber(server, "wrong"), speaker(server, "wrong")
+async def test_check_and_streams_report_a_wrong_key(server: Deepgram) -> None:
+    provider, voice = create_transcriber(server, "wrong"), create_voice(server, "wrong")
     await provider.open()
     await voice.open()
-    with pytest.raises(ProviderError) as checked:
+    with pytest.raises(ProviderError) as error:
         await provider.check()
-    assert (checked.value.code, checked.value.retryable) == ("INVALID_AUTH", False)
+    assert (error.value.code, error.value.retryable) == ("INVALID_AUTH", False)
     with pytest.raises(ProviderError, match="INVALID_AUTH"):
         await provider.transcribe(REQUEST)
     with pytest.raises(ProviderError, match="INVALID_AUTH"):
@@ -188,7 +188,7 @@ async def test_a_wrong_key_is_found_by_the_check_and_by_a_stream(server: Deepgra
     await voice.close()
 
 
-async def test_a_vendor_that_cannot_be_reached_is_an_error_to_ask_again_about() -> None:
+async def test_an_unreachable_vendor_is_a_retryable_error() -> None:
     provider = DeepgramSpeechToText(DeepgramSettings(api_key=SecretStr(KEY), base_url=HttpUrl("http://127.0.0.1:9")))
     await provider.open()
     with pytest.raises(ProviderError, match="connection failed") as failure:
@@ -197,12 +197,12 @@ async def test_a_vendor_that_cannot_be_reached_is_an_error_to_ask_again_about() 
     await provider.close()
 
 
-async def test_a_voice_is_asked_for_mulaw_at_its_pace(server: Deepgram) -> None:
-    voice = speaker(server)
+async def test_a_voice_is_requested_as_mulaw_at_its_speed(server: Deepgram) -> None:
+    voice = create_voice(server)
     await voice.open()
     async for _ in voice.synthesize(SpeechRequest("Hello.", "aura-2-apollo-en", speed=3.0)):
         pass
-    query = dict(server.asked[-1].query)
+    query = dict(server.requests[-1].query)
     assert query == {
         "model": "aura-2-apollo-en",
         "encoding": "mulaw",

@@ -19,7 +19,7 @@ async def server() -> AsyncIterator[ElevenLabs]:
         yield server
 
 
-def voice(server: ElevenLabs, **settings: object) -> ElevenLabsTextToSpeech:
+def create_voice(server: ElevenLabs, **settings: object) -> ElevenLabsTextToSpeech:
     given = {"api_key": SecretStr(KEY), "base_url": HttpUrl(server.address), **settings}
     return ElevenLabsTextToSpeech(ElevenLabsSettings.model_validate(given))
 
@@ -27,34 +27,34 @@ def voice(server: ElevenLabs, **settings: object) -> ElevenLabsTextToSpeech:
 class TestElevenLabs(TextToSpeechContract[ElevenLabsTextToSpeech]):
     @pytest.fixture
     def provider(self, server: ElevenLabs) -> ElevenLabsTextToSpeech:
-        return voice(server)
+        return create_voice(server)
 
 
 @pytest_asyncio.fixture
 async def open_provider(server: ElevenLabs) -> AsyncIterator[ElevenLabsTextToSpeech]:
-    async with in_use(voice(server)) as provider:
+    async with in_use(create_voice(server)) as provider:
         yield provider
 
 
 @pytest.mark.parametrize("counts_from_chunks", [False, True])
-async def test_sound_comes_as_mulaw_and_each_word_with_its_time(
+async def test_audio_is_mulaw_with_word_times(
     open_provider: ElevenLabsTextToSpeech, server: ElevenLabs, counts_from_chunks: bool
 ) -> None:
     server.counts_from_chunks = counts_from_chunks
     _, true = await collect_synthesis(SENTENCE, 1.0)
     chunks = [chunk async for chunk in open_provider.synthesize(SpeechRequest(SENTENCE))]
     assert await recognize_mulaw(b"".join(chunk.audio for chunk in chunks)) == SENTENCE
-    begun, words = 0, []
+    position, words = 0, []
     for chunk in chunks:
-        words += [(word.text, word.start_ms + begun, word.end_ms + begun) for word in chunk.words]
-        begun += len(chunk.audio) // 8
+        words += [(word.text, word.start_ms + position, word.end_ms + position) for word in chunk.words]
+        position += len(chunk.audio) // 8
     assert [text for text, _, _ in words] == SENTENCE.split()
     assert [start for _, start, _ in words] == pytest.approx([word.start_ms for word in true], abs=2)
-    assert all(start < end <= begun + 1 for _, start, end in words)
+    assert all(start < end <= position + 1 for _, start, end in words)
 
 
-async def test_what_the_agent_says_is_asked_for(server: ElevenLabs) -> None:
-    provider = voice(server, stability=0.5)
+async def test_a_request_has_the_agents_settings(server: ElevenLabs) -> None:
+    provider = create_voice(server, stability=0.5)
     await provider.open()
     for request in (
         SpeechRequest("Hola.", "21m00Tcm4TlvDq8ikWAM", language="es-MX", speed=0.5),
@@ -62,7 +62,7 @@ async def test_what_the_agent_says_is_asked_for(server: ElevenLabs) -> None:
         SpeechRequest("Ciao.", language="mul"),
     ):
         assert [chunk async for chunk in provider.synthesize(request)]
-    spanish, plain, several = server.asked
+    spanish, plain, several = server.requests
     assert spanish.path == "/v1/text-to-speech/21m00Tcm4TlvDq8ikWAM/stream/with-timestamps"
     assert spanish.body == {
         "text": "Hola.",
@@ -84,7 +84,7 @@ async def test_what_the_agent_says_is_asked_for(server: ElevenLabs) -> None:
         (500, "internal_error", True),
     ],
 )
-async def test_refusals_come_before_any_sound_with_the_vendors_words(
+async def test_refusals_precede_any_audio_and_have_the_vendors_words(
     open_provider: ElevenLabsTextToSpeech, server: ElevenLabs, status: int, code: str, retryable: bool
 ) -> None:
     server.refusals = [status]
@@ -94,7 +94,7 @@ async def test_refusals_come_before_any_sound_with_the_vendors_words(
     assert KEY not in refused.value.message
 
 
-async def test_an_answer_that_breaks_off_is_an_error(open_provider: ElevenLabsTextToSpeech, server: ElevenLabs) -> None:
+async def test_an_interrupted_response_is_an_error(open_provider: ElevenLabsTextToSpeech, server: ElevenLabs) -> None:
     server.breaks = True
     chunks = aiter(open_provider.synthesize(SpeechRequest(SENTENCE)))
     assert len((await anext(chunks)).audio) == 2000
@@ -109,7 +109,7 @@ async def test_voices_have_names(open_provider: ElevenLabsTextToSpeech) -> None:
     assert (first.id, first.name, first.language, first.gender) == ("JBFqnCBsd6RMkjVDRZzb", "George", "en", "male")
 
 
-async def test_a_voice_that_is_in_no_list_can_be_had(open_provider: ElevenLabsTextToSpeech, server: ElevenLabs) -> None:
+async def test_an_unlisted_voice_can_be_used(open_provider: ElevenLabsTextToSpeech, server: ElevenLabs) -> None:
     assert await open_provider.has_voice("21m00Tcm4TlvDq8ikWAM")
     assert not await open_provider.has_voice("nobodys/voice")
     server.refusals = [500]

@@ -137,7 +137,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         return TelnyxCodec(self._api_key, media_url)
 
     def _stream_options(self, media_url: str) -> dict[str, object]:
-        """Return the options that connect a call's audio: mu-law in both directions, only the person's audio towards
+        """Return the options that connect a call's audio: mu-law in both directions, only the person's audio toward
         us.
         """
         recorded = {"record": "record-from-answer", "record_channels": "dual", "record_format": "wav"}

@@ -23,7 +23,7 @@ pytest_plugins = ["tests.carriers.telnyx.fixtures"]
 pytestmark = pytest.mark.usefixtures("short_pauses")
 
 
-async def test_numbers_are_searched_where_they_are(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+async def test_numbers_are_searched_by_location(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
     (british,) = await carrier.search_numbers(country="GB", area_code="020", limit=1)
     assert british.phone_number.startswith("+4420")
     assert (british.locality, british.sms, british.mms, british.monthly_cost, british.setup_cost) == (
@@ -35,18 +35,18 @@ async def test_numbers_are_searched_where_they_are(carrier: TelnyxTelephony, tel
     )
     assert telnyx.requests[0][2]["filter[national_destination_code]"] == "20"
     assert await carrier.search_numbers(country="FR", area_code=None, limit=5) == []
-    asked = [
-        sent["filter[phone_number_type]"] for _, _, sent in telnyx.requests if sent["filter[country_code]"] == "FR"
+    types = [
+        query["filter[phone_number_type]"] for _, _, query in telnyx.requests if query["filter[country_code]"] == "FR"
     ]
-    assert asked == ["local", "mobile", "national", "toll_free"]
+    assert types == ["local", "mobile", "national", "toll_free"]
 
 
-async def test_a_number_of_the_account_is_directed_to_us_and_not_bought(
+async def test_a_number_of_the_account_is_directed_to_the_platform_and_not_bought(
     carrier: TelnyxTelephony, telnyx: TelnyxServer
 ) -> None:
-    bought = await carrier.buy_number(OURS, EVENTS)
+    own_number = await carrier.buy_number(OURS, EVENTS)
     number = telnyx.numbers[OURS]
-    assert (bought.carrier_number_id, bought.sms, telnyx.purchases) == (number.id, True, 0)
+    assert (own_number.carrier_number_id, own_number.sms, telnyx.purchases) == (number.id, True, 0)
     assert (number.connection_id, number.messaging_profile_id) == (telnyx.connection_id, telnyx.profile_id)
     assert (telnyx.application["webhook_event_url"], telnyx.application["webhook_api_version"]) == (EVENTS.events, "2")
     assert telnyx.profile["webhook_url"] == EVENTS.events
@@ -58,7 +58,7 @@ async def test_a_number_of_the_account_is_directed_to_us_and_not_bought(
     )
 
 
-async def test_a_number_without_texts_needs_no_messaging_profile(telnyx: TelnyxServer) -> None:
+async def test_a_number_without_text_messages_needs_no_messaging_profile(telnyx: TelnyxServer) -> None:
     settings = TelnyxSettings.model_validate({**telnyx.settings, "messaging_profile_id": None})
     voice = TelnyxTelephony(settings)
     await voice.open()
@@ -67,18 +67,16 @@ async def test_a_number_without_texts_needs_no_messaging_profile(telnyx: TelnyxS
     await voice.close()
 
 
-async def test_a_purchase_whose_answer_was_lost_is_found_again(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+async def test_a_purchase_with_a_lost_response_is_found_again(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
     telnyx.failures["POST", "number_orders"] = [BROKEN]
-    with pytest.raises(ProviderError) as lost:
+    with pytest.raises(ProviderError) as error:
         await carrier.buy_number("+12125550103", EVENTS)
-    assert lost.value.retryable
-    bought = await carrier.buy_number("+12125550103", EVENTS)
-    assert (bought.phone_number, telnyx.purchases) == ("+12125550103", 1)
+    assert error.value.retryable
+    number = await carrier.buy_number("+12125550103", EVENTS)
+    assert (number.phone_number, telnyx.purchases) == ("+12125550103", 1)
 
 
-async def test_an_order_that_takes_long_is_waited_for_and_not_given_twice(
-    carrier: TelnyxTelephony, telnyx: TelnyxServer
-) -> None:
+async def test_a_slow_order_is_awaited_and_not_repeated(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
     telnyx.looks_until_active = 3
     assert (await carrier.buy_number("+12125550103", EVENTS)).phone_number == "+12125550103"
     telnyx.looks_until_active = 10_000
@@ -89,9 +87,7 @@ async def test_an_order_that_takes_long_is_waited_for_and_not_given_twice(
     assert telnyx.purchases == 2
 
 
-async def test_a_recording_is_streamed_in_parts_from_where_it_is_kept(
-    carrier: TelnyxTelephony, telnyx: TelnyxServer
-) -> None:
+async def test_a_recording_is_streamed_from_its_storage(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
     telnyx.recordings[LEG] = bytes(range(256)) * 1000
     whole = await carrier.fetch_recording(LEG, None)
     assert (whole.status, whole.content_type, whole.content_length) == (200, "audio/x-wav", 256_000)
@@ -99,13 +95,13 @@ async def test_a_recording_is_streamed_in_parts_from_where_it_is_kept(
     part = await carrier.fetch_recording(LEG, "bytes=256-511")
     assert (part.status, part.content_range, part.content_length) == (206, "bytes 256-511/256000", 256)
     assert b"".join([chunk async for chunk in part.chunks]) == bytes(range(256))
-    with pytest.raises(ProviderError, match="does not have the recording") as gone:
+    with pytest.raises(ProviderError, match="does not have the recording") as error:
         await carrier.fetch_recording("another", None)
-    assert not gone.value.retryable
+    assert not error.value.retryable
 
 
 @pytest.mark.parametrize("platform", ["web", "ios", "android"])
-async def test_a_browser_token_is_one_of_telnyx(carrier: TelnyxTelephony, telnyx: TelnyxServer, platform: Any) -> None:
+async def test_a_browser_token_is_a_telnyx_token(carrier: TelnyxTelephony, telnyx: TelnyxServer, platform: Any) -> None:
     token = await carrier.create_browser_token(identity="key_1", platform=platform)
     assert token.token.count(".") == 2
     assert (token.identity, token.expires_in_seconds, dict(token.connection)) == (
@@ -118,7 +114,7 @@ async def test_a_browser_token_is_one_of_telnyx(carrier: TelnyxTelephony, telnyx
     assert credential["expires_at"]
 
 
-async def test_a_token_needs_its_settings(telnyx: TelnyxServer) -> None:
+async def test_a_token_requires_its_settings(telnyx: TelnyxServer) -> None:
     settings = TelnyxSettings.model_validate({**telnyx.settings, "credential_connection_id": None})
     with pytest.raises(ProviderError, match="credential_connection_id") as refusal:
         await TelnyxTelephony(settings).create_browser_token(identity="x", platform="web")

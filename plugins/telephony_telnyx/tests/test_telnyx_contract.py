@@ -12,7 +12,7 @@ from switchboard_telephony_telnyx.settings import TelnyxSettings
 from switchboard_telephony_telnyx.state import CallState, digest_media_url, write_state
 
 from tests.carriers.telnyx.server import TelnyxServer
-from tests.carriers.telnyx.wire import CallRecord, signed_headers, webhook
+from tests.carriers.telnyx.wire import CallRecord, encode_webhook, sign_headers
 from tests.carriers.vendor import OURS
 
 pytest_plugins = ["tests.carriers.telnyx.fixtures"]
@@ -37,9 +37,9 @@ class TestTelnyx(TelephonyContract):
     @pytest.fixture
     async def samples(self, telnyx: TelnyxServer) -> CarrierSamples:
         incoming = CallRecord("incoming", "+15550100001", OURS, telnyx.connection_id, URL)
-        telnyx.over.add(incoming.id)  # the caller has hung up by the time that anybody says what is to become of it
-        body = webhook("call.initiated", incoming.payload(direction="incoming", state="parked"))
-        headers = {name.lower(): value for name, value in signed_headers(telnyx.key, body).items()}
+        telnyx.over.add(incoming.id)  # the caller has hung up before the instruction arrives
+        body = encode_webhook("call.initiated", incoming.payload(direction="incoming", state="parked"))
+        headers = {name.lower(): value for name, value in sign_headers(telnyx.key, body).items()}
         chunks = itertools.count(1)
 
         def message(event: str, **fields: object) -> str:

@@ -22,9 +22,7 @@ pytest_plugins = ["tests.carriers.telnyx.fixtures"]
 pytestmark = pytest.mark.usefixtures("short_pauses")
 
 
-async def test_a_call_that_telnyx_failed_to_place_is_not_asked_for_again_but_may_be_by_others(
-    carrier: TelnyxTelephony, telnyx: TelnyxServer
-) -> None:
+async def test_a_failed_call_is_not_repeated_but_may_fail_over(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
     telnyx.failures["POST", "calls"] = [500]
     with pytest.raises(ProviderError) as failure:
         await carrier.place_call(CALL)
@@ -38,7 +36,7 @@ async def test_a_call_that_telnyx_failed_to_place_is_not_asked_for_again_but_may
 
 @pytest.mark.parametrize("failure", [BROKEN, NEVER, GARBLED])
 @pytest.mark.parametrize("collection", ["calls", "messages"])
-async def test_what_may_have_been_done_is_never_asked_for_again(
+async def test_requests_with_unknown_outcome_are_not_repeated(
     carrier: TelnyxTelephony, telnyx: TelnyxServer, collection: str, failure: int
 ) -> None:
     telnyx.failures["POST", collection] = [failure]
@@ -47,7 +45,7 @@ async def test_what_may_have_been_done_is_never_asked_for_again(
     assert len(telnyx.requests) == 1
 
 
-async def test_too_many_requests_are_sent_again_a_little_later(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+async def test_rate_limited_requests_are_repeated_after_a_pause(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
     telnyx.failures["POST", "calls"] = [429, 429]
     assert await carrier.place_call(CALL) in telnyx.legs
     assert (len(telnyx.requests), len(telnyx.legs)) == (3, 1)
@@ -58,24 +56,24 @@ async def test_too_many_requests_are_sent_again_a_little_later(carrier: TelnyxTe
 
 
 @pytest.mark.parametrize("failure", [500, 503, BROKEN])
-async def test_commands_are_sent_again_and_obeyed_once(
+async def test_commands_are_repeated_and_executed_once(
     carrier: TelnyxTelephony, telnyx: TelnyxServer, failure: int
 ) -> None:
     call_id = await carrier.place_call(CALL)
     telnyx.failures["POST", "send_dtmf"] = [failure]
     await carrier.send_digits(call_id, "5")
-    commands = [sent["command_id"] for _, path, sent in telnyx.requests if path.endswith("send_dtmf")]
+    commands = [body["command_id"] for _, path, body in telnyx.requests if path.endswith("send_dtmf")]
     assert len(commands) == 2
     assert len(set(commands)) == 1
 
 
-async def test_a_telnyx_that_cannot_be_reached_has_placed_nothing(telnyx: TelnyxServer) -> None:
-    away = TelnyxTelephony(TelnyxSettings.model_validate({**telnyx.settings, "base_url": "http://127.0.0.1:9"}))
-    await away.open()
+async def test_an_unreachable_telnyx_has_placed_no_call(telnyx: TelnyxServer) -> None:
+    unreachable = TelnyxTelephony(TelnyxSettings.model_validate({**telnyx.settings, "base_url": "http://127.0.0.1:9"}))
+    await unreachable.open()
     with pytest.raises(ProviderError, match="cannot be reached") as failure:
-        await away.place_call(CALL)
+        await unreachable.place_call(CALL)
     assert (failure.value.retryable, isinstance(failure.value, OutcomeUnknown)) == (True, False)
-    await away.close()
+    await unreachable.close()
 
 
 async def test_a_call_is_found_by_its_reference(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
@@ -83,13 +81,13 @@ async def test_a_call_is_found_by_its_reference(carrier: TelnyxTelephony, telnyx
     with pytest.raises(OutcomeUnknown):
         await carrier.place_call(CALL)
     await carrier.place_call(dataclasses.replace(CALL, reference="another"))
-    found = await carrier.find_call(REFERENCE)
-    assert found in telnyx.legs
-    assert found != await carrier.find_call("another")
+    call_id = await carrier.find_call(REFERENCE)
+    assert call_id in telnyx.legs
+    assert call_id != await carrier.find_call("another")
     assert await carrier.find_call("a third") is None
 
 
-async def test_telnyx_own_code_and_words_are_told(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+async def test_telnyx_errors_keep_their_code_and_message(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
     with pytest.raises(ProviderError) as refusal:
         await carrier.place_call(dataclasses.replace(CALL, to_number="+15550100024"))
     assert refusal.value.message == "Telnyx: Bad Request: +15550100024 cannot be reached (error 10015)"
@@ -102,7 +100,7 @@ async def test_telnyx_own_code_and_words_are_told(carrier: TelnyxTelephony, teln
     assert opted_out.value.code == "40300"
 
 
-async def test_what_only_this_account_may_not_do_another_carrier_may(carrier: TelnyxTelephony) -> None:
+async def test_account_restrictions_allow_failover(carrier: TelnyxTelephony) -> None:
     with pytest.raises(ProviderError, match="not one of the account's") as refusal:
         await carrier.place_call(dataclasses.replace(CALL, from_number="+15550100009"))
     assert (refusal.value.code, refusal.value.retryable) == ("10010", True)
@@ -112,7 +110,7 @@ async def test_what_only_this_account_may_not_do_another_carrier_may(carrier: Te
     ("change", "words"),
     [({"api_key": "wrong"}, "Authentication failed"), ({"connection_id": "7"}, "Resource not found")],
 )
-async def test_settings_that_do_not_work_are_told_by_check(
+async def test_check_reports_settings_that_do_not_work(
     telnyx: TelnyxServer, change: dict[str, str], words: str
 ) -> None:
     stranger = TelnyxTelephony(TelnyxSettings.model_validate({**telnyx.settings, **change}))
@@ -123,7 +121,7 @@ async def test_settings_that_do_not_work_are_told_by_check(
     await stranger.close()
 
 
-async def test_credentials_in_the_environment_are_nobodys(
+async def test_credentials_in_the_environment_are_ignored(
     telnyx: TelnyxServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("API_KEY", "CLIENT_ID", "CLIENT_SECRET", "BASE_URL"):
@@ -134,7 +132,7 @@ async def test_credentials_in_the_environment_are_nobodys(
     await carrier.close()
 
 
-async def test_check_spends_nothing(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+async def test_check_costs_nothing(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
     await carrier.check()
     assert [method for method, _, _ in telnyx.requests] == ["GET"]
 
@@ -147,16 +145,14 @@ async def test_check_spends_nothing(carrier: TelnyxTelephony, telnyx: TelnyxServ
         {"credential_connection_id": ""}, {"base_url": "ftp://x"}, {"nonsense": 1}, {"api_key": ""},
     ],
 )  # fmt: skip
-def test_settings_that_cannot_work_are_refused(settings: dict[str, object]) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         TelnyxSettings.model_validate(
             {"api_key": "KEY", "public_key": b64encode(bytes(32)).decode(), "connection_id": "1", **settings}
         )
 
 
-async def test_a_call_whose_audio_cannot_be_streamed_fails_and_is_hung_up(
-    carrier: TelnyxTelephony, telnyx: TelnyxServer
-) -> None:
+async def test_a_call_without_audio_fails_and_is_hung_up(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
     record, _ = announce_call(telnyx)
     received = await carrier.receive(
         sign_webhook(telnyx, "streaming.failed", record.payload(failure_reason="connection_failed"))

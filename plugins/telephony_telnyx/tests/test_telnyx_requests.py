@@ -19,9 +19,9 @@ from tests.carriers.telnyx.samples import (
     CALLBACKS,
     EVENTS,
     ID,
+    INTRODUCTION,
     MEDIA,
     REFERENCE,
-    WHY,
     announce_call,
     sign_webhook,
 )
@@ -33,16 +33,16 @@ pytest_plugins = ["tests.carriers.telnyx.fixtures"]
 pytestmark = pytest.mark.usefixtures("short_pauses")
 
 
-async def test_a_call_is_ordered_whole(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+async def test_a_dial_request_has_all_fields(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
     call_id = await carrier.place_call(CALL)
     assert call_id in telnyx.legs
-    ((method, path, sent),) = telnyx.requests
+    ((method, path, body),) = telnyx.requests
     assert (method, path) == ("POST", "/v2/calls")
-    assert read_state(telnyx.api_key, str(sent.pop("client_state"))) == CallState(
+    assert read_state(telnyx.api_key, str(body.pop("client_state"))) == CallState(
         reference=REFERENCE, media=digest_media_url(MEDIA)
     )
-    assert sent.pop("command_id")
-    assert sent == {
+    assert body.pop("command_id")
+    assert body == {
         "connection_id": telnyx.connection_id,
         "to": "+15550100021",
         "from": OURS,
@@ -61,20 +61,20 @@ async def test_a_call_is_ordered_whole(carrier: TelnyxTelephony, telnyx: TelnyxS
     }
 
 
-async def test_limits_that_telnyx_does_not_take_are_widened(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+async def test_short_limits_are_raised_to_telnyxs_minimum(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
     await carrier.place_call(dataclasses.replace(CALL, ring_seconds=1, max_duration_seconds=10, detect_machine=False))
-    sent = telnyx.requests[0][2]
-    assert (sent["timeout_secs"], sent["time_limit_secs"], "answering_machine_detection" in sent) == (5, 30, False)
+    body = telnyx.requests[0][2]
+    assert (body["timeout_secs"], body["time_limit_secs"], "answering_machine_detection" in body) == (5, 30, False)
 
 
-async def test_instructions_are_commands_that_hold_once(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+async def test_instructions_are_idempotent_commands(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
     record, call = announce_call(telnyx)
     recording = TelnyxTelephony(carrier.settings.model_copy(update={"record_calls": True}))
     await recording.open()
     for _ in range(2):
         await recording.instruct(call, ConnectMedia(MEDIA), EVENTS)
     await recording.close()
-    (first, second) = [sent for _, path, sent in telnyx.requests if path.endswith("/actions/answer")]
+    (first, second) = [body for _, path, body in telnyx.requests if path.endswith("/actions/answer")]
     assert first == second
     assert (first["stream_url"], first["record"], first["record_channels"], first["record_format"]) == (
         MEDIA,
@@ -92,17 +92,17 @@ async def test_instructions_are_commands_that_hold_once(carrier: TelnyxTelephony
     assert telnyx.requests[-1][1].endswith("/actions/hangup")
 
 
-async def test_a_forwarded_call_is_answered_and_then_transferred_once(
+async def test_a_forwarded_call_is_answered_and_transferred_once(
     carrier: TelnyxTelephony, telnyx: TelnyxServer
 ) -> None:
     record, call = announce_call(telnyx)
     await carrier.instruct(call, ForwardCall("+15550100002", OURS), EVENTS)
-    told_twice = sign_webhook(telnyx, "call.answered", record.payload())
+    repeated = sign_webhook(telnyx, "call.answered", record.payload())
     for _ in range(2):
-        assert (await carrier.receive(told_twice)).events == ()
+        assert (await carrier.receive(repeated)).events == ()
     assert [path.rpartition("/")[2] for _, path, _ in telnyx.requests] == ["answer", "transfer", "transfer"]
-    sent = telnyx.requests[-1][2]
-    assert (sent["to"], sent["from"]) == ("+15550100002", OURS)
+    body = telnyx.requests[-1][2]
+    assert (body["to"], body["from"]) == ("+15550100002", OURS)
     assert record.leg_b is not None
     assert (await carrier.receive(sign_webhook(telnyx, "call.answered", record.leg_b.payload()))).events == ()
     assert (
@@ -114,38 +114,36 @@ async def test_a_forwarded_call_is_answered_and_then_transferred_once(
 @pytest.mark.parametrize(
     ("language", "spoken"), [("en-GB", "en-GB"), ("de", "de-DE"), ("nn-NO", "nb-NO"), ("mul", None)]
 )
-async def test_a_target_is_told_why_in_a_language_they_have(
+async def test_a_target_hears_the_introduction_in_a_supported_language(
     carrier: TelnyxTelephony, telnyx: TelnyxServer, language: str, spoken: str | None
 ) -> None:
     record = await start_transfer(carrier, telnyx, language)
     await carrier.receive(sign_webhook(telnyx, "call.answered", record.payload()))
-    assert (telnyx.requests[-1][2]["payload"], telnyx.requests[-1][2].get("language")) == (WHY, spoken)
+    assert (telnyx.requests[-1][2]["payload"], telnyx.requests[-1][2].get("language")) == (INTRODUCTION, spoken)
 
 
 @pytest.mark.parametrize(("status", "ready"), [("completed", True), ("call_hangup", False), ("cancelled_amd", False)])
-async def test_a_target_is_ready_who_has_heard_all(
+async def test_a_target_is_ready_after_the_whole_introduction(
     carrier: TelnyxTelephony, telnyx: TelnyxServer, status: str, ready: bool
 ) -> None:
     record = await start_transfer(carrier, telnyx, "en-US")
-    told = await carrier.receive(sign_webhook(telnyx, "call.speak.ended", record.payload(status=status)))
-    assert told.events == ((TransferTargetReady(record.id),) if ready else ())
+    response = await carrier.receive(sign_webhook(telnyx, "call.speak.ended", record.payload(status=status)))
+    assert response.events == ((TransferTargetReady(record.id),) if ready else ())
 
 
 async def start_transfer(carrier: TelnyxTelephony, telnyx: TelnyxServer, language: str) -> CallRecord:
     """Start a warm transfer and return its target's call."""
     return telnyx.legs[
-        await carrier.start_warm_transfer(ID, WarmTransfer("+15550100001", OURS, WHY, language), CALLBACKS)
+        await carrier.start_warm_transfer(ID, WarmTransfer("+15550100001", OURS, INTRODUCTION, language), CALLBACKS)
     ].post.record
 
 
-async def test_keys_are_pressed_and_transfers_take_the_call_off_the_stream(
-    carrier: TelnyxTelephony, telnyx: TelnyxServer
-) -> None:
+async def test_digits_are_sent_and_transfers_stop_the_stream(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
     call_id = await carrier.place_call(CALL)
     record = telnyx.legs[call_id].post.record
     await carrier.send_digits(call_id, "1w#")
     await carrier.send_digits(call_id, "1w#")
-    first, second = [sent for _, path, sent in telnyx.requests if path.endswith("send_dtmf")]
+    first, second = [body for _, path, body in telnyx.requests if path.endswith("send_dtmf")]
     assert first["digits"] == "1w#"
     assert first["command_id"] != second["command_id"], "the second time, it is meant"
     await carrier.transfer(call_id, to_number="+15550100001", caller_id=OURS, callbacks=EVENTS)

@@ -14,7 +14,7 @@ from switchboard_telephony_telnyx.provider import TelnyxTelephony
 from switchboard_telephony_telnyx.settings import TelnyxSettings
 from switchboard_telephony_telnyx.state import CallState, write_state
 
-from tests.carriers.telnyx.wire import signed_headers, webhook
+from tests.carriers.telnyx.wire import encode_webhook, sign_headers
 from tests.carriers.vendor import JsonBody
 
 KEY, OTHER_KEY = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
@@ -28,7 +28,7 @@ PAYLOAD: JsonBody = {
     "client_state": write_state(API_KEY, CallState(reference=CALL)),
     "state": "answered",
 }
-BODY = webhook("call.answered", PAYLOAD)
+BODY = encode_webhook("call.answered", PAYLOAD)
 TEXT: JsonBody = {
     "id": "text",
     "to": [{"phone_number": "+15550100001", "status": "sent"}],
@@ -42,12 +42,12 @@ def carrier() -> TelnyxTelephony:
     return TelnyxTelephony(TelnyxSettings(api_key=SecretStr(API_KEY), public_key=public_key, connection_id="1"))
 
 
-def sign_request(body: bytes = BODY, *, url: str = URL, key: Ed25519PrivateKey = KEY, ago: float = 0) -> CarrierRequest:
-    headers = {name.lower(): value for name, value in signed_headers(key, body, at=time.time() - ago).items()}
+def sign_request(body: bytes = BODY, *, url: str = URL, key: Ed25519PrivateKey = KEY, age: float = 0) -> CarrierRequest:
+    headers = {name.lower(): value for name, value in sign_headers(key, body, at=time.time() - age).items()}
     return CarrierRequest("POST", url, "", headers, body)
 
 
-def with_header(name: str, value: str | None) -> CarrierRequest:
+def replace_header(name: str, value: str | None) -> CarrierRequest:
     request = sign_request()
     headers = {**request.headers, f"telnyx-{name}": value or ""}
     if value is None:
@@ -56,7 +56,7 @@ def with_header(name: str, value: str | None) -> CarrierRequest:
 
 
 def change_request(change: Callable[[str], str], name: str = "signature-ed25519") -> CarrierRequest:
-    return with_header(name, change(sign_request().headers[f"telnyx-{name}"]))
+    return replace_header(name, change(sign_request().headers[f"telnyx-{name}"]))
 
 
 def alter_body(old: bytes, new: bytes) -> CarrierRequest:
@@ -70,16 +70,18 @@ def urlsafe(signature: str) -> str:
 
 GENUINE: dict[str, Callable[[], CarrierRequest]] = {
     "as it is": sign_request,
-    "some minutes ago": lambda: sign_request(ago=290),
-    "by a clock that is ahead": lambda: sign_request(ago=-290),
+    "some minutes ago": lambda: sign_request(age=290),
+    "by a clock that is ahead": lambda: sign_request(age=-290),
     "written otherwise": lambda: sign_request(json.dumps(json.loads(BODY), indent=2).encode()),
-    "with fields of the future": lambda: sign_request(webhook("call.answered", {**PAYLOAD, "mood": {"good": True}})),
+    "with fields of the future": lambda: sign_request(
+        encode_webhook("call.answered", {**PAYLOAD, "mood": {"good": True}})
+    ),
     "behind a proxy": lambda: sign_request(url=URL.replace("voice.example", "voice.example:8443")),
 }
 
 
 @pytest.mark.parametrize("request_made", GENUINE.values(), ids=GENUINE.keys())
-async def test_what_telnyx_tells_is_believed(
+async def test_genuine_webhooks_are_accepted(
     carrier: TelnyxTelephony, request_made: Callable[[], CarrierRequest]
 ) -> None:
     assert (await carrier.receive(request_made())).events == (CallAnswered(ID),)
@@ -87,10 +89,10 @@ async def test_what_telnyx_tells_is_believed(
 
 ATTACKS: dict[str, Callable[[], CarrierRequest]] = {
     "unsigned": lambda: replace(sign_request(), headers={}),
-    "without a signature": lambda: with_header("signature-ed25519", None),
-    "without a time": lambda: with_header("timestamp", None),
-    "an empty signature": lambda: with_header("signature-ed25519", ""),
-    "a signature that is none": lambda: with_header("signature-ed25519", "not base64 é"),
+    "without a signature": lambda: replace_header("signature-ed25519", None),
+    "without a time": lambda: replace_header("timestamp", None),
+    "an empty signature": lambda: replace_header("signature-ed25519", ""),
+    "a signature that is none": lambda: replace_header("signature-ed25519", "not base64 é"),
     "a truncated signature": lambda: change_request(lambda signature: signature[:-4]),
     "a signature in another case": lambda: change_request(str.swapcase),
     "a signature in hexadecimal": lambda: change_request(lambda signature: b64decode(signature).hex()),
@@ -98,17 +100,17 @@ ATTACKS: dict[str, Callable[[], CarrierRequest]] = {
     "the signature of nothing": lambda: change_request(lambda _: b64encode(bytes(64)).decode()),
     "the body's signature without its time": lambda: change_request(lambda _: b64encode(KEY.sign(BODY)).decode()),
     "signed with another account's key": lambda: sign_request(key=OTHER_KEY),
-    "stale": lambda: sign_request(ago=310),
-    "of the future": lambda: sign_request(ago=-310),
+    "stale": lambda: sign_request(age=310),
+    "of the future": lambda: sign_request(age=-310),
     "stale, with a new time": lambda: replace(
-        sign_request(ago=900), headers={**sign_request(ago=900).headers, "telnyx-timestamp": str(int(time.time()))}
+        sign_request(age=900), headers={**sign_request(age=900).headers, "telnyx-timestamp": str(int(time.time()))}
     ),
-    "a time that is none": lambda: with_header("timestamp", "yesterday"),
+    "a time that is none": lambda: replace_header("timestamp", "yesterday"),
     "a time with a sign": lambda: change_request(lambda timestamp: f"+{timestamp}", "timestamp"),
     "a time in other digits": lambda: change_request(
         lambda timestamp: timestamp.translate({ord("1"): "١"}), "timestamp"
     ),
-    "an endless time": lambda: with_header("timestamp", "9" * 5000),
+    "an endless time": lambda: replace_header("timestamp", "9" * 5000),
     "another call": lambda: alter_body(b"v3:call", b"v3:cale"),
     "another event": lambda: alter_body(b"call.answered", b"call.hangup"),
     "a space more": lambda: replace(sign_request(), body=BODY + b" "),
@@ -119,17 +121,19 @@ ATTACKS: dict[str, Callable[[], CarrierRequest]] = {
     ),
     "replayed at another call's address": lambda: sign_request(url=URL.replace(CALL, OTHER_CALL)),
     "replayed at another text's address": lambda: sign_request(
-        webhook("message.sent", TEXT), url=URL.replace(f"calls/{CALL}", f"texts/{OTHER_CALL}")
+        encode_webhook("message.sent", TEXT), url=URL.replace(f"calls/{CALL}", f"texts/{OTHER_CALL}")
     ),
     "signed, and no JSON": lambda: sign_request(b"hello=world"),
     "signed, and no webhook": lambda: sign_request(b"[]"),
-    "signed, and about no call": lambda: sign_request(webhook("call.hangup", {})),
-    "signed, and about no text": lambda: sign_request(webhook("message.received", {"id": "x"})),
+    "signed, and about no call": lambda: sign_request(encode_webhook("call.hangup", {})),
+    "signed, and about no text": lambda: sign_request(encode_webhook("message.received", {"id": "x"})),
 }
 
 
 @pytest.mark.parametrize("request_made", ATTACKS.values(), ids=ATTACKS.keys())
-async def test_nobody_else_is(carrier: TelnyxTelephony, request_made: Callable[[], CarrierRequest]) -> None:
+async def test_forged_webhooks_are_refused(
+    carrier: TelnyxTelephony, request_made: Callable[[], CarrierRequest]
+) -> None:
     with pytest.raises(InvalidCallback) as refusal:
         await carrier.receive(request_made())
     assert API_KEY not in str(refusal.value)
@@ -146,9 +150,9 @@ FORGED = [
 
 
 @pytest.mark.parametrize("state", FORGED)
-async def test_a_state_that_is_not_ours_commands_nothing(carrier: TelnyxTelephony, state: str | None) -> None:
+async def test_a_foreign_state_causes_no_command(carrier: TelnyxTelephony, state: str | None) -> None:
     """A browser may send any state with its call: it neither forwards nor ends another call, nor poses as a call of
     ours.
     """
-    body = webhook("call.answered", {"call_control_id": ID, "client_state": state})
+    body = encode_webhook("call.answered", {"call_control_id": ID, "client_state": state})
     assert (await carrier.receive(sign_request(body))).events == ()

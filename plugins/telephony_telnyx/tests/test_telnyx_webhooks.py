@@ -26,7 +26,7 @@ from switchboard_telephony_telnyx.provider import TelnyxTelephony
 from switchboard_telephony_telnyx.settings import TelnyxSettings
 from switchboard_telephony_telnyx.state import CallState, digest_media_url, write_state
 
-from tests.carriers.telnyx.wire import signed_headers, webhook
+from tests.carriers.telnyx.wire import encode_webhook, sign_headers
 from tests.carriers.vendor import OURS, JsonBody
 
 KEY, API_KEY, APPLICATION, BROWSERS = Ed25519PrivateKey.generate(), "KEY0123456789", "1", "2"
@@ -58,15 +58,15 @@ def end_call(cause: str, sip_code: str = "unspecified") -> tuple[str, JsonBody]:
     }
 
 
-def text(status: str, **more: object) -> tuple[str, JsonBody]:
+def build_text_event(status: str, **more: object) -> tuple[str, JsonBody]:
     return "message.finalized", {"id": TEXT_ID, "to": [{"phone_number": "+1555", "status": status}], **more}
 
 
-def problem(code: str, title: str, detail: str | None = None) -> JsonBody:
+def build_problem(code: str, title: str, detail: str | None = None) -> JsonBody:
     return {"errors": [{"code": code, "title": title, **({"detail": detail} if detail else {})}]}
 
 
-def came(**more: object) -> tuple[str, JsonBody]:
+def build_incoming_call(**more: object) -> tuple[str, JsonBody]:
     return "message.received", {
         "id": TEXT_ID,
         "from": {"phone_number": "+1555"},
@@ -76,8 +76,8 @@ def came(**more: object) -> tuple[str, JsonBody]:
     }
 
 
-TOLD: dict[str, tuple[tuple[str, JsonBody], CarrierEvent | None]] = {
-    "dialled": (("call.initiated", {"direction": "outgoing", "state": "bridging"}), CalleeRinging(ID)),
+WEBHOOKS: dict[str, tuple[tuple[str, JsonBody], CarrierEvent | None]] = {
+    "dialed": (("call.initiated", {"direction": "outgoing", "state": "bridging"}), CalleeRinging(ID)),
     "answered": (("call.answered", {"state": "answered"}), CallAnswered(ID)),
     "normal clearing": (end_call("normal_clearing"), CallEnded(ID, "completed")),
     "the time limit": (end_call("time_limit"), CallEnded(ID, "completed")),
@@ -124,14 +124,14 @@ TOLD: dict[str, tuple[tuple[str, JsonBody], CarrierEvent | None]] = {
     "a recording": (("call.recording.saved", {"call_leg_id": LEG, "channels": "dual"}), RecordingReady(ID, LEG)),
     "a key, which the stream tells": (("call.dtmf.received", {"digit": "5"}), None),
     "an event of the future": (("call.levitated", {}), None),
-    "a text in a queue": (text("queued"), TextMessageStatus(TEXT_ID, "sending")),
-    "a text on its way": (text("sending"), TextMessageStatus(TEXT_ID, "sending")),
+    "a text in a queue": (build_text_event("queued"), TextMessageStatus(TEXT_ID, "sending")),
+    "a text on its way": (build_text_event("sending"), TextMessageStatus(TEXT_ID, "sending")),
     "a text that was sent": (
-        text("sent", parts=2, cost={"amount": "0.0051", "currency": "USD"}),
+        build_text_event("sent", parts=2, cost={"amount": "0.0051", "currency": "USD"}),
         TextMessageStatus(TEXT_ID, "sent", segments=2, cost=0.0051),
     ),
     "a text of which little is known": (
-        text(
+        build_text_event(
             "delivered",
             cost={"amount": None, "currency": "USD"},
             **dict.fromkeys(("from", "media", "errors", "parts", "text")),
@@ -139,59 +139,73 @@ TOLD: dict[str, tuple[tuple[str, JsonBody], CarrierEvent | None]] = {
         TextMessageStatus(TEXT_ID, "delivered"),
     ),
     "a text whose cost is a number": (
-        text("sent", cost={"amount": 0.0051, "currency": "USD"}),
+        build_text_event("sent", cost={"amount": 0.0051, "currency": "USD"}),
         TextMessageStatus(TEXT_ID, "sent", cost=0.0051),
     ),
-    "a text that was delivered": (text("delivered"), TextMessageStatus(TEXT_ID, "delivered")),
-    "a text of which nothing is heard": (text("delivery_unconfirmed"), TextMessageStatus(TEXT_ID, "sent")),
+    "a text that was delivered": (build_text_event("delivered"), TextMessageStatus(TEXT_ID, "delivered")),
+    "a text of which nothing is heard": (build_text_event("delivery_unconfirmed"), TextMessageStatus(TEXT_ID, "sent")),
     "a text that was not delivered": (
-        text("delivery_failed", **problem("40008", "Undeliverable", "Not accepted.")),
+        build_text_event("delivery_failed", **build_problem("40008", "Undeliverable", "Not accepted.")),
         TextMessageStatus(TEXT_ID, "undelivered", "Undeliverable: Not accepted.", "40008"),
     ),
-    "a text that came too late": (text("expired"), TextMessageStatus(TEXT_ID, "undelivered", "Telnyx did not say why")),
+    "a text that came too late": (
+        build_text_event("expired"),
+        TextMessageStatus(TEXT_ID, "undelivered", "Telnyx did not say why"),
+    ),
     "a text that failed": (
-        text("sending_failed", **problem("40010", "Not 10DLC registered")),
+        build_text_event("sending_failed", **build_problem("40010", "Not 10DLC registered")),
         TextMessageStatus(TEXT_ID, "failed", "Not 10DLC registered", "40010"),
     ),
     "a text to somebody who has opted out": (
-        text("sending_failed", **problem("40300", "Blocked due to STOP message")),
+        build_text_event("sending_failed", **build_problem("40300", "Blocked due to STOP message")),
         TextMessageStatus(TEXT_ID, "failed", "Blocked due to STOP message", "40300", opted_out=True),
     ),
     "a text that was blocked otherwise": (
-        text("sending_failed", **problem("40300", "Not allowed")),
+        build_text_event("sending_failed", **build_problem("40300", "Not allowed")),
         TextMessageStatus(TEXT_ID, "failed", "Not allowed", "40300"),
     ),
-    "a text in a state of the future": (text("pondering"), None),
+    "a text in a state of the future": (build_text_event("pondering"), None),
     "an incoming text with pictures": (
-        came(media=[{"url": "https://a/0", "content_type": "image/jpeg"}, {"url": "https://a/1"}], type="MMS"),
+        build_incoming_call(
+            media=[{"url": "https://a/0", "content_type": "image/jpeg"}, {"url": "https://a/1"}], type="MMS"
+        ),
         TextMessageReceived(TEXT_ID, "+1555", OURS, "Hi", ("https://a/0", "https://a/1")),
     ),
-    "an incoming text without words": (came(text=None), TextMessageReceived(TEXT_ID, "+1555", OURS, "")),
-    "STOP": (came(autoresponse_type="STOP"), TextMessageReceived(TEXT_ID, "+1555", OURS, "Hi", (), "stop")),
-    "START": (came(autoresponse_type="START"), TextMessageReceived(TEXT_ID, "+1555", OURS, "Hi", (), "start")),
-    "HELP": (came(autoresponse_type="HELP"), TextMessageReceived(TEXT_ID, "+1555", OURS, "Hi", (), "help")),
+    "an incoming text without words": (build_incoming_call(text=None), TextMessageReceived(TEXT_ID, "+1555", OURS, "")),
+    "STOP": (
+        build_incoming_call(autoresponse_type="STOP"),
+        TextMessageReceived(TEXT_ID, "+1555", OURS, "Hi", (), "stop"),
+    ),
+    "START": (
+        build_incoming_call(autoresponse_type="START"),
+        TextMessageReceived(TEXT_ID, "+1555", OURS, "Hi", (), "start"),
+    ),
+    "HELP": (
+        build_incoming_call(autoresponse_type="HELP"),
+        TextMessageReceived(TEXT_ID, "+1555", OURS, "Hi", (), "help"),
+    ),
 }
 
 
 def sign_request(event_type: str, payload: JsonBody) -> CarrierRequest:
-    body = webhook(event_type, payload)
+    body = encode_webhook(event_type, payload)
     return CarrierRequest(
-        "POST", URL, "", {name.lower(): value for name, value in signed_headers(KEY, body).items()}, body
+        "POST", URL, "", {name.lower(): value for name, value in sign_headers(KEY, body).items()}, body
     )
 
 
-@pytest.mark.parametrize(("told", "event"), TOLD.values(), ids=TOLD.keys())
+@pytest.mark.parametrize(("webhook", "event"), WEBHOOKS.values(), ids=WEBHOOKS.keys())
 async def test_webhooks_are_translated(
-    carrier: TelnyxTelephony, told: tuple[str, JsonBody], event: CarrierEvent | None
+    carrier: TelnyxTelephony, webhook: tuple[str, JsonBody], event: CarrierEvent | None
 ) -> None:
-    name, payload = told
+    name, payload = webhook
     if not name.startswith("message."):
         state = write_state(API_KEY, CallState(reference=REFERENCE, media=digest_media_url(MEDIA)))
         payload = {"call_control_id": ID, "client_state": state, **payload}
     assert (await carrier.receive(sign_request(name, payload))).events == (() if event is None else (event,))
 
 
-async def test_calls_that_come_in_are_told_apart(carrier: TelnyxTelephony) -> None:
+async def test_inbound_calls_are_classified(carrier: TelnyxTelephony) -> None:
     call: JsonBody = {
         "call_control_id": ID,
         "connection_id": APPLICATION,
@@ -212,11 +226,11 @@ async def test_calls_that_come_in_are_told_apart(carrier: TelnyxTelephony) -> No
     assert (await carrier.receive(sign_request("call.initiated", from_page))).events == (
         BrowserCall(ID, OURS, "+1555", identity="ada"),
     )
-    dialled_by_itself = {**from_page, "state": "bridging"}
-    assert (await carrier.receive(sign_request("call.initiated", dialled_by_itself))).events == ()
+    dialed_by_telnyx = {**from_page, "state": "bridging"}
+    assert (await carrier.receive(sign_request("call.initiated", dialed_by_telnyx))).events == ()
 
 
-async def test_a_recording_of_an_incoming_call_is_known_by_its_state(carrier: TelnyxTelephony) -> None:
+async def test_a_recording_of_an_inbound_call_is_identified_by_its_state(carrier: TelnyxTelephony) -> None:
     saved: JsonBody = {"call_leg_id": LEG, "client_state": write_state(API_KEY, CallState(call_id=ID))}
     assert (await carrier.receive(sign_request("call.recording.saved", saved))).events == (RecordingReady(ID, LEG),)
     with pytest.raises(InvalidCallback):
@@ -226,12 +240,12 @@ async def test_a_recording_of_an_incoming_call_is_known_by_its_state(carrier: Te
 # --- media ---
 
 
-def start(state: CallState | None, **media_format: object) -> str:
-    told = {
+def build_start_message(state: CallState | None, **media_format: object) -> str:
+    message = {
         "call_control_id": ID, "client_state": write_state(API_KEY, state) if state else None,
         "media_format": {"encoding": "PCMU", "sample_rate": 8000, "channels": 1, **media_format},
     }  # fmt: skip
-    return json.dumps({"event": "start", "start": told, "stream_id": "s"})
+    return json.dumps({"event": "start", "start": message, "stream_id": "s"})
 
 
 @pytest.mark.parametrize(
@@ -240,14 +254,14 @@ def start(state: CallState | None, **media_format: object) -> str:
 )
 def test_a_stream_without_its_calls_state_never_starts(state: CallState | None) -> None:
     with pytest.raises(ValueError, match="state"):
-        TelnyxCodec(API_KEY, MEDIA).decode(start(state))
+        TelnyxCodec(API_KEY, MEDIA).decode(build_start_message(state))
 
 
 def test_a_stream_in_another_codec_never_starts() -> None:
     state = CallState(media=digest_media_url(MEDIA))
     with pytest.raises(ValueError, match="G722"):
-        TelnyxCodec(API_KEY, MEDIA).decode(start(state, encoding="G722"))
-    assert TelnyxCodec(API_KEY, MEDIA).decode(start(state)) == MediaStarted(ID, "s", "mulaw")
+        TelnyxCodec(API_KEY, MEDIA).decode(build_start_message(state, encoding="G722"))
+    assert TelnyxCodec(API_KEY, MEDIA).decode(build_start_message(state)) == MediaStarted(ID, "s", "mulaw")
 
 
 ORDERS: dict[str, tuple[list[int], list[int]]] = {
@@ -261,18 +275,18 @@ ORDERS: dict[str, tuple[list[int], list[int]]] = {
 }
 
 
-@pytest.mark.parametrize(("sent", "heard"), ORDERS.values(), ids=ORDERS.keys())
-def test_frames_are_heard_in_their_order(sent: list[int], heard: list[int]) -> None:
+@pytest.mark.parametrize(("sent", "received"), ORDERS.values(), ids=ORDERS.keys())
+def test_reordered_frames_are_sorted(sent: list[int], received: list[int]) -> None:
     codec, audio = TelnyxCodec("", MEDIA), b""
     for number in sent:
         chunk = {"track": "inbound", "chunk": str(number), "payload": b64encode(bytes([number])).decode()}
-        told = codec.decode(json.dumps({"event": "media", "media": chunk, "stream_id": "s"}))
-        assert told is None or isinstance(told, bytes)
-        audio += told or b""
-    assert list(audio) == heard
+        message = codec.decode(json.dumps({"event": "media", "media": chunk, "stream_id": "s"}))
+        assert message is None or isinstance(message, bytes)
+        audio += message or b""
+    assert list(audio) == received
 
 
-def test_our_own_audio_and_errors_are_not_the_callers() -> None:
+def test_own_audio_and_errors_are_not_the_callers_audio() -> None:
     codec = TelnyxCodec("", MEDIA)
     assert (
         codec.decode('{"event":"media","media":{"track":"outbound","chunk":"1","payload":"AAAA"},"stream_id":"s"}')

@@ -19,7 +19,7 @@ pytest_plugins = ["tests.carriers.twilio.fixtures"]
 pytestmark = pytest.mark.usefixtures("short_pauses")
 
 
-async def test_numbers_are_searched_where_they_are(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
+async def test_numbers_are_searched_by_location(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
     (british,) = await carrier.search_numbers(country="GB", area_code="020", limit=1)
     assert british.phone_number.startswith("+4420")
     assert (british.sms, british.mms, british.monthly_cost) == (True, False, 1.15)
@@ -28,7 +28,7 @@ async def test_numbers_are_searched_where_they_are(carrier: TwilioTelephony, twi
     assert queries == [{"Contains": "+4420%", "VoiceEnabled": "true", "PageSize": "1"}]
 
 
-async def test_a_number_of_the_account_is_directed_to_us_and_not_bought(
+async def test_a_number_of_the_account_is_directed_to_the_platform_and_not_bought(
     carrier: TwilioTelephony, twilio: TwilioServer
 ) -> None:
     number = twilio.numbers[OURS]
@@ -37,23 +37,21 @@ async def test_a_number_of_the_account_is_directed_to_us_and_not_bought(
         "SmsApplicationSid": new_sid("AP"),
         "TrunkSid": new_sid("TK"),
     }
-    bought = await carrier.buy_number(OURS, CALLBACKS)
-    assert (bought.carrier_number_id, twilio.purchases) == (number.sid, 0)
+    own_number = await carrier.buy_number(OURS, CALLBACKS)
+    assert (own_number.carrier_number_id, twilio.purchases) == (number.sid, 0)
     assert (number.voice_url, number.elsewhere) == (f"{CALLBACKS.events}/call", {})
 
 
-async def test_a_purchase_whose_answer_was_lost_is_found_again(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
+async def test_a_purchase_with_a_lost_response_is_found_again(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
     twilio.failures["POST", "IncomingPhoneNumbers"] = [BROKEN]
-    with pytest.raises(ProviderError) as lost:
+    with pytest.raises(ProviderError) as error:
         await carrier.buy_number("+12125550103", CALLBACKS)
-    assert lost.value.retryable
-    bought = await carrier.buy_number("+12125550103", CALLBACKS)
-    assert (bought.phone_number, twilio.purchases) == ("+12125550103", 1)
+    assert error.value.retryable
+    number = await carrier.buy_number("+12125550103", CALLBACKS)
+    assert (number.phone_number, twilio.purchases) == ("+12125550103", 1)
 
 
-async def test_a_recording_is_streamed_in_parts_from_where_it_is_kept(
-    carrier: TwilioTelephony, twilio: TwilioServer
-) -> None:
+async def test_a_recording_is_streamed_from_its_storage(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
     twilio.recordings[OTHER_SID] = bytes(range(256)) * 1000
     whole = await carrier.fetch_recording(OTHER_SID, None)
     assert (whole.status, whole.content_type, whole.content_length) == (200, "audio/x-wav", 256_000)
@@ -61,12 +59,12 @@ async def test_a_recording_is_streamed_in_parts_from_where_it_is_kept(
     part = await carrier.fetch_recording(OTHER_SID, "bytes=256-511")
     assert (part.status, part.content_range, part.content_length) == (206, "bytes 256-511/256000", 256)
     assert b"".join([chunk async for chunk in part.chunks]) == bytes(range(256))
-    with pytest.raises(ProviderError, match="does not have the recording") as gone:
+    with pytest.raises(ProviderError, match="does not have the recording") as error:
         await carrier.fetch_recording(new_sid("RE"), None)
-    assert not gone.value.retryable
+    assert not error.value.retryable
 
 
-def browser_carrier(**settings: object) -> TwilioTelephony:
+def create_browser_carrier(**settings: object) -> TwilioTelephony:
     return TwilioTelephony(
         TwilioSettings.model_validate({"account_sid": "AC" + "a" * 32, "auth_token": "secret", **settings})
     )
@@ -74,7 +72,7 @@ def browser_carrier(**settings: object) -> TwilioTelephony:
 
 @pytest.mark.parametrize(("platform", "push"), [("web", None), ("ios", "CR" + "1" * 32), ("android", "CR" + "2" * 32)])
 async def test_a_browser_token_has_twilios_format_and_grants(platform: Any, push: str | None) -> None:
-    carrier = browser_carrier(
+    carrier = create_browser_carrier(
         api_sid="SK" + "b" * 32, api_secret="c" * 32, application_sid="AP" + "d" * 32,
         ios_push_credential_sid="CR" + "1" * 32, android_push_credential_sid="CR" + "2" * 32,
     )  # fmt: skip
@@ -94,7 +92,7 @@ async def test_a_browser_token_has_twilios_format_and_grants(platform: Any, push
     assert payload["grants"] == {"identity": "key_1", "voice": voice}
 
 
-async def test_a_token_needs_its_settings() -> None:
+async def test_a_token_requires_its_settings() -> None:
     with pytest.raises(ProviderError, match="api_sid") as refusal:
-        await browser_carrier().create_browser_token(identity="x", platform="web")
+        await create_browser_carrier().create_browser_token(identity="x", platform="web")
     assert not refusal.value.retryable

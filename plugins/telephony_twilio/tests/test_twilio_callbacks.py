@@ -26,7 +26,7 @@ from switchboard_telephony_twilio.settings import TwilioSettings
 
 from tests.carriers.twilio.samples import MEDIA, OTHER_SID, SID, TEXT_SID
 from tests.carriers.twilio.server import TwilioServer
-from tests.carriers.twilio.wire import signature
+from tests.carriers.twilio.wire import compute_signature
 from tests.carriers.vendor import OURS
 
 pytest_plugins = ["tests.carriers.twilio.fixtures"]
@@ -37,7 +37,7 @@ def failed_call(code: str, message: str) -> CallEnded:
     return CallEnded(SID, "failed", error_message=message, error_code=code)
 
 
-TOLD: dict[str, tuple[str, dict[str, str], CarrierEvent | None]] = {
+TRANSLATIONS: dict[str, tuple[str, dict[str, str], CarrierEvent | None]] = {
     "a call that comes in": (
         "call",
         {"CallSid": SID, "From": "+15550100001", "To": OURS},
@@ -156,11 +156,15 @@ TOLD: dict[str, tuple[str, dict[str, str], CarrierEvent | None]] = {
 def sign_request(twilio: TwilioServer, path: str, form: dict[str, str]) -> CarrierRequest:
     url = f"https://voice.example/carriers/twilio/org/events/{path}"
     return CarrierRequest(
-        "POST", url, path, {"x-twilio-signature": signature(twilio.auth_token, url, form)}, urlencode(form).encode()
+        "POST",
+        url,
+        path,
+        {"x-twilio-signature": compute_signature(twilio.auth_token, url, form)},
+        urlencode(form).encode(),
     )
 
 
-@pytest.mark.parametrize(("path", "form", "event"), TOLD.values(), ids=TOLD.keys())
+@pytest.mark.parametrize(("path", "form", "event"), TRANSLATIONS.values(), ids=TRANSLATIONS.keys())
 async def test_callbacks_are_translated(
     carrier: TwilioTelephony, twilio: TwilioServer, path: str, form: dict[str, str], event: CarrierEvent | None
 ) -> None:
@@ -174,7 +178,7 @@ async def test_callbacks_are_translated(
     ("path", "form"),
     [("status", {"CallSid": "x"}), ("", {"CallSid": SID}), ("elsewhere", {}), ("browser", {"From": "+1"})],
 )
-async def test_what_twilio_would_not_tell_is_refused(
+async def test_callbacks_that_twilio_would_not_send_are_refused(
     carrier: TwilioTelephony, twilio: TwilioServer, path: str, form: dict[str, str]
 ) -> None:
     with pytest.raises(InvalidCallback):

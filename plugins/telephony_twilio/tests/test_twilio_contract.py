@@ -13,7 +13,7 @@ from switchboard_telephony_twilio.provider import TwilioTelephony
 from switchboard_telephony_twilio.settings import TwilioSettings
 
 from tests.carriers.twilio.server import TwilioServer, new_sid
-from tests.carriers.twilio.wire import signature
+from tests.carriers.twilio.wire import compute_signature
 from tests.carriers.vendor import OURS
 
 pytest_plugins = ["tests.carriers.twilio.fixtures"]
@@ -48,7 +48,7 @@ class TestTwilio(TelephonyContract):
             "FromCity": "",
             "ToZip": "10001",
         }
-        headers = {"x-twilio-signature": signature(twilio.auth_token, url, form)}
+        headers = {"x-twilio-signature": compute_signature(twilio.auth_token, url, form)}
         stream = new_sid("MZ")
 
         def message(event: str, **fields: object) -> str:
@@ -77,6 +77,6 @@ class TestTwilio(TelephonyContract):
 
 
 def _audio_of(message: Frame) -> bytes:
-    told = json.loads(message)
-    assert told["streamSid"]
-    return b64decode(told["media"]["payload"])
+    event = json.loads(message)
+    assert event["streamSid"]
+    return b64decode(event["media"]["payload"])

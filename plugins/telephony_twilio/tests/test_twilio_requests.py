@@ -26,13 +26,13 @@ pytest_plugins = ["tests.carriers.twilio.fixtures"]
 pytestmark = pytest.mark.usefixtures("short_pauses")
 
 
-async def test_a_call_is_ordered_whole(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
+async def test_a_dial_request_has_all_fields(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
     sid = await carrier.place_call(CALL)
     assert sid in twilio.legs
     ((method, path, form),) = twilio.requests
     assert (method, path) == ("POST", f"/2010-04-01/Accounts/{twilio.account_sid}/Calls.json")
-    sent = dict(form)
-    twiml = sent.pop("Twiml")
+    fields = dict(form)
+    twiml = fields.pop("Twiml")
     assert twiml == (
         '<?xml version="1.0" encoding="UTF-8"?><Response><Connect>'
         f'<Stream statusCallback="{CALLBACKS.events}/stream" url="{MEDIA}">'
@@ -40,7 +40,7 @@ async def test_a_call_is_ordered_whole(carrier: TwilioTelephony, twilio: TwilioS
         "</Stream></Connect></Response>"
     )
     events = CALLBACKS.events
-    assert sent == {
+    assert fields == {
         "To": "+15550100021",
         "From": OURS,
         "Timeout": "25",
@@ -80,7 +80,7 @@ async def test_instructions_are_markup(carrier: TwilioTelephony) -> None:
 @pytest.mark.parametrize(
     ("language", "spoken"), [("en-GB", "en-GB"), ("de", "de-DE"), ("nn-NO", "nb-NO"), ("mul", None)]
 )
-async def test_a_target_is_told_why_in_a_language_they_have(
+async def test_a_target_hears_the_introduction_in_a_supported_language(
     carrier: TwilioTelephony, twilio: TwilioServer, language: str, spoken: str | None
 ) -> None:
     await carrier.start_warm_transfer(SID, WarmTransfer("+15550100021", OURS, "Ann & Bob wait.", language), CALLBACKS)
@@ -92,9 +92,7 @@ async def test_a_target_is_told_why_in_a_language_they_have(
     )
 
 
-async def test_a_call_that_twilio_failed_to_place_is_not_asked_for_again_but_may_be_by_others(
-    carrier: TwilioTelephony, twilio: TwilioServer
-) -> None:
+async def test_a_failed_call_is_not_repeated_but_may_fail_over(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
     twilio.failures["POST", "Calls"] = [500]
     with pytest.raises(ProviderError) as failure:
         await carrier.place_call(CALL)
@@ -108,7 +106,7 @@ async def test_a_call_that_twilio_failed_to_place_is_not_asked_for_again_but_may
 
 @pytest.mark.parametrize("failure", [BROKEN, NEVER, GARBLED])
 @pytest.mark.parametrize("collection", ["Calls", "Messages"])
-async def test_what_may_have_been_done_is_never_asked_for_again(
+async def test_requests_with_unknown_outcome_are_not_repeated(
     carrier: TwilioTelephony, twilio: TwilioServer, collection: str, failure: int
 ) -> None:
     twilio.failures["POST", collection] = [failure]
@@ -117,7 +115,7 @@ async def test_what_may_have_been_done_is_never_asked_for_again(
     assert len(twilio.requests) == 1
 
 
-async def test_too_many_requests_are_sent_again_a_little_later(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
+async def test_rate_limited_requests_are_repeated_after_a_pause(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
     twilio.failures["POST", "Calls"] = [429, 429]
     assert await carrier.place_call(CALL) in twilio.legs
     assert (len(twilio.requests), len(twilio.legs)) == (3, 1)
@@ -128,28 +126,26 @@ async def test_too_many_requests_are_sent_again_a_little_later(carrier: TwilioTe
 
 
 @pytest.mark.parametrize("failure", [500, 503, BROKEN])
-async def test_what_does_no_harm_twice_is_asked_for_again(
-    carrier: TwilioTelephony, twilio: TwilioServer, failure: int
-) -> None:
+async def test_idempotent_requests_are_repeated(carrier: TwilioTelephony, twilio: TwilioServer, failure: int) -> None:
     sid = await carrier.place_call(CALL)
     twilio.failures["POST", sid] = [failure]
     await carrier.hang_up(sid)
     assert [path.rpartition("/")[2] for _, path, _ in twilio.requests] == ["Calls.json", f"{sid}.json", f"{sid}.json"]
 
 
-async def test_a_twilio_that_cannot_be_reached_has_placed_nothing(twilio: TwilioServer) -> None:
+async def test_an_unreachable_twilio_has_placed_no_call(twilio: TwilioServer) -> None:
     settings = TwilioSettings(
         account_sid=twilio.account_sid, auth_token=SecretStr("x"), base_url=HttpUrl("http://127.0.0.1:9")
     )
-    away = TwilioTelephony(settings)
-    await away.open()
+    unreachable = TwilioTelephony(settings)
+    await unreachable.open()
     with pytest.raises(ProviderError, match="cannot be reached") as failure:
-        await away.place_call(CALL)
+        await unreachable.place_call(CALL)
     assert (failure.value.retryable, isinstance(failure.value, OutcomeUnknown)) == (True, False)
-    await away.close()
+    await unreachable.close()
 
 
-async def test_twilios_own_code_and_words_are_told(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
+async def test_twilios_errors_keep_their_code_and_message(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
     with pytest.raises(ProviderError) as refusal:
         await carrier.place_call(replace(CALL, to_number="+15550100024"))
     assert refusal.value.message == "Twilio: 'To' phone number cannot be reached (error 21214)"
@@ -162,13 +158,13 @@ async def test_twilios_own_code_and_words_are_told(carrier: TwilioTelephony, twi
     assert opted_out.value.code == "21610"
 
 
-async def test_what_only_this_account_may_not_do_another_carrier_may(carrier: TwilioTelephony) -> None:
+async def test_account_restrictions_allow_failover(carrier: TwilioTelephony) -> None:
     with pytest.raises(ProviderError, match="not yet verified") as refusal:
         await carrier.place_call(replace(CALL, from_number="+15550100009"))
     assert (refusal.value.code, refusal.value.retryable) == ("21210", True)
 
 
-async def test_a_wrong_credential_is_told_by_check(twilio: TwilioServer) -> None:
+async def test_check_reports_a_wrong_credential(twilio: TwilioServer) -> None:
     settings = TwilioSettings(
         account_sid=twilio.account_sid, auth_token=SecretStr("wrong"), base_url=HttpUrl(twilio.address)
     )
@@ -191,6 +187,6 @@ async def test_a_wrong_credential_is_told_by_check(twilio: TwilioServer) -> None
         {"auth_token": ""},
     ],
 )
-def test_settings_that_cannot_work_are_refused(settings: dict[str, object]) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         TwilioSettings.model_validate({"account_sid": "AC" + "a" * 32, "auth_token": "secret", **settings})

@@ -15,7 +15,7 @@ from switchboard_telephony_twilio.provider import TwilioTelephony
 from switchboard_telephony_twilio.settings import TwilioSettings
 
 from tests.carriers.twilio.server import new_sid
-from tests.carriers.twilio.wire import Form, signature
+from tests.carriers.twilio.wire import Form, compute_signature
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 URL = "https://voice.example/carriers/twilio/019a/calls/019b/status"
@@ -39,19 +39,19 @@ def sign_request(
     form: Form = FORM, *, url: str = URL, signed_url: str | None = None, token: str = TOKEN
 ) -> CarrierRequest:
     headers = {
-        "x-twilio-signature": signature(token, signed_url or url, form),
+        "x-twilio-signature": compute_signature(token, signed_url or url, form),
         "content-type": "application/x-www-form-urlencoded",
     }
     return CarrierRequest("POST", url, "status", headers, urlencode(form).encode())
 
 
-def signed_json(told: dict[str, object], *, url: str = URL) -> CarrierRequest:
-    body = json.dumps(told).encode()
+def sign_json_request(document: dict[str, object], *, url: str = URL) -> CarrierRequest:
+    body = json.dumps(document).encode()
     url = f"{url}{'&' if '?' in url else '?'}bodySHA256={hashlib.sha256(body).hexdigest()}"
-    return CarrierRequest("POST", url, "status", {"x-twilio-signature": signature(TOKEN, url, {})}, body)
+    return CarrierRequest("POST", url, "status", {"x-twilio-signature": compute_signature(TOKEN, url, {})}, body)
 
 
-def with_signature(request: CarrierRequest, value: str) -> CarrierRequest:
+def replace_signature(request: CarrierRequest, value: str) -> CarrierRequest:
     return replace(request, headers={**request.headers, "x-twilio-signature": value})
 
 
@@ -63,14 +63,14 @@ GENUINE: dict[str, Callable[[], CarrierRequest]] = {
     "on a port of our own, signed without": lambda: sign_request(
         url=URL.replace("voice.example", "voice.example:8443"), signed_url=URL
     ),
-    "as JSON": lambda: signed_json({"CallSid": SID, "CallStatus": "in-progress"}),
-    "as JSON, with a query": lambda: signed_json({"CallSid": SID, "CallStatus": "in-progress"}, url=f"{URL}?a=b"),
+    "as JSON": lambda: sign_json_request({"CallSid": SID, "CallStatus": "in-progress"}),
+    "as JSON, with a query": lambda: sign_json_request({"CallSid": SID, "CallStatus": "in-progress"}, url=f"{URL}?a=b"),
     "as GET": lambda: replace(sign_request({}, url=f"{URL}?{urlencode(FORM)}"), method="GET"),
 }
 
 
 @pytest.mark.parametrize("request_made", GENUINE.values(), ids=GENUINE.keys())
-async def test_what_twilio_tells_is_believed(
+async def test_genuine_callbacks_are_accepted(
     carrier: TwilioTelephony, request_made: Callable[[], CarrierRequest]
 ) -> None:
     assert (await carrier.receive(request_made())).events == (CallAnswered(SID),)
@@ -81,40 +81,40 @@ def alter_request(**fields: str) -> CarrierRequest:
     return replace(sign_request(), body=urlencode({**FORM, **fields}).encode())
 
 
-def without(name: str) -> CarrierRequest:
+def remove_field(name: str) -> CarrierRequest:
     return replace(sign_request(), body=urlencode({key: value for key, value in FORM.items() if key != name}).encode())
 
 
-def sha256_signed() -> CarrierRequest:
+def sign_with_sha256() -> CarrierRequest:
     text = URL + "".join(f"{name}{FORM[name]}" for name in sorted(FORM))
     digest = b64encode(hmac.new(b"a key of the attacker's", text.encode(), hashlib.sha256).digest()).decode()
-    request = with_signature(sign_request(), digest)
+    request = replace_signature(sign_request(), digest)
     return replace(
         request, headers={**request.headers, "x-twilio-webhooks-signature-settings": "key=x,algorithm=HMAC_SHA256"}
     )
 
 
-GOOD = signature(TOKEN, URL, FORM)
-JSON = signed_json({"CallSid": SID, "CallStatus": "in-progress"})
+GOOD = compute_signature(TOKEN, URL, FORM)
+JSON = sign_json_request({"CallSid": SID, "CallStatus": "in-progress"})
 ATTACKS: dict[str, CarrierRequest] = {
     "unsigned": replace(sign_request(), headers={}),
-    "an empty signature": with_signature(sign_request(), ""),
-    "a signature that is none": with_signature(sign_request(), "not base64 é"),
-    "a truncated signature": with_signature(sign_request(), GOOD[:-2]),
-    "a signature in another case": with_signature(sign_request(), GOOD.swapcase()),
-    "a signature in hexadecimal": with_signature(
+    "an empty signature": replace_signature(sign_request(), ""),
+    "a signature that is none": replace_signature(sign_request(), "not base64 é"),
+    "a truncated signature": replace_signature(sign_request(), GOOD[:-2]),
+    "a signature in another case": replace_signature(sign_request(), GOOD.swapcase()),
+    "a signature in hexadecimal": replace_signature(
         sign_request(), hmac.new(TOKEN.encode(), URL.encode(), hashlib.sha1).hexdigest()
     ),
-    "the signature of the address alone": with_signature(sign_request(), signature(TOKEN, URL, {})),
+    "the signature of the address alone": replace_signature(sign_request(), compute_signature(TOKEN, URL, {})),
     "signed with another account's token": sign_request(token="f" * 32),
     "stale: signed with the token that was replaced": sign_request(token=TOKEN[::-1]),
-    "signed with another algorithm": sha256_signed(),
+    "signed with another algorithm": sign_with_sha256(),
     "another call": alter_request(CallSid=new_sid("CA")),
     "another state": alter_request(CallStatus="completed"),
     "another caller": alter_request(From="+15550100002"),
     "a field more": alter_request(AnsweredBy="human"),
     "a field twice": replace(sign_request(), body=sign_request().body + b"&CallStatus=completed"),
-    "a field less": without("To"),
+    "a field less": remove_field("To"),
     "an empty field that is filled": alter_request(FromCity="Berlin"),
     "a field in another case": replace(sign_request(), body=sign_request().body.replace(b"CallStatus", b"callstatus")),
     "no body": replace(sign_request(), body=b""),
@@ -131,12 +131,12 @@ ATTACKS: dict[str, CarrierRequest] = {
     "JSON whose hash was altered": replace(JSON, url=JSON.url[:-1] + ("0" if JSON.url[-1] != "0" else "1")),
     "JSON whose hash was taken away": replace(JSON, url=URL),
     "a form in the place of JSON": replace(JSON, body=sign_request().body),
-    "JSON that is no object": signed_json([]),  # type: ignore[arg-type]
+    "JSON that is no object": sign_json_request([]),  # type: ignore[arg-type]
 }
 
 
 @pytest.mark.parametrize("request_made", ATTACKS.values(), ids=ATTACKS.keys())
-async def test_nobody_else_is(carrier: TwilioTelephony, request_made: CarrierRequest) -> None:
+async def test_forged_callbacks_are_refused(carrier: TwilioTelephony, request_made: CarrierRequest) -> None:
     with pytest.raises(InvalidCallback) as refusal:
         await carrier.receive(request_made)
     assert TOKEN not in str(refusal.value)

@@ -54,14 +54,14 @@ class TestLanceStore(VectorStoreContract[LanceStore]):
         return LanceStore(LanceSettings(uri=str(tmp_path)))
 
 
-async def test_without_a_setting_the_vectors_are_in_the_data_directory(tmp_path: Path) -> None:
+async def test_vectors_are_stored_in_the_data_directory_by_default(tmp_path: Path) -> None:
     store, organization = LanceStore(LanceSettings()), uuid4()
     store.data_dir = tmp_path
     await store.put(organization, "model", [Chunk(uuid4(), uuid4(), 0, "text", NORTH)])
     assert [path.name for path in (tmp_path / "vectors").iterdir()] == [organization.hex]
 
 
-async def test_writers_in_several_processes_lose_and_double_nothing(store: LanceStore, tmp_path: Path) -> None:
+async def test_concurrent_processes_lose_and_duplicate_nothing(store: LanceStore, tmp_path: Path) -> None:
     organization, base = uuid4(), uuid4()
     writers = [
         await asyncio.create_subprocess_exec(
@@ -70,7 +70,7 @@ async def test_writers_in_several_processes_lose_and_double_nothing(store: Lance
         for number in range(1, 4)
     ]
     while any(writer.returncode is None for writer in writers):
-        # Two that rewrite the same files at once: one of them is refused and comes again.
+        # Two processes that rewrite the same files at once: one is refused and retries.
         with suppress(ProviderError):
             await store.maintain(organization)
         await asyncio.wait([asyncio.ensure_future(writer.wait()) for writer in writers], timeout=0.05)
@@ -87,7 +87,7 @@ async def test_writers_in_several_processes_lose_and_double_nothing(store: Lance
     assert {match.text for match in matches} == {"new"}
 
 
-async def test_the_first_documents_of_an_organization_may_come_all_at_once(tmp_path: Path) -> None:
+async def test_the_first_documents_of_an_organization_may_arrive_concurrently(tmp_path: Path) -> None:
     stores, organization = [LanceStore(LanceSettings(uri=str(tmp_path))) for _ in range(4)], uuid4()
     texts = [f"passage {number}" for number in range(40)]
     await asyncio.gather(
@@ -99,19 +99,21 @@ async def test_the_first_documents_of_an_organization_may_come_all_at_once(tmp_p
     assert sorted(await search_texts(stores[0], organization)) == sorted(texts)
 
 
-async def test_the_same_texts_of_two_organizations_stay_apart_whatever_ids_are_forged(store: LanceStore) -> None:
-    ours, theirs, base, document = uuid4(), uuid4(), uuid4(), uuid4()
-    await store.put(ours, "model", [Chunk(base, document, 0, "the same", NORTH)])
+async def test_equal_texts_of_two_organizations_stay_apart_despite_forged_ids(store: LanceStore) -> None:
+    own_organization, other_organization, base, document = uuid4(), uuid4(), uuid4(), uuid4()
+    await store.put(own_organization, "model", [Chunk(base, document, 0, "the same", NORTH)])
     await store.put(
-        theirs, "model", [Chunk(base, document, 0, "the same", NORTH), Chunk(base, document, 1, "theirs", NORTH)]
+        other_organization,
+        "model",
+        [Chunk(base, document, 0, "the same", NORTH), Chunk(base, document, 1, "theirs", NORTH)],
     )
-    assert await search_texts(store, ours, "theirs", bases=[base]) == ["the same"]
-    await store.put(ours, "model", [Chunk(base, document, 0, "replaced", NORTH)])
-    await store.delete_document(ours, document)
-    await store.delete_knowledge_base(ours, base)
-    await store.maintain(ours)
-    assert await search_texts(store, ours, "theirs") == []
-    assert sorted(await search_texts(store, theirs, "theirs")) == ["the same", "theirs"]
+    assert await search_texts(store, own_organization, "theirs", bases=[base]) == ["the same"]
+    await store.put(own_organization, "model", [Chunk(base, document, 0, "replaced", NORTH)])
+    await store.delete_document(own_organization, document)
+    await store.delete_knowledge_base(own_organization, base)
+    await store.maintain(own_organization)
+    assert await search_texts(store, own_organization, "theirs") == []
+    assert sorted(await search_texts(store, other_organization, "theirs")) == ["the same", "theirs"]
 
 
 class ForgedId(UUID):
@@ -131,7 +133,7 @@ async def test_an_id_never_becomes_a_condition(store: LanceStore) -> None:
     assert await search_texts(store, organization) == ["kept"]
 
 
-async def test_a_name_or_number_finds_its_passage_though_another_is_nearer_in_meaning(store: LanceStore) -> None:
+async def test_a_name_or_number_finds_its_passage_despite_a_semantically_nearer_one(store: LanceStore) -> None:
     organization, base = uuid4(), uuid4()
     near = [
         Chunk(base, uuid4(), 0, f"An order was sent to somebody, case {number}.", NORTH) for number in range(100, 130)
@@ -142,7 +144,7 @@ async def test_a_name_or_number_finds_its_passage_though_another_is_nearer_in_me
         assert (await search_texts(store, organization, question))[0].startswith("Order AB-77193"), question
 
 
-async def test_vectors_of_another_length_are_refused_in_words(store: LanceStore) -> None:
+async def test_vectors_of_another_length_are_refused_with_a_message(store: LanceStore) -> None:
     organization = uuid4()
     await store.put(organization, "model", [Chunk(uuid4(), uuid4(), 0, "kept", NORTH)])
     with pytest.raises(ProviderError, match="4 dimensions before, and of 2 now"):
@@ -150,7 +152,7 @@ async def test_vectors_of_another_length_are_refused_in_words(store: LanceStore)
     assert await search_texts(store, organization) == ["kept"]
 
 
-async def test_indexes_come_with_growth_and_new_rows_are_found_at_once(
+async def test_indexes_are_built_as_tables_grow_and_new_rows_are_found_at_once(
     store: LanceStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "INDEXED_FROM_ROWS", 600)

@@ -54,12 +54,12 @@ class ObjectStore:
                 folders.add(prefix + rest[: rest.index(delimiter) + 1])
             else:
                 keys.append(key)
-        shown = "".join(
+        contents = "".join(
             f"<Contents><Key>{escape(key)}</Key><Size>{len(self.objects[key])}</Size><ETag>{self._etag(key)}</ETag>"
             "<LastModified>2026-11-20T09:30:00.000Z</LastModified></Contents>"
             for key in keys
         ) + "".join(f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>" for folder in sorted(folders))
-        return self._xml(f"<ListBucketResult><IsTruncated>false</IsTruncated>{shown}</ListBucketResult>")
+        return self._xml(f"<ListBucketResult><IsTruncated>false</IsTruncated>{contents}</ListBucketResult>")
 
     async def _post(self, request: web.Request, key: str) -> web.Response:
         if "uploads" in request.query:
@@ -99,11 +99,11 @@ class ObjectStore:
                 status=404, content_type="application/xml", text="<Error><Code>NoSuchKey</Code></Error>"
             )
         data, headers = self.objects[key], {"ETag": self._etag(key), "Last-Modified": "Fri, 20 Nov 2026 09:30:00 GMT"}
-        wanted = re.fullmatch(r"bytes=(\d*)-(\d*)", request.headers.get("Range", ""))
-        if wanted is None:
+        range_match = re.fullmatch(r"bytes=(\d*)-(\d*)", request.headers.get("Range", ""))
+        if range_match is None:
             return web.Response(body=data, headers=headers)
-        first = int(wanted[1]) if wanted[1] else max(0, len(data) - int(wanted[2]))
-        last = min(int(wanted[2]), len(data) - 1) if wanted[1] and wanted[2] else len(data) - 1
+        first = int(range_match[1]) if range_match[1] else max(0, len(data) - int(range_match[2]))
+        last = min(int(range_match[2]), len(data) - 1) if range_match[1] and range_match[2] else len(data) - 1
         return web.Response(
             status=206,
             body=data[first : last + 1],
@@ -133,7 +133,7 @@ async def objects() -> AsyncIterator[ObjectStore]:
     await runner.cleanup()
 
 
-def in_bucket(objects: ObjectStore) -> LanceStore:
+def create_bucket_store(objects: ObjectStore) -> LanceStore:
     options = {
         "aws_endpoint": objects.url,
         "allow_http": "true",
@@ -147,11 +147,11 @@ def in_bucket(objects: ObjectStore) -> LanceStore:
 class TestLanceStoreInABucket(VectorStoreContract[LanceStore]):
     @pytest.fixture
     def provider(self, objects: ObjectStore) -> LanceStore:
-        return in_bucket(objects)
+        return create_bucket_store(objects)
 
 
-async def test_each_organization_has_a_folder_of_the_bucket_and_every_request_is_signed(objects: ObjectStore) -> None:
-    store, organizations = in_bucket(objects), [uuid4(), uuid4()]
+async def test_organizations_have_separate_folders_and_every_request_is_signed(objects: ObjectStore) -> None:
+    store, organizations = create_bucket_store(objects), [uuid4(), uuid4()]
     await asyncio.gather(
         *(store.put(one, "model", [Chunk(uuid4(), uuid4(), 0, "north", NORTH)]) for one in organizations)
     )
@@ -159,9 +159,9 @@ async def test_each_organization_has_a_folder_of_the_bucket_and_every_request_is
     assert objects.unsigned == 0
 
 
-async def test_two_who_write_at_once_into_a_bucket_lose_nothing(objects: ObjectStore) -> None:
+async def test_concurrent_writers_to_a_bucket_lose_nothing(objects: ObjectStore) -> None:
     organization, base = uuid4(), uuid4()
-    writers = [in_bucket(objects), in_bucket(objects)]
+    writers = [create_bucket_store(objects), create_bucket_store(objects)]
     await writers[0].put(organization, "model", [Chunk(base, uuid4(), 0, "first", NORTH)])
     await asyncio.gather(
         *(
@@ -170,12 +170,12 @@ async def test_two_who_write_at_once_into_a_bucket_lose_nothing(objects: ObjectS
             for number in range(5)
         )
     )
-    found = await writers[0].search(organization, "model", text="", vector=NORTH, knowledge_base_ids=None, limit=50)
-    assert len(found) == 11
+    matches = await writers[0].search(organization, "model", text="", vector=NORTH, knowledge_base_ids=None, limit=50)
+    assert len(matches) == 11
 
 
-async def test_a_bucket_that_refuses_is_a_provider_error_without_secrets(objects: ObjectStore) -> None:
+async def test_a_refusing_bucket_is_a_provider_error_without_secrets(objects: ObjectStore) -> None:
     objects.closed = True
     with pytest.raises(ProviderError, match="LanceDB") as refused:
-        await in_bucket(objects).check()
+        await create_bucket_store(objects).check()
     assert "secret" not in refused.value.message.lower()

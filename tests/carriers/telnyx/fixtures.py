@@ -9,7 +9,7 @@ from switchboard_telephony_telnyx import stock
 from switchboard_telephony_telnyx.provider import TelnyxTelephony
 from switchboard_telephony_telnyx.settings import TelnyxSettings
 
-from tests.carriers.telnyx.rest import listening
+from tests.carriers.telnyx.rest import serve_telnyx
 from tests.carriers.telnyx.server import TelnyxServer
 from tests.carriers.telnyx.wire import Number
 from tests.carriers.vendor import OURS
@@ -18,7 +18,7 @@ from tests.carriers.vendor import OURS
 @pytest_asyncio.fixture
 async def telnyx() -> AsyncIterator[TelnyxServer]:
     """An account with one number."""
-    async with listening() as server:
+    async with serve_telnyx() as server:
         server.numbers[OURS] = Number("1293384261075731501", OURS)
         yield server
 

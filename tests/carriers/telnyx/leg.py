@@ -53,9 +53,9 @@ class TelnyxLeg(LoopbackLeg):
         else:
             self._decide(ForwardReply(to_number, caller_id))
 
-    def _decide(self, answer: Reply) -> None:
+    def _decide(self, reply: Reply) -> None:
         if not self.post.record.decision.done():
-            self.post.record.decision.set_result(answer)
+            self.post.record.decision.set_result(reply)
 
     async def open_media(self, url: str) -> TelnyxStream:
         assert "?" not in url
@@ -72,6 +72,6 @@ class TelnyxLeg(LoopbackLeg):
                 stream = TelnyxStream(socket, self.call_id, start)
                 await stream.start()
         except (aiohttp.ClientError, TimeoutError) as error:
-            await self.post.tell("streaming.failed", failure_reason="connection_failed", stream_type="websocket")
+            await self.post.send_event("streaming.failed", failure_reason="connection_failed", stream_type="websocket")
             raise MediaFailed("connection_failed") from error
         return stream

@@ -9,13 +9,13 @@ from tests.carriers.telnyx.wire import Number
 from tests.carriers.vendor import JsonBody, Refused
 
 
-def refused(status: int, code: str, title: str, detail: str = "") -> Refused:
+def create_refusal(status: int, code: str, title: str, detail: str = "") -> Refused:
     """Return an error in Telnyx's format."""
     return Refused(status, {"errors": [{"code": code, "title": title, **({"detail": detail} if detail else {})}]})
 
 
-def not_found() -> Refused:
-    return refused(404, "10005", "Resource not found", "The requested resource or URL could not be found.")
+def create_not_found() -> Refused:
+    return create_refusal(404, "10005", "Resource not found", "The requested resource or URL could not be found.")
 
 
 class TelnyxNumbers:
@@ -26,11 +26,13 @@ class TelnyxNumbers:
     looks_until_active: int
     purchases: int
 
-    async def available(self, query: Mapping[str, str]) -> JsonBody:
+    async def search_numbers(self, query: Mapping[str, str]) -> JsonBody:
         country, kind = query["filter[country_code]"], query["filter[phone_number_type]"]
         if kind != "local" or country not in ("US", "CA", "GB"):
             return {"data": [], "meta": {"total_results": 0}}
-        found = stock.search_stock(country, query.get("filter[national_destination_code]"), int(query["filter[limit]"]))
+        stock_numbers = stock.search_stock(
+            country, query.get("filter[national_destination_code]"), int(query["filter[limit]"])
+        )
         cost = {"upfront_cost": "0.00", "monthly_cost": "1.15", "currency": "USD"}
         numbers = [
             {
@@ -40,37 +42,37 @@ class TelnyxNumbers:
                 "region_information": [{"region_type": "location", "region_name": one.locality}],
                 "cost_information": cost,
             }
-            for one in found
+            for one in stock_numbers
         ]
         return {"data": numbers, "meta": {"total_results": len(numbers)}}
 
     async def list_numbers(self, query: Mapping[str, str]) -> JsonBody:
         wanted = query["filter[phone_number]"]
         assert wanted.isdecimal(), "non-numerical characters result in no values"
-        found = [number for number in self.numbers.values() if wanted in number.phone_number]
-        for number in found:
+        numbers = [number for number in self.numbers.values() if wanted in number.phone_number]
+        for number in numbers:
             number.looks_until_active -= 1
         return {
-            "data": [self._number_body(number) for number in found],
-            "meta": {"page_number": 1, "total_pages": 1, "total_results": len(found)},
+            "data": [self._number_body(number) for number in numbers],
+            "meta": {"page_number": 1, "total_pages": 1, "total_results": len(numbers)},
         }
 
     async def list_orders(self, query: Mapping[str, str]) -> JsonBody:
         reference = query["filter[customer_reference]"]
         number = self.numbers.get(reference)
-        found = [
+        numbers = [
             order
             for order in self.orders
             if order["customer_reference"] == reference and number and number.looks_until_active >= 0
         ]
-        return {"data": found, "meta": {"page_number": 1, "total_pages": 1}}
+        return {"data": numbers, "meta": {"page_number": 1, "total_pages": 1}}
 
-    async def order(self, given: Mapping[str, object]) -> JsonBody:
-        ordered = given["phone_numbers"]
-        assert isinstance(ordered, list)
-        phone_number = str(ordered[0]["phone_number"])
+    async def order_number(self, body: Mapping[str, object]) -> JsonBody:
+        requested = body["phone_numbers"]
+        assert isinstance(requested, list)
+        phone_number = str(requested[0]["phone_number"])
         if phone_number.endswith("99") or phone_number in self.numbers:
-            raise refused(422, "85006", "Number not available", f"{phone_number} is not available.")
+            raise create_refusal(422, "85006", "Number not available", f"{phone_number} is not available.")
         self.purchases += 1
         self.numbers[phone_number] = Number(
             str(uuid4().int)[:19], phone_number, looks_until_active=self.looks_until_active
@@ -79,20 +81,20 @@ class TelnyxNumbers:
             {
                 "id": str(uuid4()),
                 "status": "pending",
-                "customer_reference": given["customer_reference"],
-                "phone_numbers": ordered,
+                "customer_reference": body["customer_reference"],
+                "phone_numbers": requested,
             }
         )
         return {"data": self.orders[-1]}
 
-    async def update_number(self, number_id: str, given: Mapping[str, object]) -> JsonBody:
+    async def update_number(self, number_id: str, body: Mapping[str, object]) -> JsonBody:
         number = self._number(number_id)
-        number.connection_id = str(given["connection_id"])
+        number.connection_id = str(body["connection_id"])
         return {"data": self._number_body(number)}
 
-    async def update_texting(self, number_id: str, given: Mapping[str, object]) -> JsonBody:
+    async def update_texting(self, number_id: str, body: Mapping[str, object]) -> JsonBody:
         number = self._number(number_id)
-        number.messaging_profile_id = str(given["messaging_profile_id"])
+        number.messaging_profile_id = str(body["messaging_profile_id"])
         features = {
             "sms": {"domestic_two_way": True, "international_inbound": True, "international_outbound": True},
             "mms": None,
@@ -105,10 +107,10 @@ class TelnyxNumbers:
         return {"data": self._number_body(number)}
 
     def _number(self, number_id: str) -> Number:
-        found = next((number for number in self.numbers.values() if number.id == number_id), None)
-        if found is None:
-            raise not_found()
-        return found
+        numbers = next((number for number in self.numbers.values() if number.id == number_id), None)
+        if numbers is None:
+            raise create_not_found()
+        return numbers
 
     def _number_body(self, number: Number) -> JsonBody:
         status = "active" if number.looks_until_active < 0 else "purchase-pending"

@@ -8,13 +8,13 @@ from functools import partial
 
 from aiohttp import web
 
-from tests.carriers.telnyx.phone_numbers import not_found
+from tests.carriers.telnyx.phone_numbers import create_not_found
 from tests.carriers.telnyx.server import TelnyxServer
 from tests.carriers.vendor import JsonBody
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PluginRequest:
     """A request of the plugin."""
 
     path: Mapping[str, str]
@@ -22,7 +22,7 @@ class Asked:
     query: Mapping[str, str]
 
 
-Work = Callable[[Asked], Awaitable[JsonBody]]
+Work = Callable[[PluginRequest], Awaitable[JsonBody]]
 
 
 class Rest:
@@ -34,31 +34,31 @@ class Rest:
     def application(self) -> web.Application:
         server, application = self._server, web.Application()
         operations: list[tuple[str, str, Work]] = [
-            ("POST", "/calls", lambda asked: server.dial(asked.body)),
+            ("POST", "/calls", lambda request: server.dial(request.body)),
             (
                 "POST",
                 "/calls/{id}/actions/{action}",
-                lambda asked: server.command(asked.path["id"], asked.path["action"], asked.body),
+                lambda request: server.command(request.path["id"], request.path["action"], request.body),
             ),
-            ("GET", "/connections/{id}/active_calls", lambda asked: server.active_calls(asked.path["id"])),
-            ("POST", "/messages", lambda asked: server.send_message(asked.body)),
-            ("GET", "/available_phone_numbers", lambda asked: server.available(asked.query)),
-            ("GET", "/phone_numbers", lambda asked: server.list_numbers(asked.query)),
-            ("PATCH", "/phone_numbers/{id}", lambda asked: server.update_number(asked.path["id"], asked.body)),
+            ("GET", "/connections/{id}/active_calls", lambda request: server.active_calls(request.path["id"])),
+            ("POST", "/messages", lambda request: server.send_message(request.body)),
+            ("GET", "/available_phone_numbers", lambda request: server.search_numbers(request.query)),
+            ("GET", "/phone_numbers", lambda request: server.list_numbers(request.query)),
+            ("PATCH", "/phone_numbers/{id}", lambda request: server.update_number(request.path["id"], request.body)),
             (
                 "PATCH",
                 "/phone_numbers/{id}/messaging",
-                lambda asked: server.update_texting(asked.path["id"], asked.body),
+                lambda request: server.update_texting(request.path["id"], request.body),
             ),
-            ("DELETE", "/phone_numbers/{id}", lambda asked: server.release_number(asked.path["id"])),
-            ("GET", "/number_orders", lambda asked: server.list_orders(asked.query)),
-            ("POST", "/number_orders", lambda asked: server.order(asked.body)),
-            ("GET", "/recordings", lambda asked: server.list_recordings(asked.query)),
-            ("POST", "/telephony_credentials", lambda asked: server.create_credential(asked.body)),
+            ("DELETE", "/phone_numbers/{id}", lambda request: server.release_number(request.path["id"])),
+            ("GET", "/number_orders", lambda request: server.list_orders(request.query)),
+            ("POST", "/number_orders", lambda request: server.order_number(request.body)),
+            ("GET", "/recordings", lambda request: server.list_recordings(request.query)),
+            ("POST", "/telephony_credentials", lambda request: server.create_credential(request.body)),
             ("GET", "/call_control_applications/{id}", self._application),
-            ("PATCH", "/call_control_applications/{id}", lambda asked: server.update_application(asked.body)),
+            ("PATCH", "/call_control_applications/{id}", lambda request: server.update_application(request.body)),
             ("GET", "/messaging_profiles/{id}", self._profile),
-            ("PATCH", "/messaging_profiles/{id}", lambda asked: server.update_profile(asked.body)),
+            ("PATCH", "/messaging_profiles/{id}", lambda request: server.update_profile(request.body)),
         ]
         for method, path, work in operations:
             application.router.add_route(method, f"/v2{path}", partial(self._serve, work))
@@ -71,18 +71,18 @@ class Rest:
         self._server.requests.append((request.method, request.path, body or dict(request.query)))
 
         async def answer() -> web.StreamResponse:
-            return web.json_response(await work(Asked(request.match_info, body, request.query)))
+            return web.json_response(await work(PluginRequest(request.match_info, body, request.query)))
 
         return await self._server.serve((request.method, request.path.rpartition("/")[2]), request, answer)
 
-    async def _application(self, asked: Asked) -> JsonBody:
-        if asked.path["id"] != self._server.connection_id:
-            raise not_found()
+    async def _application(self, request: PluginRequest) -> JsonBody:
+        if request.path["id"] != self._server.connection_id:
+            raise create_not_found()
         return {"data": self._server.application}
 
-    async def _profile(self, asked: Asked) -> JsonBody:
-        if asked.path["id"] != self._server.profile_id:
-            raise not_found()
+    async def _profile(self, request: PluginRequest) -> JsonBody:
+        if request.path["id"] != self._server.profile_id:
+            raise create_not_found()
         return {"data": self._server.profile}
 
     async def _token(self, request: web.Request) -> web.StreamResponse:
@@ -93,7 +93,7 @@ class Rest:
 
 
 @asynccontextmanager
-async def listening() -> AsyncIterator[TelnyxServer]:
+async def serve_telnyx() -> AsyncIterator[TelnyxServer]:
     """A Telnyx server on a free port."""
     server = TelnyxServer()
     async with server.listening(Rest(server).application()):

@@ -9,7 +9,7 @@ from switchboard.plugin_sdk import (
 )
 
 from tests.carriers.telnyx.server import TelnyxServer
-from tests.carriers.telnyx.wire import CallRecord, signed_headers, webhook
+from tests.carriers.telnyx.wire import CallRecord, encode_webhook, sign_headers
 from tests.carriers.vendor import OURS, JsonBody
 
 REFERENCE = "01a1fed0-0000-7000-8000-000000000001"
@@ -18,7 +18,7 @@ EVENTS = CallbackUrls("https://voice.example/carriers/telnyx/org/events")
 MEDIA = "wss://voice.example/media/token"
 CALL = OutboundCall(REFERENCE, OURS, "+15550100021", MEDIA, CALLBACKS, ring_seconds=25, max_duration_seconds=600)
 TEXT = OutboundTextMessage("text", OURS, "+15550100001", "Hello", CALLBACKS)
-WHY = "Ann wants a table."
+INTRODUCTION = "Ann wants a table."
 ID, LEG, TEXT_ID = "v3:call", "a-leg", "a-text"
 
 
@@ -33,7 +33,7 @@ def sign_webhook(
     telnyx: TelnyxServer, event_type: str, payload: JsonBody, url: str = CALLBACKS.events
 ) -> CarrierRequest:
     """Return a signed webhook."""
-    body = webhook(event_type, payload)
+    body = encode_webhook(event_type, payload)
     return CarrierRequest(
-        "POST", url, "", {name.lower(): value for name, value in signed_headers(telnyx.key, body).items()}, body
+        "POST", url, "", {name.lower(): value for name, value in sign_headers(telnyx.key, body).items()}, body
     )

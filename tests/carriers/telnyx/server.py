@@ -20,24 +20,24 @@ from switchboard_offline.loopback.leg import join_legs
 from switchboard_offline.loopback.persons import Subscriber, synthesize_mulaw
 
 from tests.carriers.telnyx.leg import TelnyxLeg
-from tests.carriers.telnyx.phone_numbers import TelnyxNumbers, refused
-from tests.carriers.telnyx.wire import CallRecord, Number, TelnyxPost, hangup, webhook
+from tests.carriers.telnyx.phone_numbers import TelnyxNumbers, create_refusal
+from tests.carriers.telnyx.wire import CallRecord, Number, TelnyxPost, build_hangup, encode_webhook
 from tests.carriers.vendor import JsonBody, Refused, Vendor, stereo
 
 LONGEST_RING = 5
 """Telnyx rings for at least five seconds, which are one here."""
 
 
-async def _as_far_as_heard(telling: Awaitable[None]) -> None:
+async def _send_if_reachable(telling: Awaitable[None]) -> None:
     """Send a webhook to a platform that may be gone."""
     with suppress(NoticeUndelivered):
         await telling
 
 
-def _streams(given: Mapping[str, object]) -> None:
+def _check_stream_options(body: Mapping[str, object]) -> None:
     """Check the options that are needed for audio in both directions."""
-    assert (given["stream_bidirectional_mode"], given["stream_bidirectional_codec"]) == ("rtp", "PCMU")
-    assert (given["stream_track"], given["stream_codec"], given["stream_bidirectional_target_legs"]) == (
+    assert (body["stream_bidirectional_mode"], body["stream_bidirectional_codec"]) == ("rtp", "PCMU")
+    assert (body["stream_track"], body["stream_codec"], body["stream_bidirectional_target_legs"]) == (
         "inbound_track",
         "PCMU",
         "self",
@@ -100,14 +100,14 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
 
     def create_failure(self, status: int) -> Refused:
         if status == 429:
-            return refused(
+            return create_refusal(
                 429, "10011", "Too many requests", "You have exceeded the maximum number of allowed requests."
             )
-        return refused(status, "10007", "Unexpected error", "An unexpected error occured.")
+        return create_refusal(status, "10007", "Unexpected error", "An unexpected error occured.")
 
     def authenticate(self, request: web.Request) -> None:
         if request.headers.get("Authorization") != f"Bearer {self.api_key}":
-            raise refused(
+            raise create_refusal(
                 401,
                 "10009",
                 "Authentication failed",
@@ -116,11 +116,11 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
 
     # --- people ---
 
-    async def ring(self, from_number: str, to_number: str, lines: Sequence[str]) -> SimulatedCall:
+    async def simulate_call(self, from_number: str, to_number: str, lines: Sequence[str]) -> SimulatedCall:
         """Call a number of the account and say these lines."""
         assert self.numbers[to_number].connection_id == self.connection_id
         record = CallRecord("incoming", from_number, to_number, self.connection_id, self._application_url)
-        return await self._ring(record, lines)
+        return await self._start_call(record, lines)
 
     async def call_from_browser(
         self,
@@ -137,9 +137,9 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
         record = CallRecord(
             "outgoing", caller or identity, to_number, self.browser_connection_id, self._application_url, more=more
         )
-        return await self._ring(record, lines)
+        return await self._start_call(record, lines)
 
-    async def _ring(self, record: CallRecord, lines: Sequence[str]) -> SimulatedCall:
+    async def _start_call(self, record: CallRecord, lines: Sequence[str]) -> SimulatedCall:
         leg = self._leg(record)
         return await self.simulate(
             leg, leg.post, IncomingCallNotice(record.id, record.from_number, record.to_number), lines
@@ -148,9 +148,9 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
     async def text(self, from_number: str, to_number: str, body: str, **more: object) -> str:
         """Send a text message to a number of the account and return its id."""
         assert self.numbers[to_number].messaging_profile_id == self.profile_id
-        told = InboundTextNotice("", from_number, to_number, body)
-        return await self.post(CallRecord("incoming", from_number, to_number, "", "")).text_came(
-            str(self.profile["webhook_url"]), told, **more
+        notice = InboundTextNotice("", from_number, to_number, body)
+        return await self.post(CallRecord("incoming", from_number, to_number, "", "")).send_inbound_text(
+            str(self.profile["webhook_url"]), notice, **more
         )
 
     @property
@@ -173,7 +173,7 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
             self.recordings[record.leg_id] = stereo(leg)
             payload = record.payload(channels="dual", recording_urls={"wav": self.storage_url(record.leg_id)})
             del payload["call_control_id"]
-            await leg.post.post(record.webhook_url, webhook("call.recording.saved", payload))
+            await leg.post.post(record.webhook_url, encode_webhook("call.recording.saved", payload))
 
     # --- calls ---
 
@@ -181,43 +181,43 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
         """Let a call wait for commands, without a webhook."""
         self._leg(record)
 
-    async def dial(self, given: Mapping[str, object]) -> JsonBody:
-        from_number, to_number = str(given["from"]), str(given["to"])
-        assert given["connection_id"] == self.connection_id
+    async def dial(self, body: Mapping[str, object]) -> JsonBody:
+        from_number, to_number = str(body["from"]), str(body["to"])
+        assert body["connection_id"] == self.connection_id
         if from_number not in self.numbers:
-            raise refused(403, "10010", "Authorization failed", "The 'from' number is not one of the account's.")
+            raise create_refusal(403, "10010", "Authorization failed", "The 'from' number is not one of the account's.")
         if to_number.endswith("25"):
-            raise refused(
+            raise create_refusal(
                 422, "10016", "Phone number must be in +E164 format", "The 'to' parameter must be in E164 format."
             )
         try:
             subscriber = self.directory.subscriber(to_number)
         except ProviderError:
-            raise refused(422, "10015", "Bad Request", f"{to_number} cannot be reached") from None
+            raise create_refusal(422, "10015", "Bad Request", f"{to_number} cannot be reached") from None
         record = CallRecord(
             "outgoing",
             from_number,
             to_number,
             self.connection_id,
-            str(given["webhook_url"]),
+            str(body["webhook_url"]),
             state="bridging",
-            client_state=str(given["client_state"]),
-            amd=given.get("answering_machine_detection", "disabled") != "disabled",
-            recorded=given.get("record") == "record-from-answer",
+            client_state=str(body["client_state"]),
+            amd=body.get("answering_machine_detection", "disabled") != "disabled",
+            recorded=body.get("record") == "record-from-answer",
         )
-        ring, limit = given["timeout_secs"], given.get("time_limit_secs", 14_400)
+        ring, limit = body["timeout_secs"], body.get("time_limit_secs", 14_400)
         assert isinstance(ring, int)
         assert isinstance(limit, int)
         assert 5 <= ring <= 600
         assert 30 <= limit <= 14_400
-        if "stream_url" not in given:
+        if "stream_url" not in body:
             return self._dial_target(record, subscriber, ring)
-        _streams(given)
+        _check_stream_options(body)
         order = OutboundCall(
             "",
             from_number,
             to_number,
-            str(given["stream_url"]),
+            str(body["stream_url"]),
             CallbackUrls(""),
             ring // LONGEST_RING,
             limit,
@@ -245,88 +245,94 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
     def _call_body(self, record: CallRecord) -> JsonBody:
         return {**record.payload(), "record_type": "call", "is_alive": False, "call_duration": 0}
 
-    async def command(self, call_id: str, action: str, given: Mapping[str, object]) -> JsonBody:
+    async def command(self, call_id: str, action: str, body: Mapping[str, object]) -> JsonBody:
         leg = self.legs.get(call_id)
         if leg is None and call_id in self.over:
-            raise refused(
+            raise create_refusal(
                 422, "90018", "Call has already ended", "This call is no longer active and can't receive commands."
             )
         if leg is None:
-            raise refused(422, "90015", "Invalid Call Control ID", "The call_control_id provided was not valid.")
-        record, command_id = leg.post.record, str(given["command_id"])
+            raise create_refusal(422, "90015", "Invalid Call Control ID", "The call_control_id provided was not valid.")
+        record, command_id = leg.post.record, str(body["command_id"])
         if command_id not in record.commands:
             record.commands.add(command_id)
-            record.client_state = str(given.get("client_state") or record.client_state or "") or None
-            await self._obey(leg, action, given)
+            record.client_state = str(body.get("client_state") or record.client_state or "") or None
+            await self._obey(leg, action, body)
         return {"data": {"result": "ok"}}
 
-    async def _obey(self, leg: TelnyxLeg, action: str, given: Mapping[str, object]) -> None:
+    async def _obey(self, leg: TelnyxLeg, action: str, body: Mapping[str, object]) -> None:
         match action:
             case "answer":
-                self._answer(leg, given)
+                self._answer(leg, body)
             case "reject":
-                assert given["cause"] in ("CALL_REJECTED", "USER_BUSY")
-                leg.refuse("busy" if given["cause"] == "USER_BUSY" else "rejected")
+                assert body["cause"] in ("CALL_REJECTED", "USER_BUSY")
+                leg.refuse("busy" if body["cause"] == "USER_BUSY" else "rejected")
             case "hangup":
                 leg.end()
             case "transfer":
-                await self._transfer(leg, given)
+                await self._transfer(leg, body)
             case "speak":
-                assert given["voice"]
-                self.introductions.append(str(given["payload"]))
-                leg.speech.set_result(await synthesize_mulaw(str(given["payload"])))
+                assert body["voice"]
+                self.introductions.append(str(body["payload"]))
+                leg.speech.set_result(await synthesize_mulaw(str(body["payload"])))
             case "bridge":
-                join_legs(leg, self.legs[str(given["call_control_id"])])
+                join_legs(leg, self.legs[str(body["call_control_id"])])
             case "send_dtmf":
-                self.spawn(leg.press(str(given["digits"])))
+                self.spawn(leg.press(str(body["digits"])))
             case _:
                 assert action == "streaming_stop", action
 
-    def _answer(self, leg: TelnyxLeg, given: Mapping[str, object]) -> None:
+    def _answer(self, leg: TelnyxLeg, body: Mapping[str, object]) -> None:
         record = leg.post.record
-        record.recorded = given.get("record") == "record-from-answer"
-        if "stream_url" in given:
-            _streams(given)
-            leg.connect_media(str(given["stream_url"]))
-        self.spawn(_as_far_as_heard(leg.post.tell("call.answered", state="answered")))
+        record.recorded = body.get("record") == "record-from-answer"
+        if "stream_url" in body:
+            _check_stream_options(body)
+            leg.connect_media(str(body["stream_url"]))
+        self.spawn(_send_if_reachable(leg.post.send_event("call.answered", state="answered")))
 
-    async def _transfer(self, leg: TelnyxLeg, given: Mapping[str, object]) -> None:
+    async def _transfer(self, leg: TelnyxLeg, body: Mapping[str, object]) -> None:
         record = leg.post.record
-        assert given["from"] in self.numbers
+        assert body["from"] in self.numbers
         other = CallRecord(
-            "outgoing", str(given["from"]), str(given["to"]), record.connection_id, record.webhook_url,
-            client_state=str(given["target_leg_client_state"]),
+            "outgoing", str(body["from"]), str(body["to"]), record.connection_id, record.webhook_url,
+            client_state=str(body["target_leg_client_state"]),
         )  # fmt: skip
         subscriber = self.directory.subscriber(other.to_number)
         if subscriber.outcome is None:
             record.leg_b = other
             leg.bridge(other.to_number, other.from_number, subscriber.person)
-        self.spawn(_as_far_as_heard(self._second_leg(leg.post.about(other), subscriber.outcome, subscriber.error_code)))
+        self.spawn(
+            _send_if_reachable(
+                self._report_second_leg(leg.post.create_sender(other), subscriber.outcome, subscriber.error_code)
+            )
+        )
 
-    async def _second_leg(self, post: TelnyxPost, outcome: str | None, code: str | None) -> None:
-        await post.tell("call.initiated", direction="outgoing", state="bridging")
+    async def _report_second_leg(self, post: TelnyxPost, outcome: str | None, code: str | None) -> None:
+        await post.send_event("call.initiated", direction="outgoing", state="bridging")
         if outcome is None:
-            await post.tell("call.answered", state="answered")
-            await post.tell("call.bridged", state="bridged")
+            await post.send_event("call.answered", state="answered")
+            await post.send_event("call.bridged", state="bridged")
         else:
-            await post.tell("call.hangup", **hangup(outcome, code))
+            await post.send_event("call.hangup", **build_hangup(outcome, code))
 
     # --- text messages ---
 
-    async def send_message(self, given: Mapping[str, object]) -> JsonBody:
-        from_number, to_number = str(given["from"]), str(given["to"])
-        assert given["use_profile_webhooks"] is False
+    async def send_message(self, body: Mapping[str, object]) -> JsonBody:
+        from_number, to_number = str(body["from"]), str(body["to"])
+        assert body["use_profile_webhooks"] is False
         if from_number not in self.numbers:
-            raise refused(400, "40305", "Invalid 'from' address", "The 'from' address is not one of the profile's.")
+            raise create_refusal(
+                400, "40305", "Invalid 'from' address", "The 'from' address is not one of the profile's."
+            )
         if to_number.endswith("82"):
-            raise refused(400, "40310", "Invalid 'to' address", "The 'to' address is not valid.")
+            raise create_refusal(400, "40310", "Invalid 'to' address", "The 'to' address is not valid.")
         if to_number.endswith("83"):
-            raise refused(
+            raise create_refusal(
                 400, "40300", "Blocked due to STOP message", "Messages cannot be sent due to an existing block rule."
             )
         text_id = str(uuid4())
         order = OutboundTextMessage(
-            "", from_number, to_number, str(given["text"]), CallbackUrls(str(given["webhook_url"]))
+            "", from_number, to_number, str(body["text"]), CallbackUrls(str(body["webhook_url"]))
         )
         self.spawn(texts.deliver_text(self.post(CallRecord("outgoing", "", "", "", "")), order, text_id))
         return {
@@ -335,26 +341,26 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
 
     # --- account ---
 
-    async def update_application(self, given: Mapping[str, object]) -> JsonBody:
-        assert given["application_name"]
-        self.application.update(given)
+    async def update_application(self, body: Mapping[str, object]) -> JsonBody:
+        assert body["application_name"]
+        self.application.update(body)
         return {"data": self.application}
 
-    async def update_profile(self, given: Mapping[str, object]) -> JsonBody:
-        self.profile.update(given)
+    async def update_profile(self, body: Mapping[str, object]) -> JsonBody:
+        self.profile.update(body)
         return {"data": self.profile}
 
-    async def create_credential(self, given: Mapping[str, object]) -> JsonBody:
-        assert given["connection_id"] == self.browser_connection_id
-        credential: JsonBody = {"id": str(uuid4()), "record_type": "credential", "sip_username": "gencred", **given}
+    async def create_credential(self, body: Mapping[str, object]) -> JsonBody:
+        assert body["connection_id"] == self.browser_connection_id
+        credential: JsonBody = {"id": str(uuid4()), "record_type": "credential", "sip_username": "gencred", **body}
         self.credentials[str(credential["id"])] = credential
         return {"data": credential}
 
     async def list_recordings(self, query: Mapping[str, str]) -> JsonBody:
         leg_id = query["filter[call_leg_id]"]
-        found = (
+        recordings = (
             [{"id": str(uuid4()), "call_leg_id": leg_id, "download_urls": {"wav": self.storage_url(leg_id)}}]
             if leg_id in self.recordings
             else []
         )
-        return {"data": found, "meta": {"page_number": 1, "total_pages": 1}}
+        return {"data": recordings, "meta": {"page_number": 1, "total_pages": 1}}

@@ -37,7 +37,7 @@ CAUSES = {"completed": "normal_clearing", "busy": "user_busy", "no-answer": "tim
 FAILURES = {"404": "not_found", "603": "call_rejected"}
 
 
-def signed_headers(key: Ed25519PrivateKey, body: bytes, *, at: float | None = None) -> dict[str, str]:
+def sign_headers(key: Ed25519PrivateKey, body: bytes, *, at: float | None = None) -> dict[str, str]:
     """Return the headers of a webhook, as https://developers.telnyx.com describes them.
 
     Written without the SDK, to check it.
@@ -47,7 +47,7 @@ def signed_headers(key: Ed25519PrivateKey, body: bytes, *, at: float | None = No
     return {"Telnyx-Signature-Ed25519": signature, "Telnyx-Timestamp": timestamp, "Content-Type": "application/json"}
 
 
-def webhook(event_type: str, payload: JsonBody) -> bytes:
+def encode_webhook(event_type: str, payload: JsonBody) -> bytes:
     """Return an event in the format of API v2."""
     data = {
         "record_type": "event",
@@ -104,7 +104,7 @@ class CallRecord:
         }
 
 
-def hangup(outcome: str, error_code: str | None) -> JsonBody:
+def build_hangup(outcome: str, error_code: str | None) -> JsonBody:
     """Return Telnyx's fields for the end of a call."""
     cause = CAUSES.get(outcome) or FAILURES.get(error_code or "", "unspecified")
     sip_code = "486" if outcome == "busy" else error_code if error_code and error_code.isdecimal() else "unspecified"
@@ -119,51 +119,54 @@ class TelnyxPost(NoticeSender):
     record: CallRecord
     repeats: bool = False
 
-    async def deliver(self, events_url: str, told: Notice) -> bytes:
+    async def deliver(self, events_url: str, notice: Notice) -> bytes:
         """Deliver a notice as Telnyx's webhook. Raises `NoticeUndelivered` if the platform refuses it."""
         record = self.record
-        match told:
+        match notice:
             case IncomingCallNotice():
-                await self.tell("call.initiated", direction=record.direction, state="parked", **record.more)
+                await self.send_event("call.initiated", direction=record.direction, state="parked", **record.more)
                 async with asyncio.timeout(20):
                     return msgspec.json.encode(await record.decision)
             case RingingNotice():
-                await self.tell("call.initiated", direction="outgoing", state="bridging")
+                await self.send_event("call.initiated", direction="outgoing", state="bridging")
             case AnsweredNotice():
-                await self.tell("call.answered", state="answered")
-                await self._detection(told)
+                await self.send_event("call.answered", state="answered")
+                await self._send_detection(notice)
             case CallEndedNotice() | TargetGoneNotice():
                 if record.leg_b is not None:
-                    await self.about(record.leg_b).tell("call.hangup", **hangup(told.outcome, told.error_code))
-                await self.tell("call.hangup", **hangup(told.outcome, told.error_code))
+                    await self.create_sender(record.leg_b).send_event(
+                        "call.hangup", **build_hangup(notice.outcome, notice.error_code)
+                    )
+                await self.send_event("call.hangup", **build_hangup(notice.outcome, notice.error_code))
             case TargetReadyNotice():
-                await self.tell("call.speak.ended", status="completed")
+                await self.send_event("call.speak.ended", status="completed")
             case TextStatusNotice():
-                await self._text_went(events_url, told)
+                await self._send_text_status(events_url, notice)
             case InboundTextNotice():
                 raise AssertionError("brought by `text_came`")
             case BeepNotice():
                 """Told by `detect_beep` alone."""
         return b""
 
-    def about(self, record: CallRecord) -> "TelnyxPost":
+    def create_sender(self, record: CallRecord) -> "TelnyxPost":
         """Return a sender for another leg."""
         return TelnyxPost(self.http, self.secret, self.closing, self.key, record, self.repeats)
 
-    async def tell(self, event_type: str, **more: object) -> None:
+    async def send_event(self, event_type: str, **more: object) -> None:
         """Send one event about the call."""
         for _ in range(2 if self.repeats else 1):
-            await self.post(self.record.webhook_url, webhook(event_type, self.record.payload(**more)))
+            await self.post(self.record.webhook_url, encode_webhook(event_type, self.record.payload(**more)))
 
-    async def _detection(self, told: AnsweredNotice) -> None:
+    async def _send_detection(self, notice: AnsweredNotice) -> None:
         if self.record.amd:
             await asyncio.sleep(AMD_SECONDS)
-            await self.tell(
-                "call.machine.detection.ended", result="not_sure" if told.answered_by == "unknown" else told.answered_by
+            await self.send_event(
+                "call.machine.detection.ended",
+                result="not_sure" if notice.answered_by == "unknown" else notice.answered_by,
             )
 
-    async def _text_went(self, url: str, told: TextStatusNotice) -> None:
-        status = {"undelivered": "delivery_failed"}.get(told.status, told.status)
+    async def _send_text_status(self, url: str, notice: TextStatusNotice) -> None:
+        status = {"undelivered": "delivery_failed"}.get(notice.status, notice.status)
         problem = {
             "code": "40008",
             "title": "Undeliverable",
@@ -172,17 +175,19 @@ class TelnyxPost(NoticeSender):
         payload: JsonBody = {
             "record_type": "message",
             "direction": "outbound",
-            "id": told.text_id,
+            "id": notice.text_id,
             "type": "SMS",
             "to": [{"phone_number": "", "status": status}],
             "webhook_url": url,
             "parts": 1,
-            "errors": [problem] if told.status == "undelivered" else [],
+            "errors": [problem] if notice.status == "undelivered" else [],
             "cost": {"amount": "0.0051", "currency": "USD"},
         }
-        await self.post(url, webhook("message.sent" if told.status == "sent" else "message.finalized", payload))
+        await self.post(
+            url, encode_webhook("message.sent" if notice.status == "sent" else "message.finalized", payload)
+        )
 
-    async def text_came(self, url: str, told: InboundTextNotice, **more: object) -> str:
+    async def send_inbound_text(self, url: str, notice: InboundTextNotice, **more: object) -> str:
         """Deliver a text message to the address of the messaging profile and return its id."""
         text_id = str(uuid4())
         payload: JsonBody = {
@@ -190,14 +195,14 @@ class TelnyxPost(NoticeSender):
             "direction": "inbound",
             "id": text_id,
             "type": "SMS",
-            "from": {"phone_number": told.from_number},
-            "to": [{"phone_number": told.to_number, "status": "webhook_delivered"}],
-            "text": told.body,
+            "from": {"phone_number": notice.from_number},
+            "to": [{"phone_number": notice.to_number, "status": "webhook_delivered"}],
+            "text": notice.body,
             "media": [],
             "webhook_url": url,
             **more,
         }
-        await self.post(url, webhook("message.received", payload))
+        await self.post(url, encode_webhook("message.received", payload))
         return text_id
 
     async def post(self, url: str, body: bytes) -> None:
@@ -205,7 +210,7 @@ class TelnyxPost(NoticeSender):
         try:
             timeout = aiohttp.ClientTimeout(total=15)
             async with self.http.post(
-                url, data=body, headers=signed_headers(self.key, body), timeout=timeout
+                url, data=body, headers=sign_headers(self.key, body), timeout=timeout
             ) as response:
                 await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:
@@ -225,7 +230,7 @@ class TelnyxStream(MediaStream):
         self._more = start
         self._sequence = 0
         self._chunk = 0
-        self._overtaken: str | None = None
+        self._delayed: str | None = None
 
     async def run(self) -> None:
         async for message in self._socket:
@@ -240,11 +245,11 @@ class TelnyxStream(MediaStream):
         await asyncio.Event().wait()
 
     async def _send(self, message: str) -> None:
-        told = json.loads(message)
-        event = told["event"]
+        notice = json.loads(message)
+        event = notice["event"]
         if event == "start":
             await super()._send(json.dumps({"event": "connected", "version": "1.0.0"}))
-            told["start"] = {
+            notice["start"] = {
                 "user_id": str(uuid4()),
                 "call_control_id": self._start.call_id,
                 "call_session_id": str(uuid4()),
@@ -254,15 +259,15 @@ class TelnyxStream(MediaStream):
             }
         elif event == "media":
             self._chunk += 1
-            told["media"] |= {"track": "inbound", "chunk": str(self._chunk), "timestamp": str(self._chunk * 20)}
+            notice["media"] |= {"track": "inbound", "chunk": str(self._chunk), "timestamp": str(self._chunk * 20)}
         elif event == "stop":
-            told["stop"] = {"user_id": str(uuid4()), "call_control_id": self._start.call_id}
+            notice["stop"] = {"user_id": str(uuid4()), "call_control_id": self._start.call_id}
         self._sequence += 1
-        written = json.dumps({**told, "sequence_number": str(self._sequence), "stream_id": self._start.stream_id})
+        text = json.dumps({**notice, "sequence_number": str(self._sequence), "stream_id": self._start.stream_id})
         if event == "media" and self._chunk % 50 == 0:
-            self._overtaken = written
+            self._delayed = text
             return
-        await super()._send(written)
-        if self._overtaken is not None:
-            overtaken, self._overtaken = self._overtaken, None
-            await super()._send(overtaken)
+        await super()._send(text)
+        if self._delayed is not None:
+            delayed, self._delayed = self._delayed, None
+            await super()._send(delayed)

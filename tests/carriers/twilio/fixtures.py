@@ -9,7 +9,7 @@ from switchboard.plugin_sdk import retries
 from switchboard_telephony_twilio.provider import TwilioTelephony
 from switchboard_telephony_twilio.settings import TwilioSettings
 
-from tests.carriers.twilio.rest import listening
+from tests.carriers.twilio.rest import serve_twilio
 from tests.carriers.twilio.server import TwilioServer, new_sid
 from tests.carriers.twilio.wire import Number
 from tests.carriers.vendor import OURS
@@ -18,7 +18,7 @@ from tests.carriers.vendor import OURS
 @pytest_asyncio.fixture
 async def twilio() -> AsyncIterator[TwilioServer]:
     """An account with one number."""
-    async with listening() as server:
+    async with serve_twilio() as server:
         server.numbers[OURS] = Number(new_sid("PN"), OURS)
         yield server
 

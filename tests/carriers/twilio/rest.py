@@ -15,7 +15,7 @@ ACCOUNT = "/2010-04-01/Accounts/{account}"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PluginRequest:
     """A request of the plugin."""
 
     path: Mapping[str, str]
@@ -23,7 +23,7 @@ class Asked:
     events: tuple[str, ...]
 
 
-Work = Callable[[Asked], Awaitable[JsonBody | None]]
+Work = Callable[[PluginRequest], Awaitable[JsonBody | None]]
 
 
 class Rest:
@@ -35,36 +35,41 @@ class Rest:
     def application(self) -> web.Application:
         server, application = self._server, web.Application()
         operations: list[tuple[str, str, int, Work]] = [
-            ("GET", "/2010-04-01/Accounts/{account}.json", 200, lambda _: server.account()),
-            ("POST", ACCOUNT + "/Calls.json", 201, lambda asked: server.create_call(asked.form, asked.events)),
+            ("GET", "/2010-04-01/Accounts/{account}.json", 200, lambda _: server.get_account()),
+            ("POST", ACCOUNT + "/Calls.json", 201, lambda request: server.create_call(request.form, request.events)),
             (
                 "POST",
                 ACCOUNT + "/Calls/{sid}.json",
                 200,
-                lambda asked: server.update_call(asked.path["sid"], asked.form),
+                lambda request: server.update_call(request.path["sid"], request.form),
             ),
-            ("POST", ACCOUNT + "/Messages.json", 201, lambda asked: server.create_message(asked.form)),
+            ("POST", ACCOUNT + "/Messages.json", 201, lambda request: server.create_message(request.form)),
             (
                 "GET",
                 ACCOUNT + "/AvailablePhoneNumbers/{country}/{kind}.json",
                 200,
-                lambda asked: server.available(asked.path["country"], asked.path["kind"], asked.form),
+                lambda request: server.search_numbers(request.path["country"], request.path["kind"], request.form),
             ),
-            ("GET", ACCOUNT + "/IncomingPhoneNumbers.json", 200, lambda asked: server.list_numbers(asked.form)),
-            ("POST", ACCOUNT + "/IncomingPhoneNumbers.json", 201, lambda asked: server.buy_number(asked.form)),
+            ("GET", ACCOUNT + "/IncomingPhoneNumbers.json", 200, lambda request: server.list_numbers(request.form)),
+            ("POST", ACCOUNT + "/IncomingPhoneNumbers.json", 201, lambda request: server.buy_number(request.form)),
             (
                 "POST",
                 ACCOUNT + "/IncomingPhoneNumbers/{sid}.json",
                 200,
-                lambda asked: server.update_number(asked.path["sid"], asked.form),
+                lambda request: server.update_number(request.path["sid"], request.form),
             ),
             (
                 "DELETE",
                 ACCOUNT + "/IncomingPhoneNumbers/{sid}.json",
                 204,
-                lambda asked: server.release_number(asked.path["sid"]),
+                lambda request: server.release_number(request.path["sid"]),
             ),
-            ("GET", "/v1/PhoneNumbers/Countries/{country}", 200, lambda asked: server.prices(asked.path["country"])),
+            (
+                "GET",
+                "/v1/PhoneNumbers/Countries/{country}",
+                200,
+                lambda request: server.list_prices(request.path["country"]),
+            ),
         ]
         for method, path, status, work in operations:
             application.router.add_route(method, path, partial(self._serve, status, work))
@@ -77,7 +82,7 @@ class Rest:
         events = tuple(value for name, value in pairs if name == "StatusCallbackEvent")
 
         async def answer() -> web.StreamResponse:
-            body = await work(Asked(request.match_info, dict(pairs), events))
+            body = await work(PluginRequest(request.match_info, dict(pairs), events))
             return web.Response(status=status) if body is None else web.json_response(body, status=status)
 
         return await self._server.serve(
@@ -96,7 +101,7 @@ class Rest:
 
 
 @asynccontextmanager
-async def listening() -> AsyncIterator[TwilioServer]:
+async def serve_twilio() -> AsyncIterator[TwilioServer]:
     """A Twilio server on a free port."""
     server = TwilioServer()
     async with server.listening(Rest(server).application()):

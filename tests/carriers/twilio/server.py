@@ -46,7 +46,7 @@ class TwilioLeg(LoopbackLeg):
         return {**self.post.record.streams[url], **self.altered}
 
     async def place(self, order: OutboundCall, subscriber: Subscriber) -> CallEndedNotice:
-        await self.post.status("initiated")
+        await self.post.send_status("initiated")
         return await super().place(order, subscriber)
 
     async def open_media(self, url: str) -> TwilioStream:
@@ -58,18 +58,18 @@ class TwilioLeg(LoopbackLeg):
                 stream = TwilioStream(socket, self.post.account_sid, self.call_id, self.parameters(url))
                 await stream.start()
         except (aiohttp.ClientError, TimeoutError) as error:
-            told = {
+            notice = {
                 "StreamEvent": "stream-error",
                 "StreamError": UNREACHABLE,
                 "StreamSid": new_sid("MZ"),
                 "CallSid": self.call_id,
             }
-            await self.post.form_post(self.post.record.stream_callback, {"AccountSid": self.post.account_sid, **told})
+            await self.post.post_form(self.post.record.stream_callback, {"AccountSid": self.post.account_sid, **notice})
             raise MediaFailed(UNREACHABLE) from error
         return stream
 
 
-def refused(status: int, code: int, message: str) -> Refused:
+def create_refusal(status: int, code: int, message: str) -> Refused:
     """Return an error in Twilio's format."""
     return Refused(
         status,
@@ -93,7 +93,7 @@ class TwilioServer(Vendor[TwilioLeg]):
         self.media_is_unreachable = False
 
     def create_failure(self, status: int) -> Refused:
-        return refused(
+        return create_refusal(
             status,
             20429 if status == 429 else 20500,
             "Too Many Requests" if status == 429 else "An internal server error",
@@ -101,7 +101,7 @@ class TwilioServer(Vendor[TwilioLeg]):
 
     def authenticate(self, request: web.Request) -> None:
         if request.headers.get("Authorization") != encode_basic_auth(self.account_sid, self.auth_token):
-            raise refused(401, 20003, "Authenticate")
+            raise create_refusal(401, 20003, "Authenticate")
 
     @property
     def account_sid(self) -> str:
@@ -113,7 +113,9 @@ class TwilioServer(Vendor[TwilioLeg]):
 
     # --- people ---
 
-    async def ring(self, from_number: str, to_number: str, lines: Sequence[str], **fields: str) -> SimulatedCall:
+    async def simulate_call(
+        self, from_number: str, to_number: str, lines: Sequence[str], **fields: str
+    ) -> SimulatedCall:
         """Call a number of the account and say these lines."""
         number = self.numbers[to_number]
         record = CallRecord(
@@ -124,7 +126,7 @@ class TwilioServer(Vendor[TwilioLeg]):
             voice_url=number.voice_url,
             status_callback=number.status_callback,
         )
-        return await self._ring(record, lines)
+        return await self._start_call(record, lines)
 
     async def call_from_browser(
         self, identity: str, to_number: str, application_url: str, lines: Sequence[str], **given: str
@@ -143,9 +145,9 @@ class TwilioServer(Vendor[TwilioLeg]):
             status_callback=status,
             more=given,
         )
-        return await self._ring(record, lines)
+        return await self._start_call(record, lines)
 
-    async def _ring(self, record: CallRecord, lines: Sequence[str]) -> SimulatedCall:
+    async def _start_call(self, record: CallRecord, lines: Sequence[str]) -> SimulatedCall:
         leg = self._leg(record)
         return await self.simulate(
             leg, leg.post, IncomingCallNotice(record.sid, record.from_number, record.to_number), lines
@@ -153,9 +155,9 @@ class TwilioServer(Vendor[TwilioLeg]):
 
     async def text(self, from_number: str, to_number: str, body: str, **fields: str) -> str:
         """Send a text message to a number of the account and return its id."""
-        told = InboundTextNotice(texts.new_text_id(), from_number, to_number, body)
-        await self.post(CallRecord("", "inbound", from_number, to_number)).text_came(told, **fields)
-        return f"SM{told.text_id[3:]}"
+        notice = InboundTextNotice(texts.new_text_id(), from_number, to_number, body)
+        await self.post(CallRecord("", "inbound", from_number, to_number)).send_inbound_text(notice, **fields)
+        return f"SM{notice.text_id[3:]}"
 
     def post(self, record: CallRecord) -> TwilioPost:
         return TwilioPost(
@@ -179,22 +181,22 @@ class TwilioServer(Vendor[TwilioLeg]):
             "AccountSid": self.account_sid,
             "RecordingChannels": "2",
         }
-        await leg.post.form_post(leg.post.record.recording_callback, form)
+        await leg.post.post_form(leg.post.record.recording_callback, form)
 
     # --- the API ---
 
-    async def account(self) -> JsonBody:
+    async def get_account(self) -> JsonBody:
         return {"sid": self.account_sid, "status": "active"}
 
     async def create_call(self, form: dict[str, str], events: tuple[str, ...]) -> JsonBody:
         if form["From"] not in self.numbers:
-            raise refused(400, 21210, "Source phone number provided, not yet verified for your account.")
+            raise create_refusal(400, 21210, "Source phone number provided, not yet verified for your account.")
         if form["To"].endswith("25"):
-            raise refused(400, 21211, f"The 'To' number {form['To']} is not a valid phone number.")
+            raise create_refusal(400, 21211, f"The 'To' number {form['To']} is not a valid phone number.")
         try:
             subscriber = self.directory.subscriber(form["To"])
         except ProviderError:
-            raise refused(400, 21214, "'To' phone number cannot be reached") from None
+            raise create_refusal(400, 21214, "'To' phone number cannot be reached") from None
         record = CallRecord(
             new_sid("CA"),
             "outbound-api",
@@ -204,19 +206,19 @@ class TwilioServer(Vendor[TwilioLeg]):
             status_events=events,
             amd_callback=form.get("AsyncAmdStatusCallback", "") if form.get("AsyncAmd") == "true" else "",
         )
-        answer = read_markup(record, form["Twiml"])
+        reply = read_markup(record, form["Twiml"])
         if record.redirect:
             leg = self._leg(record)
             self.introductions.append(record.spoken)
             audio, ring = await synthesize_mulaw(record.spoken), int(form["Timeout"])
             self.run(leg, lambda _: leg.consult(subscriber, ring, audio))
             return self._call_body(record, "queued")
-        assert isinstance(answer, ConnectReply)
+        assert isinstance(reply, ConnectReply)
         order = OutboundCall(
             "",
             form["From"],
             form["To"],
-            answer.media_url,
+            reply.media_url,
             CallbackUrls(""),
             int(form["Timeout"]),
             int(form["TimeLimit"]),
@@ -229,19 +231,19 @@ class TwilioServer(Vendor[TwilioLeg]):
     async def update_call(self, sid: str, form: dict[str, str]) -> JsonBody:
         leg = self.legs.get(sid)
         if leg is None:
-            raise refused(404, 20404, f"The requested resource /Calls/{sid}.json was not found")
+            raise create_refusal(404, 20404, f"The requested resource /Calls/{sid}.json was not found")
         if form.get("Status") in ("completed", "canceled"):
             leg.hang_up()
             return self._call_body(leg.post.record, "completed")
-        answer = read_markup(leg.post.record, form["Twiml"])
-        if answer is None:
+        reply = read_markup(leg.post.record, form["Twiml"])
+        if reply is None:
             target = self.legs[leg.post.record.room]
             assert target.post.record.room == leg.post.record.room, "who waits is in the same room"
             join_legs(leg, target)
             return self._call_body(leg.post.record, "in-progress")
-        assert isinstance(answer, ForwardReply)
-        assert answer.caller_id in self.numbers
-        subscriber = self.directory.subscriber(answer.to_number)
+        assert isinstance(reply, ForwardReply)
+        assert reply.caller_id in self.numbers
+        subscriber = self.directory.subscriber(reply.to_number)
         if subscriber.outcome is None:
             leg.connect_to(subscriber.person)
         else:
@@ -259,16 +261,16 @@ class TwilioServer(Vendor[TwilioLeg]):
 
     async def create_message(self, form: dict[str, str]) -> JsonBody:
         if form["From"] not in self.numbers:
-            raise refused(
+            raise create_refusal(
                 400,
                 21606,
                 f"The 'From' phone number provided ({form['From']}) is not a valid message-capable "
                 "Twilio phone number.",
             )
         if form["To"].endswith("82"):
-            raise refused(400, 21211, f"The 'To' number {form['To']} is not a valid phone number.")
+            raise create_refusal(400, 21211, f"The 'To' number {form['To']} is not a valid phone number.")
         if form["To"].endswith("83"):
-            raise refused(400, 21610, "Attempt to send to unsubscribed recipient")
+            raise create_refusal(400, 21610, "Attempt to send to unsubscribed recipient")
         sid = new_sid("SM")
         order = OutboundTextMessage("", form["From"], form["To"], form["Body"], CallbackUrls(form["StatusCallback"]))
         self.spawn(texts.deliver_text(self.post(CallRecord("", "", "", "")), order, sid))
@@ -280,15 +282,15 @@ class TwilioServer(Vendor[TwilioLeg]):
             "body": form["Body"],
         }
 
-    async def available(self, country: str, kind: str, query: dict[str, str]) -> JsonBody:
+    async def search_numbers(self, country: str, kind: str, query: dict[str, str]) -> JsonBody:
         if kind != "Local" or country not in ("US", "CA", "GB"):
-            raise refused(404, 20404, "The requested resource was not found")
+            raise create_refusal(404, 20404, "The requested resource was not found")
         assert query["VoiceEnabled"] == "true"
         pattern = query.get("Contains", "")
-        found = stock.search_stock(
+        stock_numbers = stock.search_stock(
             country, query.get("AreaCode") or (pattern.removeprefix("+44").rstrip("%") or None), int(query["PageSize"])
         )
-        able = {"voice": True, "SMS": True, "MMS": False}
+        capabilities = {"voice": True, "SMS": True, "MMS": False}
         numbers = [
             {
                 "phone_number": one.phone_number,
@@ -297,22 +299,22 @@ class TwilioServer(Vendor[TwilioLeg]):
                 "locality": one.locality,
                 "region": "NY",
                 "postal_code": None,
-                "capabilities": able,
+                "capabilities": capabilities,
             }
-            for one in found
+            for one in stock_numbers
         ]
         return {"available_phone_numbers": numbers, "uri": "", "next_page_uri": None}
 
     async def list_numbers(self, query: dict[str, str]) -> JsonBody:
-        found = [
+        numbers = [
             self._number_body(number) for number in self.numbers.values() if query["PhoneNumber"] in number.phone_number
         ]
-        return {"incoming_phone_numbers": found, "uri": "", "next_page_uri": None}
+        return {"incoming_phone_numbers": numbers, "uri": "", "next_page_uri": None}
 
     async def buy_number(self, form: dict[str, str]) -> JsonBody:
         phone_number = form["PhoneNumber"]
         if phone_number.endswith("99") or phone_number in self.numbers:
-            raise refused(400, 21422, f"{phone_number} is not available.")
+            raise create_refusal(400, 21422, f"{phone_number} is not available.")
         self.purchases += 1
         self.numbers[phone_number] = Number(new_sid("PN"), phone_number)
         return self._direct(self.numbers[phone_number], form)
@@ -324,10 +326,10 @@ class TwilioServer(Vendor[TwilioLeg]):
         del self.numbers[self._number(sid).phone_number]
 
     def _number(self, sid: str) -> Number:
-        found = next((number for number in self.numbers.values() if number.sid == sid), None)
-        if found is None:
-            raise refused(404, 20404, f"The requested resource /IncomingPhoneNumbers/{sid}.json was not found")
-        return found
+        numbers = next((number for number in self.numbers.values() if number.sid == sid), None)
+        if numbers is None:
+            raise create_refusal(404, 20404, f"The requested resource /IncomingPhoneNumbers/{sid}.json was not found")
+        return numbers
 
     def _direct(self, number: Number, form: dict[str, str]) -> JsonBody:
         number.voice_url, number.sms_url, number.status_callback = (
@@ -339,14 +341,14 @@ class TwilioServer(Vendor[TwilioLeg]):
         return self._number_body(number)
 
     def _number_body(self, number: Number) -> JsonBody:
-        able = {"voice": True, "sms": True, "mms": False, "fax": False}
+        capabilities = {"voice": True, "sms": True, "mms": False, "fax": False}
         return {
             "sid": number.sid,
             "phone_number": number.phone_number,
-            "capabilities": able,
+            "capabilities": capabilities,
             "account_sid": self.account_sid,
         }
 
-    async def prices(self, country: str) -> JsonBody:
+    async def list_prices(self, country: str) -> JsonBody:
         prices = [{"number_type": "local", "base_price": "1.15", "current_price": "1.15"}]
         return {"iso_country": country, "phone_number_prices": prices, "price_unit": "USD"}

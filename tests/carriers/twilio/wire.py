@@ -37,13 +37,13 @@ AMD_SECONDS = 0.3
 Form = dict[str, str]
 
 
-def signature(auth_token: str, url: str, fields: Mapping[str, str]) -> str:
+def compute_signature(auth_token: str, url: str, fields: Mapping[str, str]) -> str:
     """Return `X-Twilio-Signature`, as https://www.twilio.com/docs/usage/security describes it.
 
     Written without the SDK, to check it.
     """
-    signed = url + "".join(f"{name}{fields[name]}" for name in sorted(fields))
-    return b64encode(hmac.new(auth_token.encode(), signed.encode(), hashlib.sha1).digest()).decode()
+    signed_text = url + "".join(f"{name}{fields[name]}" for name in sorted(fields))
+    return b64encode(hmac.new(auth_token.encode(), signed_text.encode(), hashlib.sha1).digest()).decode()
 
 
 @dataclass
@@ -150,96 +150,100 @@ class TwilioPost(NoticeSender):
     numbers: Mapping[str, Number]
     repeats: bool = False
 
-    async def deliver(self, events_url: str, told: Notice) -> bytes:
+    async def deliver(self, events_url: str, notice: Notice) -> bytes:
         """Deliver a notice as Twilio's callback. Raises `NoticeUndelivered` if the platform refuses it."""
-        match told:
+        match notice:
             case IncomingCallNotice():
-                body = await self.form_post(self.record.voice_url, self.record.form(self.account_sid, "ringing"))
+                body = await self.post_form(self.record.voice_url, self.record.form(self.account_sid, "ringing"))
                 return msgspec.json.encode(read_markup(self.record, body.decode()))
             case RingingNotice():
-                await self.status("ringing")
+                await self.send_status("ringing")
             case AnsweredNotice():
-                await self.status("in-progress", event="answered")
-                await self._detection(told)
+                await self.send_status("in-progress", event="answered")
+                await self._send_detection(notice)
             case CallEndedNotice() | TargetGoneNotice():
-                await self._ended(told)
+                await self._send_end(notice)
             case TargetReadyNotice():
-                body = await self.form_post(self.record.redirect, self.record.form(self.account_sid, "in-progress"))
+                body = await self.post_form(self.record.redirect, self.record.form(self.account_sid, "in-progress"))
                 read_markup(self.record, body.decode())
             case TextStatusNotice():
-                await self._text_went(events_url, told)
+                await self._send_text_status(events_url, notice)
             case InboundTextNotice():
-                await self.text_came(told)
+                await self.send_inbound_text(notice)
             case BeepNotice():
                 """Told by `DetectMessageEnd` alone."""
         return b""
 
-    async def status(self, status: str, *, event: str = "", **more: str) -> None:
+    async def send_status(self, status: str, *, event: str = "", **more: str) -> None:
         """Send one status callback, if it was requested."""
         if self.record.status_callback and (event or status) in self.record.status_events:
             more = {"SequenceNumber": str(self.record.sequence), "CallbackSource": "call-progress-events", **more}
             self.record.sequence += 1
             for _ in range(2 if self.repeats else 1):
-                await self.form_post(self.record.status_callback, self.record.form(self.account_sid, status, **more))
+                await self.post_form(self.record.status_callback, self.record.form(self.account_sid, status, **more))
 
-    async def _detection(self, told: AnsweredNotice) -> None:
+    async def _send_detection(self, notice: AnsweredNotice) -> None:
         if not self.record.amd_callback:
             return
         await asyncio.sleep(AMD_SECONDS)
-        found = "machine_start" if told.answered_by == "machine" else told.answered_by
+        answered_by = "machine_start" if notice.answered_by == "machine" else notice.answered_by
         form = {
             "CallSid": self.record.sid,
             "AccountSid": self.account_sid,
-            "AnsweredBy": found,
+            "AnsweredBy": answered_by,
             "MachineDetectionDuration": "300",
         }
-        await self.form_post(self.record.amd_callback, form)
+        await self.post_form(self.record.amd_callback, form)
 
-    async def _ended(self, told: CallEndedNotice | TargetGoneNotice) -> None:
+    async def _send_end(self, notice: CallEndedNotice | TargetGoneNotice) -> None:
         # If a stream cannot be opened, Twilio continues after it, where the instructions end.
-        outcome = "completed" if isinstance(told, CallEndedNotice) and told.error_code == "media" else told.outcome
+        outcome = (
+            "completed" if isinstance(notice, CallEndedNotice) and notice.error_code == "media" else notice.outcome
+        )
         more = {"Duration": "1"} if outcome == "completed" else {}
-        if isinstance(told, CallEndedNotice) and outcome == "completed":
-            more["CallDuration"] = str(told.duration_seconds)
+        if isinstance(notice, CallEndedNotice) and outcome == "completed":
+            more["CallDuration"] = str(notice.duration_seconds)
         if outcome == "failed":
-            more["SipResponseCode"] = told.error_code if told.error_code and told.error_code.isdecimal() else "500"
-        await self.status(outcome, event="completed", **more)
+            more["SipResponseCode"] = (
+                notice.error_code if notice.error_code and notice.error_code.isdecimal() else "500"
+            )
+        await self.send_status(outcome, event="completed", **more)
 
-    async def _text_went(self, url: str, told: TextStatusNotice) -> None:
+    async def _send_text_status(self, url: str, notice: TextStatusNotice) -> None:
         form = {
-            "MessageSid": told.text_id,
-            "SmsSid": told.text_id,
+            "MessageSid": notice.text_id,
+            "SmsSid": notice.text_id,
             "AccountSid": self.account_sid,
-            "MessageStatus": told.status,
+            "MessageStatus": notice.status,
             "ApiVersion": "2010-04-01",
         }
-        await self.form_post(url, {**form, **({"ErrorCode": told.error_code} if told.error_code else {})})
+        await self.post_form(url, {**form, **({"ErrorCode": notice.error_code} if notice.error_code else {})})
 
-    async def text_came(self, told: InboundTextNotice, **more: str) -> None:
+    async def send_inbound_text(self, notice: InboundTextNotice, **more: str) -> None:
         """Deliver a text message to its number."""
-        sid = f"SM{told.text_id.removeprefix('lt-')}"
-        number = self.numbers[told.to_number]
+        sid = f"SM{notice.text_id.removeprefix('lt-')}"
+        number = self.numbers[notice.to_number]
         form = {
             "MessageSid": sid,
             "SmsSid": sid,
             "SmsMessageSid": sid,
             "AccountSid": self.account_sid,
-            "From": told.from_number,
-            "To": told.to_number,
-            "Body": told.body,
+            "From": notice.from_number,
+            "To": notice.to_number,
+            "Body": notice.body,
             "NumMedia": "0",
             "NumSegments": "1",
             "SmsStatus": "received",
             "ApiVersion": "2010-04-01",
             **more,
         }
-        answer = await self.form_post(number.sms_url, form)
-        assert ElementTree.fromstring(answer).tag == "Response"  # noqa: S314  our own
+        response = await self.post_form(number.sms_url, form)
+        assert ElementTree.fromstring(response).tag == "Response"  # noqa: S314  our own
 
-    async def form_post(self, url: str, form: Form) -> bytes:
+    async def post_form(self, url: str, form: Form) -> bytes:
         """Send a signed form and return the response's body. Raises `NoticeUndelivered`."""
         headers = {
-            "X-Twilio-Signature": signature(self.secret, url, form),
+            "X-Twilio-Signature": compute_signature(self.secret, url, form),
             "Content-Type": "application/x-www-form-urlencoded; charset=UTF-8",
         }
         try:
@@ -281,11 +285,11 @@ class TwilioStream(MediaStream):
                 return
 
     async def _send(self, message: str) -> None:
-        told = json.loads(message)
-        event = told["event"]
+        notice = json.loads(message)
+        event = notice["event"]
         if event == "start":
             await super()._send(json.dumps({"event": "connected", "protocol": "Call", "version": "1.0.0"}))
-            told["start"] = {
+            notice["start"] = {
                 "accountSid": self._account_sid,
                 "streamSid": self._start.stream_id,
                 "callSid": self._start.call_id,
@@ -295,12 +299,12 @@ class TwilioStream(MediaStream):
             }
         elif event == "media":
             self._chunk += 1
-            told["media"] |= {"track": "inbound", "chunk": str(self._chunk), "timestamp": str(self._chunk * 20)}
+            notice["media"] |= {"track": "inbound", "chunk": str(self._chunk), "timestamp": str(self._chunk * 20)}
         elif event == "dtmf":
-            told["dtmf"]["track"] = "inbound_track"
+            notice["dtmf"]["track"] = "inbound_track"
         elif event == "stop":
-            told["stop"] = {"accountSid": self._account_sid, "callSid": self._start.call_id}
+            notice["stop"] = {"accountSid": self._account_sid, "callSid": self._start.call_id}
         self._sequence += 1
         await super()._send(
-            json.dumps({**told, "sequenceNumber": str(self._sequence), "streamSid": self._start.stream_id})
+            json.dumps({**notice, "sequenceNumber": str(self._sequence), "streamSid": self._start.stream_id})
         )

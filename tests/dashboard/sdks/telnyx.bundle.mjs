@@ -1,5 +1,5 @@
-// Stands for Telnyx's WebRTC SDK: what its documentation says of TelnyxRTC and Call, as far as the talk page uses it.
-// The test is Telnyx: `dialled` answers the call's id, `hungUp` hears that the page is gone.
+// Stand-in for Telnyx's WebRTC SDK: TelnyxRTC and Call by its documentation, as far as the talk page uses it.
+// The test acts as Telnyx: `dialed` returns the call's id, `hungUp` is called when the page is gone.
 function tone() {
   const context = new AudioContext();
   const out = context.createMediaStreamDestination();
@@ -21,8 +21,8 @@ export class TelnyxRTC {
     return this;
   }
 
-  emit(name, told) {
-    for (const [wanted, listener] of this.listeners) if (wanted === name) listener(told);
+  emit(name, payload) {
+    for (const [expected, listener] of this.listeners) if (expected === name) listener(payload);
   }
 
   connect() {
@@ -33,7 +33,7 @@ export class TelnyxRTC {
   disconnect() {}
 
   newCall({ destinationNumber, customHeaders, callerNumber, audio, remoteElement }) {
-    const become = (state) => {
+    const setState = (state) => {
       call.state = state;
       this.emit("telnyx.notification", { type: "callUpdate", call });
     };
@@ -47,19 +47,19 @@ export class TelnyxRTC {
       dtmf() {},
       async hangup() {
         globalThis.hungUp();
-        become("hangup");
-        become("destroy");
+        setState("hangup");
+        setState("destroy");
       },
     };
     if (!audio || !(remoteElement instanceof HTMLMediaElement)) throw new Error("nobody would be heard");
     const headers = Object.fromEntries(customHeaders.map(({ name, value }) => [name, value]));
-    globalThis.dialled({ destinationNumber, callerNumber, headers }).then((id) => {
+    globalThis.dialed({ destinationNumber, callerNumber, headers }).then((id) => {
       call.telnyxIDs = { telnyxCallControlId: id };
       // The connection breaks and comes back, in which the client is ready again.
       this.emit("telnyx.ready");
-      become("active");
+      setState("active");
     });
-    become("requesting");
+    setState("requesting");
     return call;
   }
 }

@@ -15,6 +15,7 @@ from switchboard.apps.tenant_files.files import TenantFile, read_file
 from switchboard.foundation.database import Database
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentCreate
 from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.credentials import digest
@@ -87,11 +88,9 @@ async def _number_and_agent(runtime: Runtime, organization_id: UUID) -> str:
         agent = (await session.exec(agents.list_agents(session).limit(1))).one_or_none()
         if agent is None:
             data = AgentCreate(name="Front desk", system_prompt=PROMPT, greeting_message=GREETING)
-            agent = await agents.create_agent(
-                session, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
-            )
+            agent = await runtime.call(AgentPublisher).create_agent(session, data)
     order = PhoneNumberBuy(phone_number=NUMBER, friendly_name="Front desk", inbound_agent_id=str(agent.id))
-    buyer = purchases.NumberBuyer(runtime.database, runtime.providers, runtime.settings.base_url)
+    buyer = purchases.NumberBuyer(runtime.database, runtime.providers, runtime.settings)
     return (await buyer.buy_number(organization_id, order)).phone_number
 
 

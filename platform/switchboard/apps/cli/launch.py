@@ -15,7 +15,7 @@ import click
 
 from switchboard.apps.cli.demo import EMAIL, Demo, seed
 from switchboard.apps.embedded import DataDirectory, EmbeddedServers
-from switchboard.apps.embedded.supervisor import Child, CrashLoop, supervise
+from switchboard.apps.embedded.supervisor import STOP_SECONDS, Child, CrashLoop, supervise
 from switchboard.apps.server import app
 from switchboard.apps.server.http_server import stop_on_signals
 from switchboard.foundation.settings import PREFIX, Settings
@@ -24,6 +24,7 @@ from switchboard.migrations import upgrade
 READY_SECONDS = 60.0
 POLL_SECONDS = 0.05
 MAKE_SECONDS = 0.5
+DRAIN_SECONDS = 3.0
 
 
 class Launch:
@@ -48,11 +49,17 @@ class Launch:
                 self._settings, database_url=self._database_url, redis_url=self._redis_url
             ) as parts:
                 demo = await seed(parts)
-            environment = {f"{PREFIX}DATABASE_URL": self._database_url, f"{PREFIX}REDIS_URL": self._redis_url}
+            drain_seconds = own.drain_seconds if "drain_seconds" in own.model_fields_set else DRAIN_SECONDS
+            environment = {
+                f"{PREFIX}DATABASE_URL": self._database_url,
+                f"{PREFIX}REDIS_URL": self._redis_url,
+                f"{PREFIX}DRAIN_SECONDS": str(drain_seconds),
+            }
             stack.callback(self._directory.dev_file.unlink, missing_ok=True)
             tasks = [asyncio.create_task(self._announce(demo)), asyncio.create_task(_heed_make(stop))]
             try:
-                await supervise([Child("serve", environment), Child("worker", environment)], stop)
+                serve = Child("serve", environment, stop_seconds=drain_seconds + STOP_SECONDS)
+                await supervise([serve, Child("worker", environment)], stop)
             except CrashLoop as error:
                 click.echo(f"switchboard: {error}", err=True)
                 return 1

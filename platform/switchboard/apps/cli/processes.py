@@ -11,7 +11,6 @@ from switchboard.apps.cli.session import Failure, get_server_urls
 from switchboard.apps.server import app
 from switchboard.apps.server.http_server import CannotListen, raise_file_limit, serve_http, stop_on_signals
 from switchboard.apps.worker.worker import run_worker
-from switchboard.engine.conversation.call import EndedReason
 from switchboard.foundation.observability import logs, metrics
 from switchboard.foundation.settings import Settings, load_settings
 from switchboard.migrations import upgrade
@@ -59,12 +58,7 @@ async def _serve() -> None:
     database_url, redis_url = get_server_urls(settings)
     raise_file_limit()
     async with app.open_process_runtime(settings, database_url=database_url, redis_url=redis_url) as parts:
-
-        async def drain() -> None:
-            await parts.engine.drain(EndedReason.SHUTDOWN)
-
-        application = app.build_asgi_app(app.create_app(parts), parts)
-        await serve_http(application, host=settings.host, port=settings.port, stop=stop, drain=drain)
+        await serve_http(app.build_asgi_app(app.create_app(parts), parts), settings, parts.engine, stop)
 
 
 async def _work() -> None:

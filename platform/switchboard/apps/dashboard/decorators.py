@@ -14,10 +14,10 @@ redirects.
         return Next(url_for("dashboard.contact_page", contact_id=contact.id), "Contact created.")
 
 A handler receives the arguments that it names: `viewer`, `session` (one transaction of the organization), `query`,
-`form` (a page's `Form`, filled in when an action was refused), `data` (an action's parsed form), `files`, `runtime`,
-and the path's ids. When a service refuses an action, the page `invalid` is shown with the errors next to their fields
-and with the error's status; without `invalid`, the error becomes a notice on the page that the form was sent from. The
-transaction is rolled back either way.
+`form` (a page's `Form`, filled in when an action was refused), `data` (an action's parsed form), `files`, the path's
+ids, and parts of the process such as `keyring`. When a service refuses an action, the page `invalid` is shown with the
+errors next to their fields and with the error's status; without `invalid`, the error becomes a notice on the page that
+the form was sent from. The transaction is rolled back either way.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -29,7 +29,7 @@ from pydantic import BaseModel, JsonValue
 from quart import Response, request
 
 from switchboard.apps.dashboard.forms.form import Form, nest_fields, parse_form
-from switchboard.apps.dashboard.viewer import PageForbidden, Viewer, check_form, get_sending_page, require_viewer
+from switchboard.apps.dashboard.viewer import BrowserSessions, PageForbidden, Viewer, get_sending_page
 from switchboard.foundation.web.errors import ApiError, NotFound
 from switchboard.foundation.web.pipeline import Arguments, Handler, HandlerPipeline, parse_path, parse_query
 from switchboard.foundation.web.schemas import Query
@@ -70,13 +70,15 @@ def page(*, role: str = "member", query: type[Query] | None = None) -> Callable[
     """Make a handler a page: it returns HTML, or a `Response` of its own."""
 
     def decorate(handler: Handler) -> View:
-        declared = _Page(role, HandlerPipeline.of(handler), query)
+        offered = ("viewer", "session", "form") if query is None else ("viewer", "session", "form", "query")
+        declared = _Page(role, HandlerPipeline.of(handler, *offered), query)
 
         @wraps(handler)
         async def serve(**path: str) -> Response:
             return await show_page(declared, await _admit(role), path)
 
         serve.page = declared  # type: ignore[attr-defined]
+        serve.pipeline = declared.pipeline  # type: ignore[attr-defined]
         return serve
 
     return decorate
@@ -88,12 +90,13 @@ def action(
     """Make a handler an action: it returns `Next`, or a page to show at once, such as a key that is shown only once."""
 
     def decorate(handler: Handler) -> View:
-        declared = _Page(role, HandlerPipeline.of(handler), form=form)
+        offered = ("viewer", "session", "files") if form is None else ("viewer", "session", "files", "data")
+        declared = _Page(role, HandlerPipeline.of(handler, *offered), form=form)
 
         @wraps(handler)
         async def serve(**path: str) -> Response:
             viewer = await _admit(role)
-            await check_form(viewer)
+            await _get_sessions().check_form(viewer)
             values = nest_fields(await request.form)
             try:
                 return await _act(declared, viewer, path, values)
@@ -101,6 +104,7 @@ def action(
                 return await _refuse(error, values, viewer, getattr(invalid, "page", None), path)
 
         serve.page = declared  # type: ignore[attr-defined]
+        serve.pipeline = declared.pipeline  # type: ignore[attr-defined]
         return serve
 
     return decorate
@@ -131,7 +135,7 @@ async def _act(declared: _Page, viewer: Viewer, path: Mapping[str, str], values:
 async def redirect_to_next(done: Next, viewer: Viewer) -> Response:
     """Redirect to the action's next page. The status is 303, so that reloading that page repeats nothing."""
     if done.notice:
-        await sign_in.save_notice(current_runtime().database, viewer.session.id, done.notice)
+        await sign_in.save_notice(_get_sessions().database, viewer.session.id, done.notice)
     return Response("", 303, {"Location": done.url})
 
 
@@ -159,8 +163,13 @@ def _came_from() -> str:
     return page if page.startswith("/dashboard") else "/dashboard"
 
 
+def _get_sessions() -> BrowserSessions:
+    runtime = current_runtime()
+    return BrowserSessions(runtime.settings, runtime.database)
+
+
 async def _admit(role: str) -> Viewer:
-    viewer = await require_viewer()
+    viewer = await _get_sessions().require_viewer()
     if role != "superadmin":
         _ = viewer.organization_id
     if not viewer.has_role(role):

@@ -8,13 +8,13 @@ from uuid import UUID
 
 from quart import Response, g, request
 
+from switchboard.foundation.database import Database
+from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ApiError
 from switchboard.foundation.web.principal import SCOPES, Limit, Principal
-from switchboard.foundation.web.rate_limits import RateLimitDecision
 from switchboard.resources.identity import sign_in
 from switchboard.resources.identity.models import Organization, User, UserSession
 from switchboard.resources.identity.system_queries import SESSION_LIFETIME
-from switchboard.runtime import current_runtime
 
 PAGES = Limit(per_second=20, burst=100)
 ROLES = ("member", "owner", "superadmin")
@@ -63,59 +63,73 @@ class Viewer:
         return Principal(self.organization_id, self.session.id, f"user:{self.user.id}", frozenset(SCOPES), PAGES, PAGES)
 
 
-def get_cookie_name() -> str:
-    """Return the cookie's name. Over HTTPS, the `__Host-` prefix binds the cookie to this host, path, and scheme."""
-    return "__Host-switchboard" if is_https() else "switchboard"
+@dataclass(frozen=True, slots=True)
+class BrowserSessions:
+    """Sessions of browsers: their cookies, and the forms that they send."""
+
+    settings: Settings
+    database: Database
+
+    @property
+    def cookie_name(self) -> str:
+        """Name of the session cookie. Over HTTPS, the `__Host-` prefix binds the cookie to this host, path, and
+        scheme.
+        """
+        return "__Host-switchboard" if is_https(self.settings) else "switchboard"
+
+    def set_cookie(self, response: Response, token: str) -> None:
+        """Set the session cookie, out of reach of scripts and of cross-site requests."""
+        age, secure = int(SESSION_LIFETIME.total_seconds()), is_https(self.settings)
+        response.set_cookie(
+            self.cookie_name, token, max_age=age, secure=secure, httponly=True, samesite="Lax", path="/"
+        )
+
+    def delete_cookie(self, response: Response) -> None:
+        """Delete the session cookie, and everything that the browser has stored for this site."""
+        response.delete_cookie(
+            self.cookie_name, secure=is_https(self.settings), httponly=True, samesite="Lax", path="/"
+        )
+        response.headers["Clear-Site-Data"] = '"cache", "storage"'
+
+    async def find_viewer(self) -> Viewer | None:
+        """Return the viewer of this request; None if the browser is not signed in."""
+        token = request.cookies.get(self.cookie_name, "")
+        signed_in = await sign_in.resume_session(self.database, token) if token and token.isascii() else None
+        if signed_in is None:
+            return None
+        organization = signed_in.organization
+        words = f"form {organization.id if organization else ''}"
+        csrf = hmac.new(token.encode(), words.encode(), hashlib.sha256).hexdigest()
+        g.viewer = Viewer(signed_in.session, signed_in.user, organization, signed_in.role, csrf)
+        return g.viewer  # type: ignore[no-any-return]
+
+    async def require_viewer(self) -> Viewer:
+        """Return the viewer of this request. Raises `NotSignedIn`."""
+        viewer = await self.find_viewer()
+        if viewer is None:
+            raise NotSignedIn
+        return viewer
+
+    def check_origin(self) -> None:
+        """Raise `Forbidden` for a form of another site. Browsers send the origin of every posted form (Fetch, 3.2)."""
+        origin, base_url = request.headers.get("Origin"), self.settings.base_url
+        if origin is None or origin == base_url or urlsplit(origin).netloc == request.host:
+            return
+        raise PageForbidden(f"This form was sent from another site. Open the dashboard at {base_url}.")
+
+    async def check_form(self, viewer: Viewer) -> None:
+        """Check the CSRF token of a form, which is bound to session and organization. Raises `Forbidden`."""
+        self.check_origin()
+        given = (await request.form).get("csrf_token", "")
+        if not hmac.compare_digest(given.encode(), viewer.csrf.encode()):
+            raise PageForbidden(
+                "This page was opened in another session or for another organization. Reload it and try again."
+            )
 
 
-def is_https() -> bool:
+def is_https(settings: Settings) -> bool:
     """Return whether browsers reach the dashboard over HTTPS."""
-    return current_runtime().settings.base_url.startswith("https:")
-
-
-def set_cookie(response: Response, token: str) -> None:
-    """Set the session cookie, out of reach of scripts and of cross-site requests."""
-    age = int(SESSION_LIFETIME.total_seconds())
-    response.set_cookie(
-        get_cookie_name(), token, max_age=age, secure=is_https(), httponly=True, samesite="Lax", path="/"
-    )
-
-
-def delete_cookie(response: Response) -> None:
-    """Delete the session cookie, and everything that the browser has stored for this site."""
-    response.delete_cookie(get_cookie_name(), secure=is_https(), httponly=True, samesite="Lax", path="/")
-    response.headers["Clear-Site-Data"] = '"cache", "storage"'
-
-
-async def find_viewer() -> Viewer | None:
-    """Return the viewer of this request; None if the browser is not signed in."""
-    token = request.cookies.get(get_cookie_name(), "")
-    signed_in = await sign_in.resume_session(current_runtime().database, token) if token and token.isascii() else None
-    if signed_in is None:
-        return None
-    organization = signed_in.organization
-    words = f"form {organization.id if organization else ''}"
-    csrf = hmac.new(token.encode(), words.encode(), hashlib.sha256).hexdigest()
-    g.viewer = Viewer(signed_in.session, signed_in.user, organization, signed_in.role, csrf)
-    return g.viewer  # type: ignore[no-any-return]
-
-
-async def require_viewer() -> Viewer:
-    """Return the viewer of this request. Raises `NotSignedIn`."""
-    viewer = await find_viewer()
-    if viewer is None:
-        raise NotSignedIn
-    return viewer
-
-
-def check_origin() -> None:
-    """Raise `Forbidden` for a form of another site. Browsers send the origin of every posted form (Fetch, 3.2)."""
-    origin = request.headers.get("Origin")
-    if origin is None or origin == current_runtime().settings.base_url or urlsplit(origin).netloc == request.host:
-        return
-    raise PageForbidden(
-        f"This form was sent from another site. Open the dashboard at {current_runtime().settings.base_url}."
-    )
+    return settings.base_url.startswith("https:")
 
 
 def get_sending_page() -> str:
@@ -124,18 +138,3 @@ def get_sending_page() -> str:
     if page.netloc != request.host:
         return ""
     return page.path + (f"?{page.query}" if page.query else "")
-
-
-async def check_form(viewer: Viewer) -> None:
-    """Check the CSRF token of a form, which is bound to session and organization. Raises `Forbidden`."""
-    check_origin()
-    given = (await request.form).get("csrf_token", "")
-    if not hmac.compare_digest(given.encode(), viewer.csrf.encode()):
-        raise PageForbidden(
-            "This page was opened in another session or for another organization. Reload it and try again."
-        )
-
-
-async def count_attempt(what: str, who: str, limit: Limit) -> RateLimitDecision:
-    """Count an attempt against a rate limit, for users who are not signed in."""
-    return await current_runtime().limiter.check(what, who, limit)

@@ -21,14 +21,15 @@ class CrashLoop(Exception):
 class Child:
     """One role, as a child process in a session of its own, so that a terminal's Ctrl-C reaches only the supervisor."""
 
-    def __init__(self, role: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, role: str, environment: Mapping[str, str], *, stop_seconds: float = STOP_SECONDS) -> None:
         self.role = role
         self._environment = dict(environment)
+        self._stop_seconds = stop_seconds
         self._process: asyncio.subprocess.Process | None = None
         self._stopping = False
 
     async def keep(self) -> None:
-        """Run the child, and restart it when it dies. Raises `Crashing` after several immediate deaths."""
+        """Run the child, and restart it when it dies. Raises `CrashLoop` after several immediate deaths."""
         loop = asyncio.get_running_loop()
         failures = 0
         while not self._stopping:
@@ -58,7 +59,7 @@ class Child:
             return
         process.send_signal(signal.SIGTERM)
         try:
-            async with asyncio.timeout(STOP_SECONDS):
+            async with asyncio.timeout(self._stop_seconds):
                 await process.wait()
         except TimeoutError:
             logger.warning("a process did not stop and is killed", role=self.role)
@@ -67,7 +68,7 @@ class Child:
 
 
 async def supervise(children: Sequence[Child], stop: asyncio.Event) -> None:
-    """Keep children running until `stop` is set, then stop them all. Raises `Crashing`."""
+    """Keep children running until `stop` is set, then stop them in their order. Raises `CrashLoop`."""
     keeping = [asyncio.create_task(child.keep()) for child in children]
     stopping = asyncio.create_task(stop.wait())
     try:
@@ -75,7 +76,8 @@ async def supervise(children: Sequence[Child], stop: asyncio.Event) -> None:
         for task in done:
             task.result()
     finally:
-        await asyncio.gather(*(child.stop() for child in children))
+        for child in children:  # the worker last: simulated callers are in it
+            await child.stop()
         for task in (*keeping, stopping):
             task.cancel()
         await asyncio.gather(*keeping, stopping, return_exceptions=True)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from hypercorn.middleware import ProxyFixMiddleware
 from quart import Quart
-from redis.asyncio import Redis
 
 from switchboard.apps.dashboard.routes import dashboard
 from switchboard.apps.server.api_reference import blueprint as reference
@@ -20,9 +19,11 @@ from switchboard.foundation import keyring
 from switchboard.foundation.database import Database
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.outbound import OutboundClient
+from switchboard.foundation.redis_client import connect_blocking_redis, connect_redis
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web import context, problems
 from switchboard.foundation.web.endpoint import MAX_BODY_BYTES
+from switchboard.foundation.web.pipeline import resolve_handlers
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.routes import blueprint as agents
@@ -38,7 +39,7 @@ from switchboard.resources.calls.live.monitor_socket import serve_monitor_socket
 from switchboard.resources.calls.live.tickets import PREFIX as LIVE
 from switchboard.resources.calls.media.media_socket import PREFIX as MEDIA
 from switchboard.resources.calls.media.media_socket import serve_media_socket
-from switchboard.resources.calls.media.websockets import route_websockets
+from switchboard.resources.calls.media.websockets import Handler, route_websockets
 from switchboard.resources.calls.routes import blueprint as calls
 from switchboard.resources.campaigns.outcomes import update_campaign_contact as follow_campaign
 from switchboard.resources.campaigns.routes import blueprint as campaigns
@@ -87,7 +88,7 @@ BLUEPRINTS = (
     health,
 )
 # By path prefix.
-SOCKETS = {MEDIA: serve_media_socket, LIVE: serve_monitor_socket, BROWSER: browser_phone_socket}
+SOCKETS: dict[str, Handler] = {MEDIA: serve_media_socket, LIVE: serve_monitor_socket, BROWSER: browser_phone_socket}
 # Called for each event, in the transaction that publishes it.
 TRANSACTIONAL_HANDLERS = (follow_campaign,)
 # Kinds of credentials in `Authorization: Bearer`, by prefix.
@@ -99,8 +100,8 @@ async def open_process_runtime(
     settings: Settings, *, database_url: str, redis_url: str, registry: Registry | None = None
 ) -> AsyncIterator[Runtime]:
     """Build a process's parts, and close them at the end. Connections open on first use."""
-    redis = Redis.from_url(redis_url)
-    queue = Queue(redis)
+    redis, blocking_redis = connect_redis(redis_url), connect_blocking_redis(redis_url)
+    queue = Queue(redis, blocking_redis)
     database = Database(database_url, info={"queue": queue, "listeners": TRANSACTIONAL_HANDLERS})
     ring = keyring.load_keyring([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
     plugins = registry or Registry.discover(trace=settings.trace_plugins)
@@ -128,6 +129,7 @@ async def open_process_runtime(
         await parts.outbound.close()
         await database.close()
         await redis.aclose()
+        await blocking_redis.aclose()
 
 
 def create_app(parts: Runtime) -> Quart:
@@ -135,13 +137,16 @@ def create_app(parts: Runtime) -> Quart:
     app = Quart("switchboard")
     app.config["MAX_CONTENT_LENGTH"] = app.config["MAX_FORM_MEMORY_SIZE"] = MAX_BODY_BYTES
     app.extensions[EXTENSION] = parts
-    resolve = Authenticator(parts.database, CREDENTIALS)
-    app.extensions[context.EXTENSION] = context.WebContext(
-        parts.database, parts.limiter, resolve, parts.keyring, {"runtime": parts}
-    )
     problems.install(app)
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint)
+    app.extensions[context.EXTENSION] = context.WebContext(
+        parts.database,
+        parts.limiter,
+        Authenticator(parts.database, CREDENTIALS),
+        parts.keyring,
+        resolve_handlers(app, parts.parts),
+    )
     _run_calls(app, parts)
     return app
 
@@ -151,7 +156,9 @@ def build_asgi_app(app: Quart, parts: Runtime) -> "ASGIFramework":
     address.
     """
     hops = parts.settings.trusted_proxies
-    return route_websockets(ProxyFixMiddleware(app, mode="legacy", trusted_hops=hops) if hops else app, parts, SOCKETS)
+    return route_websockets(
+        ProxyFixMiddleware(app, mode="legacy", trusted_hops=hops) if hops else app, parts.parts, SOCKETS
+    )
 
 
 def _run_calls(app: Quart, parts: Runtime) -> None:
@@ -161,7 +168,7 @@ def _run_calls(app: Quart, parts: Runtime) -> None:
     async def start() -> None:
         await parts.engine.start()
         background.append(asyncio.create_task(listen_for_messages(parts.redis, parts.node, parts.engine)))
-        background.append(asyncio.create_task(run_heartbeat(parts)))
+        background.append(asyncio.create_task(run_heartbeat(parts.database, parts.engine)))
 
     @app.after_serving
     async def stop() -> None:

@@ -1,15 +1,20 @@
 """Health endpoints: `/healthz` (the process runs), `/readyz` (it can serve), and `/metrics` for Prometheus."""
 
+import asyncio
 from contextlib import suppress
 
 from quart import Blueprint, Response
+from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
+from switchboard.engine.conversation.engine import CallEngine
+from switchboard.foundation.database import Database
 from switchboard.foundation.observability import metrics
+from switchboard.foundation.web.pipeline import inject
 from switchboard.resources.deliveries import system_queries
-from switchboard.runtime import current_runtime
 
+DATABASE_SECONDS = 2.0
 blueprint = Blueprint("health", __name__)
 
 
@@ -20,32 +25,41 @@ async def healthz() -> dict[str, str]:
 
 
 @blueprint.get("/readyz")
-async def readyz() -> tuple[dict[str, str], int]:
-    """Report whether database and Redis respond; a 503 names the one that does not."""
-    parts = {"database": await _database(), "redis": await _redis()}
-    ready = set(parts.values()) == {"ok"}
-    return {"status": "ok" if ready else "unavailable", **parts}, 200 if ready else 503
+@inject
+async def readyz(database: Database, redis: Redis, engine: CallEngine) -> tuple[dict[str, str], int]:
+    """Report whether this process can serve: 503 while the database does not respond, and while the process drains.
+
+    Without Redis it serves on, so it stays ready, and the status is `degraded`.
+    """
+    parts = {"database": await _ping_database(database), "redis": await _ping_redis(redis)}
+    if parts["database"] != "ok":
+        return {"status": "unavailable", **parts}, 503
+    if engine.draining:
+        return {"status": "draining", **parts}, 503
+    return {"status": "ok" if parts["redis"] == "ok" else "degraded", **parts}, 200
 
 
 @blueprint.get("/metrics")
-async def show_metrics() -> Response:
+@inject
+async def show_metrics(database: Database) -> Response:
     """Serve this process's metrics, and the age of the delivery queue."""
     with suppress(SQLAlchemyError, OSError):
-        metrics.delivery_queue_age.set(await system_queries.measure_queue_age(current_runtime().database))
+        metrics.delivery_queue_age.set(await system_queries.measure_queue_age(database))
     return Response(metrics.render_metrics(), content_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-async def _database() -> str:
+async def _ping_database(database: Database) -> str:
     try:
-        await current_runtime().database.ping()
+        async with asyncio.timeout(DATABASE_SECONDS):
+            await database.ping()
     except (SQLAlchemyError, OSError):
         return "unavailable"
     return "ok"
 
 
-async def _redis() -> str:
+async def _ping_redis(redis: Redis) -> str:
     try:
-        await current_runtime().redis.time()
+        await redis.time()
     except (RedisError, OSError):
         return "unavailable"
     return "ok"

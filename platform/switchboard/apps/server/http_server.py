@@ -4,18 +4,23 @@ import asyncio
 import logging
 import resource
 import signal
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import structlog
 from hypercorn.asyncio import serve as hypercorn_serve
 from hypercorn.config import Config
 
+from switchboard.engine.conversation.engine import CallEngine
+from switchboard.foundation.settings import Settings
+
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
 
 logger = structlog.get_logger()
 GRACE_SECONDS = 15.0
+NOT_READY_SECONDS, NOT_READY_SHARE = 5.0, 0.01
+"""Time for which a draining server accepts connections at least, and its greatest share of the drain: none where the
+drain takes seconds, because nobody has a balancer there."""
 
 
 class CannotListen(Exception):
@@ -37,10 +42,12 @@ def stop_on_signals() -> asyncio.Event:
     return stop
 
 
-async def serve_http(
-    application: "ASGIFramework", *, host: str, port: int, stop: asyncio.Event, drain: Callable[[], Awaitable[None]]
-) -> None:
-    """Serve until `stop` is set; then drain live calls, finish requests, and close sockets. Raises `CannotListen`."""
+async def serve_http(application: "ASGIFramework", settings: Settings, engine: CallEngine, stop: asyncio.Event) -> None:
+    """Serve until `stop` is set; then drain live calls, finish requests, and close sockets. Raises `CannotListen`.
+
+    While live calls drain, the server answers everything but `/readyz` as before.
+    """
+    host, port = settings.host, settings.port
     config = Config()
     config.bind = [f"{host}:{port}"]
     config.graceful_timeout = GRACE_SECONDS
@@ -52,8 +59,11 @@ async def serve_http(
 
     async def trigger() -> None:
         await stop.wait()
-        logger.info("stopping: live calls drain, requests finish")
-        await drain()
+        logger.info("draining", live_calls=len(engine.live_call_ids), seconds=settings.drain_seconds)
+        engine.begin_drain()
+        # A balancer needs a moment to see that this server is not ready, also when there is no call to wait for.
+        await asyncio.sleep(min(NOT_READY_SECONDS, settings.drain_seconds * NOT_READY_SHARE))
+        await engine.drain(settings.drain_seconds)
 
     try:
         await hypercorn_serve(application, config, shutdown_trigger=trigger)

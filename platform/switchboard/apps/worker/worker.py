@@ -81,13 +81,15 @@ def build_reconcilers(settings: Settings) -> tuple[Reconciler, ...]:
 
 async def run_worker(runtime: Runtime, stop: asyncio.Event) -> None:
     """Run jobs, deliver events, and advance automation runs until `stop` is set."""
-    worker = runtime.queue.worker(jobs=JOBS, clock=CLOCK, context=runtime)
+    worker = runtime.queue.worker(jobs=JOBS, clock=CLOCK, parts=runtime.parts)
     running = asyncio.create_task(worker.start())
-    deliveries = DeliveryWorker(runtime)
+    deliveries = DeliveryWorker(
+        runtime.settings, runtime.database, runtime.keyring, runtime.outbound, due=runtime.deliveries_due
+    )
     automation_runs = RunWorker(runtime.database, runtime.registry, runtime.outbound, due=runtime.runs_due)
     loops = [asyncio.create_task(pump.run(stop)) for pump in (deliveries, automation_runs)]
     loops += [
-        asyncio.create_task(run_reconciler(reconciler, runtime, stop))
+        asyncio.create_task(run_reconciler(reconciler, runtime.parts, stop))
         for reconciler in build_reconcilers(runtime.settings)
     ]
     stopping = asyncio.create_task(stop.wait())

@@ -120,7 +120,8 @@ class CallUsage:
 class CallResult:
     """Result of a finished call.
 
-    `error_message` is set if something failed. The duration counts from the socket's opening.
+    `error_message` is set if something failed. The duration counts from the socket's opening. `recording_error` says
+    why a recording was dropped.
     """
 
     ended_reason: EndedReason
@@ -129,7 +130,8 @@ class CallResult:
     transcript: tuple[TranscriptEntry, ...]
     latencies: tuple[TurnLatency, ...]
     usage: CallUsage
-    recording_path: Path | None
+    recording_path: Path | None = None
+    recording_error: str | None = None
     transferred_to: str | None = None
 
 

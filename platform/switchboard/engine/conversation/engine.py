@@ -2,6 +2,8 @@
 
 import asyncio
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from uuid import UUID
 
 import structlog
@@ -35,34 +37,57 @@ class CallEngine:
         self._early_ends: dict[UUID, EndedReason] = {}
         self._detection: BatchedDetection | None = None
         self._ticking: asyncio.Task[None] | None = None
+        self._held = 0
         self._empty = asyncio.Event()
         self._empty.set()
         self.stopping = asyncio.Event()
+        self.draining = False
 
     async def start(self) -> None:
         """Load the model of the voice activity detection and start the clock."""
         self.stopping.clear()
+        self.draining = False
         self._detection = BatchedDetection(await asyncio.to_thread(VoiceDetector))
         self._ticking = asyncio.create_task(self._tick())
 
     async def close(self) -> None:
         """End the live calls and stop the clock."""
-        await self.drain(EndedReason.SHUTDOWN)
+        await self.drain(0)
         if self._detection is not None:
             self._detection.close()
         if self._ticking is not None:
             self._ticking.cancel()
             await asyncio.gather(self._ticking, return_exceptions=True)
 
-    async def drain(self, reason: EndedReason) -> None:
-        """End every call and wait until all have ended.
+    def begin_drain(self) -> None:
+        """Announce that this process is about to stop: it is no longer ready for new calls."""
+        self.draining = True
 
-        `stopping` is set for tasks that follow calls or lead to them.
+    async def drain(self, seconds: float) -> None:
+        """Wait until the live calls have ended by themselves, for so many seconds at most; then end the others.
+
+        Their callers hear a sentence. `stopping` is then set for tasks that follow calls or lead to them.
         """
+        self.begin_drain()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._empty.wait()
         self.stopping.set()
         for session in list(self._sessions.values()):
-            session.end(reason)
+            session.shut_down()
         await self._empty.wait()
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keep the process from stopping within the block: from a call's media socket to its saved result."""
+        self._held += 1
+        self._empty.clear()
+        try:
+            yield
+        finally:
+            self._held -= 1
+            if not self._held:
+                self._empty.set()
 
     @property
     def live_call_ids(self) -> list[UUID]:
@@ -96,15 +121,15 @@ class CallEngine:
             return await _refuse_call(call, socket)
         session = CallSession(SessionContext(call, socket, started.encoding, self._clock), self._detection)
         self._sessions[call.call_id] = session
-        self._empty.clear()
         if (reason := self._early_ends.pop(call.call_id, None)) is not None:
             session.end(reason)
+        elif self.stopping.is_set():
+            session.end(EndedReason.SHUTDOWN)
         try:
-            return await session.run()
+            with self.hold():
+                return await session.run()
         finally:
             del self._sessions[call.call_id]
-            if not self._sessions:
-                self._empty.set()
 
     async def _tick(self) -> None:
         due = self._clock()
@@ -137,5 +162,5 @@ async def _refuse_call(call: LiveCall, socket: MediaSocket) -> CallResult:
         logger.warning("carrier did not hang up", call_id=str(call.call_id), reason=error.message)
     await socket.close()
     return CallResult(
-        EndedReason.ERROR, "The carrier opened the call's audio but never started it.", 0.0, (), (), CallUsage(), None
+        EndedReason.ERROR, "The carrier opened the call's audio but never started it.", 0.0, (), (), CallUsage()
     )

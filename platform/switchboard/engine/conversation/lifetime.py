@@ -35,7 +35,7 @@ class CallLifetime:
 
     @asynccontextmanager
     async def run_tasks(self) -> AsyncIterator[None]:
-        """Let tasks be started within the block. At its end the remaining tasks are cancelled and awaited."""
+        """Let tasks be started within the block. At its end the remaining tasks are canceled and awaited."""
         try:
             async with self._tasks:
                 try:

@@ -56,7 +56,7 @@ def split_sentences(text: str) -> tuple[list[str], str]:
 
 
 class ResponseGenerator:
-    """Generates the reply of one turn at a time; cancelling `generate` drops a reply that is no longer wanted.
+    """Generates the reply of one turn at a time; canceling `generate` drops a reply that is no longer wanted.
 
     `on_tool_used(name, result)` is called after each tool call.
     """

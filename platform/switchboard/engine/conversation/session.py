@@ -12,6 +12,7 @@ from switchboard.engine.conversation.call import (
     TransferTargetEvent,
 )
 from switchboard.engine.conversation.carrier_input import CarrierInput
+from switchboard.engine.conversation.farewell import FAREWELL_SECONDS
 from switchboard.engine.conversation.handoff.supervision import Supervision
 from switchboard.engine.conversation.lifetime import CallLifetime
 from switchboard.engine.conversation.media.recording import Recording
@@ -66,6 +67,14 @@ class CallSession:
         """End the call; only the first reason counts."""
         self._lifetime.end(reason)
 
+    def shut_down(self) -> None:
+        """Tell the caller that the call ends, and end it, because the process stops."""
+        if self.supervision.takeover is not None or self._context.call.voicemail:
+            self.end(EndedReason.SHUTDOWN)
+        elif not self._lifetime.is_ending():
+            self._turns.say_farewell()
+            self._lifetime.start(self._end_after_farewell)
+
     def handle_target_event(self, event: TransferTargetEvent) -> None:
         """Handle a carrier event about the target of a transfer."""
         self._transfer.handle_event(event)
@@ -77,7 +86,14 @@ class CallSession:
             self.supervision.tick(now)
         if self._recording is not None and now - self._recorded_at >= RECORDING_SECONDS:
             self._recorded_at = now
-            self._lifetime.start(self._recording.write, self._turns.speech_output.playout.position_at(now))
+            self._record(self._recording, now)
+
+    def _record(self, recording: Recording, now: float) -> None:
+        playout = self._turns.speech_output.playout
+        if recording.error is None:
+            self._lifetime.start(recording.write, playout.position_at(now))
+        elif recording in playout.mixers:  # a mixer that is never written would keep all audio in memory
+            playout.mixers.remove(recording)
 
     async def _converse(self) -> tuple[EndedReason, str | None]:
         """Start the call's parts and return why the call ends, with the caller's last words transcribed."""
@@ -101,6 +117,10 @@ class CallSession:
         finally:
             turns.stop()
 
+    async def _end_after_farewell(self) -> None:
+        await asyncio.sleep(FAREWELL_SECONDS)
+        self.end(EndedReason.SHUTDOWN)
+
     async def _wait_for_last_words(self) -> None:
         takeover = self.supervision.takeover
         inputs = [self._turns.speech_input, *([takeover.speech_input] if takeover is not None else [])]
@@ -115,7 +135,7 @@ class CallSession:
             logger.warning("carrier did not hang up", call_id=str(self._context.call.call_id), error=str(error))
 
     def _build_result(self, reason: EndedReason, error: str | None) -> CallResult:
-        turns = self._turns
+        turns, recording = self._turns, self._recording
         return CallResult(
             ended_reason=reason,
             error_message=error,
@@ -127,6 +147,7 @@ class CallSession:
                 turns.speech_output.characters,
                 turns.generator.usage,
             ),
-            recording_path=self._context.call.recording_path,
+            recording_path=recording.path if recording is not None and recording.error is None else None,
+            recording_error=recording.error if recording is not None else None,
             transferred_to=self._transfer.connecting_to if reason is EndedReason.TRANSFERRED else None,
         )

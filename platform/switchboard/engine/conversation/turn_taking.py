@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from switchboard.engine.conversation import voicemail
 from switchboard.engine.conversation.call import EndedReason, SessionContext, Tool
+from switchboard.engine.conversation.farewell import get_farewell
 from switchboard.engine.conversation.knowledge import SearchKnowledge, warm_up
 from switchboard.engine.conversation.latency import TurnClock
 from switchboard.engine.conversation.lifetime import CallLifetime
@@ -43,6 +44,7 @@ class TurnTaking:
         self._turn_count = 0
         self._answering: asyncio.Task[None] | None = None
         self._held_back = ""
+        self._last_reason: EndedReason | None = None
         started_at, agent = context.socket.opened_at, call.agent
         self._timeouts = CallTimeouts(
             started_at,
@@ -64,6 +66,12 @@ class TurnTaking:
             text = text or voicemail.DEFAULT_GREETING
         if text:
             self.speech_output.say_only(text)
+
+    def say_farewell(self) -> None:
+        """Speak the last sentence, which nothing interrupts; the call ends after it with the reason `shutdown`."""
+        self.silence_agent()
+        self._last_reason = EndedReason.SHUTDOWN
+        self.speech_output.say_only(get_farewell(self._context.call.agent.stt_language))
 
     def stop(self) -> None:
         """Stop a reply that is being spoken, because the call is over."""
@@ -95,7 +103,12 @@ class TurnTaking:
         """Interrupt the agent, if the agent's settings let any speech do so."""
         self._timeouts.touch(self._context.clock())
         agent = self._context.call.agent
-        if agent.allow_interruptions and agent.interruption_min_words == 0 and not self._context.call.voicemail:
+        if (
+            agent.allow_interruptions
+            and agent.interruption_min_words == 0
+            and not self._context.call.voicemail
+            and not self._silenced
+        ):
             self._interrupt()
 
     def handle_speech_stopped(self) -> None:
@@ -194,6 +207,8 @@ class TurnTaking:
         request, self._requests.transfer = self._requests.transfer, None
         if request is not None and not self._transfer.in_progress:
             self._lifetime.start(self._transfer_call, request)
+        elif self._last_reason is not None:
+            self._lifetime.end(self._last_reason)
         elif self._requests.hang_up:
             self._lifetime.end(EndedReason.AGENT_HUNG_UP)
         elif self._held_back:

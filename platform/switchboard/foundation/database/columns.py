@@ -1,7 +1,7 @@
 """Columns and default values that every table shares."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -9,6 +9,8 @@ from sqlalchemy import MetaData
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 from uuid_utils.compat import uuid7
+
+from switchboard.foundation.database.clock import now
 
 SQLModel.metadata = MetaData(
     naming_convention={
@@ -24,12 +26,6 @@ SQLModel.metadata = MetaData(
 def new_id() -> UUID:
     """Return a UUIDv7, which sorts by creation time and so keeps indexes and lists in order."""
     return uuid7()
-
-
-def now() -> datetime:
-    """Return the current time in UTC, truncated to the milliseconds that the API shows."""
-    moment = datetime.now(UTC)
-    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
 def json_column(empty: Callable[[], object] | None = dict) -> Any:

@@ -19,7 +19,12 @@ from sqlmodel import Session, col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
-_ENTER = "select set_config('role', $1, true), set_config('app.organization_id', $2, true)"
+from switchboard.foundation.database.clock import CLOCK
+
+_ENTER = """
+select set_config('role', $1, true), set_config('app.organization_id', $2, true),
+  extract(epoch from clock_timestamp())::float8
+"""
 
 
 class TenantOwned(Protocol):
@@ -32,13 +37,18 @@ RowT = TypeVar("RowT", bound=TenantOwned)
 
 
 class RoleSession(Session):
-    """The underlying synchronous session: each of its transactions starts by setting its role and organization."""
+    """The underlying synchronous session: each of its transactions starts by setting its role and organization, and
+    by reading the database's clock.
+    """
 
 
 @event.listens_for(RoleSession, "after_begin")
 def _enter(session: Session, _transaction: SessionTransaction, connection: Connection) -> None:
     organization_id = session.info.get("organization_id")
-    connection.exec_driver_sql(_ENTER, (session.info["role"], str(organization_id) if organization_id else ""))
+    entered = connection.exec_driver_sql(
+        _ENTER, (session.info["role"], str(organization_id) if organization_id else "")
+    )
+    CLOCK.adjust(entered.one()[2])
 
 
 class SystemSession(AsyncSession):
@@ -108,7 +118,12 @@ class Database:
         self._info = dict(info or {})
         dialect = make_url(url).set(drivername="postgresql+asyncpg")
         self._engine = create_async_engine(
-            dialect, pool_size=pool_size, max_overflow=pool_size, pool_pre_ping=True, pool_timeout=10
+            dialect,
+            pool_size=pool_size,
+            max_overflow=pool_size,
+            pool_pre_ping=True,
+            pool_timeout=10,
+            hide_parameters=True,  # they hold personal data, and errors are logged
         )
 
     @asynccontextmanager

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from switchboard.foundation.jobs.wakeups import JOB_TIMEOUT, Job
+from switchboard.foundation.injection import Parts
+from switchboard.foundation.jobs.wakeups import JOB_TIMEOUT, Job, bind_job
 
 logger = structlog.get_logger()
 
@@ -23,12 +24,16 @@ class Reconciler:
     seconds: float
 
 
-async def run_reconciler(reconciler: Reconciler, context: object, stop: asyncio.Event) -> None:
-    """Repeat until `stop` is set; a run in progress is cancelled. A failed run is logged, and the next one follows."""
+async def run_reconciler(reconciler: Reconciler, parts: Parts, stop: asyncio.Event) -> None:
+    """Repeat until `stop` is set; a run in progress is canceled. A failed run is logged, and the next one follows.
+
+    Raise `InvalidParameter` for a job whose parameters cannot be provided.
+    """
+    job = bind_job(reconciler.job, parts)
     stopping = asyncio.create_task(stop.wait())
     while not stopping.done():
         # A task of its own: an error in it must end neither the worker nor the next run.
-        running = asyncio.create_task(_run(reconciler, context))
+        running = asyncio.create_task(_run(job))
         await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
         running.cancel()
         await asyncio.wait({running})
@@ -37,6 +42,6 @@ async def run_reconciler(reconciler: Reconciler, context: object, stop: asyncio.
         await asyncio.wait({stopping}, timeout=reconciler.seconds)
 
 
-async def _run(reconciler: Reconciler, context: object) -> None:
+async def _run(job: Job) -> None:
     async with asyncio.timeout(JOB_TIMEOUT):
-        await reconciler.job(context)
+        await job()

@@ -21,12 +21,14 @@ from saq.worker import Worker
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.foundation.database import after_commit
+from switchboard.foundation.injection import Parts, list_keyword_only, resolve_parameters
 
 logger = structlog.get_logger()
 
 Job: TypeAlias = Callable[..., Awaitable[None]]
-"""A job: `async def dial_call(context, *, call_id: str)`. `wake` names it by its function name; it may run twice, so
-it must be idempotent.
+"""A job: `async def dial_call(dialer: CallDialer, *, call_id: str)`. Its positional parameters are parts and services
+of the process; its keyword-only parameters are the arguments of its wake-up. `wake` names it by its function name; it
+may run twice, so it must be idempotent.
 """
 
 JOB_TIMEOUT = 120
@@ -72,13 +74,15 @@ class _Worker(Worker[Context]):
 class Queue:
     """The queue of wake-ups."""
 
-    def __init__(self, redis: Redis) -> None:
+    def __init__(self, redis: Redis, blocking_redis: Redis) -> None:
+        """`blocking_redis` is the worker's, whose commands wait at the server for the next wake-up."""
         self._queue = _RedisQueue(redis, name="switchboard")
+        self._blocking_queue = _RedisQueue(blocking_redis, name="switchboard")
 
     async def enqueue(
         self, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **arguments: str
     ) -> None:
-        """Have a worker run a job now, or up to two seconds after a delay. The job is cancelled at its time limit.
+        """Have a worker run a job now, or up to two seconds after a delay. The job is canceled at its time limit.
 
         If the queue cannot be reached, the wake-up is logged and dropped: a reconciler finds the work.
         """
@@ -89,17 +93,20 @@ class Queue:
             logger.warning("wake-up lost, a reconciler will find the work", job=job, error=type(error).__name__)
 
     def worker(
-        self, *, jobs: Sequence[Job], clock: Sequence[CronJob], context: object, concurrency: int = 20
+        self, *, jobs: Sequence[Job], clock: Sequence[CronJob], parts: Parts, concurrency: int = 20
     ) -> Worker[Context]:
-        """Create a worker that passes `context` to each job as its first argument. The caller starts and stops it."""
-        functions = [(job.__name__, _with_context(job, context)) for job in jobs]
+        """Create a worker that passes to each job the parts that it names. The caller starts and stops it.
+
+        Raise `InvalidParameter`.
+        """
+        functions = [(job.__name__, _adapt(job, parts)) for job in jobs]
         crons = []
         for entry in clock:
-            function = _with_context(entry.job, context)
+            function = _adapt(entry.job, parts)
             crons.append(SaqCronJob(function, entry.every, timeout=JOB_TIMEOUT, retries=JOB_RETRIES, ttl=1))
         # Bound the dequeue wait; otherwise shutdown blocks for the full grace period.
         return _Worker(
-            self._queue,
+            self._blocking_queue,
             functions,
             cron_jobs=crons,
             concurrency=concurrency,
@@ -112,16 +119,23 @@ class Queue:
 def wake(
     session: AsyncSession, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **arguments: str
 ) -> None:
-    """Run a job once the session's transaction commits, or after a delay; it is cancelled at its time limit."""
+    """Run a job once the session's transaction commits, or after a delay; it is canceled at its time limit."""
     queue = session.info["queue"]
     after_commit(
         session, partial(queue.enqueue, job, delay_seconds=delay_seconds, timeout_seconds=timeout_seconds, **arguments)
     )
 
 
-def _with_context(job: Job, context: object) -> Job:
+def bind_job(job: Job, parts: Parts) -> Job:
+    """Bind the parts and services that a job names. Raise `InvalidParameter`."""
+    return partial(job, **resolve_parameters(job, parts, list_keyword_only(job)))
+
+
+def _adapt(job: Job, parts: Parts) -> Job:
+    bound = bind_job(job, parts)
+
     async def run(_saq: Context, **arguments: str) -> None:
-        await job(context, **arguments)
+        await bound(**arguments)
 
     run.__name__ = run.__qualname__ = job.__name__
     return run

@@ -34,7 +34,6 @@ def configure_logging(level: str, *, json: bool | None = None) -> None:
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.stdlib.LoggerFactory(),
-        cache_logger_on_first_use=True,
     )
     # Plain tracebacks: richer ones would print local variables, and with them secrets.
     render: list[structlog.typing.Processor] = (

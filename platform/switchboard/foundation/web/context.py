@@ -1,6 +1,6 @@
 """Objects that the endpoints of one application share, found through the application so that nothing is global."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -18,14 +18,14 @@ EXTENSION = "switchboard.web"
 class WebContext:
     """Transactions, rate limits, credential lookup, and the keys that encrypt stored responses.
 
-    `provided` holds process-wide objects that a handler may name as an argument, such as `runtime`.
+    `resolved` holds the parts and services of the process that each handler names as arguments.
     """
 
     database: Database
     limiter: RateLimiter
     resolve: Resolver
     keyring: KeyRing
-    provided: Mapping[str, object]
+    resolved: Mapping[Callable[..., Awaitable[object]], Mapping[str, object]]
 
 
 def web_context() -> WebContext:

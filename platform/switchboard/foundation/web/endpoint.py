@@ -6,8 +6,8 @@
         \"\"\"Start an outbound call.\"\"\"
 
 A handler receives the arguments that it names: `session` (one transaction of the caller's organization, committed after
-the response is built, rolled back by any error), `principal`, `data` (the body), `query`, `runtime`, and the path's ids
-as UUIDs. It returns a value of type `answer`, or a `Response` of its own.
+the response is built, rolled back by any error), `principal`, `data` (the body), `query`, the path's ids as UUIDs, and
+parts of the process such as `keyring`. It returns a value of type `answer`, or a `Response` of its own.
 """
 
 import asyncio
@@ -102,13 +102,16 @@ def endpoint(  # noqa: PLR0913 - a declaration: each part is named where it is u
             media_type,
             tuple(errors),
         )
-        operation = _Operation(declared, HandlerPipeline.of(handler), _adapter(answer))
+        offered = [name for name, model in (("data", body), ("query", query)) if model is not None]
+        pipeline = HandlerPipeline.of(handler, "session", "principal", *offered)
+        operation = _Operation(declared, pipeline, _adapter(answer))
 
         @wraps(handler)
         async def serve(**path: str) -> Response:
             return await _serve(operation, path)
 
         serve.endpoint = declared  # type: ignore[attr-defined]
+        serve.pipeline = pipeline  # type: ignore[attr-defined]
         return serve
 
     return decorate

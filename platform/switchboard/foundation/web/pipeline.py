@@ -1,7 +1,7 @@
 """The part of a request that API endpoints and dashboard pages share: arguments, path ids, query, transaction, call.
 
 A handler receives the arguments that it names: `session` (one transaction of the caller's organization), `query`, the
-path's ids as UUIDs, process-wide objects such as `runtime`, and those of its decorator (`principal` and `data`, or
+path's ids as UUIDs, parts of the process such as `keyring`, and those of its decorator (`principal` and `data`, or
 `viewer`, `form`, `data`, and `files`).
 """
 
@@ -9,12 +9,15 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
+from quart import Quart
 
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.injection import InvalidParameter, Parts, resolve_parameters
 from switchboard.foundation.web.context import web_context
 from switchboard.foundation.web.errors import NotFound, ValidationFailed
 from switchboard.foundation.web.principal import Principal
@@ -27,15 +30,16 @@ QueryT = TypeVar("QueryT", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class HandlerPipeline:
-    """A handler with the names of its parameters."""
+    """A handler with the names of its parameters, and the names of the arguments that its decorator has for it."""
 
     handler: Handler
     parameters: frozenset[str]
+    offered: frozenset[str]
 
     @classmethod
-    def of(cls, handler: Handler) -> "HandlerPipeline":
-        """Read the parameters from the handler's signature."""
-        return cls(handler, frozenset(inspect.signature(handler).parameters))
+    def of(cls, handler: Handler, *offered: str) -> "HandlerPipeline":
+        """Read the parameters from the handler's signature. The decorator has the arguments `offered` for it."""
+        return cls(handler, frozenset(inspect.signature(handler).parameters), frozenset(offered))
 
     def wants(self, name: str) -> bool:
         """Return whether the handler names this argument."""
@@ -51,8 +55,39 @@ class HandlerPipeline:
 
     async def call(self, arguments: Arguments) -> Any:
         """Call the handler with the arguments that it names."""
-        known = {**web_context().provided, **arguments}
+        known = {**web_context().resolved[self.handler], **arguments}
         return await self.handler(**{name: known[name] for name in self.parameters & known.keys()})
+
+    def resolve(self, parts: Parts, path: frozenset[str]) -> Arguments:
+        """Return the parts and services that the handler names. Raise `InvalidParameter`.
+
+        A parameter has one source: the decorator, the path, or the parts.
+        """
+        for name in sorted(self.offered & path):
+            raise InvalidParameter(f"{self.handler.__qualname__}: the path's {name} would hide the decorator's")
+        return resolve_parameters(self.handler, parts, self.offered | path)
+
+
+def inject(handler: Handler) -> Callable[..., Awaitable[Any]]:
+    """Make a handler a plain view: it receives the path's parts as text, and the parts of the process that it names."""
+    pipeline = HandlerPipeline.of(handler)
+
+    @wraps(handler)
+    async def serve(**path: str) -> Any:
+        return await pipeline.call({**path})
+
+    serve.pipeline = pipeline  # type: ignore[attr-defined]
+    return serve
+
+
+def resolve_handlers(app: Quart, parts: Parts) -> dict[Handler, Arguments]:
+    """Return the parts and services that the application's handlers name. Raise `InvalidParameter`."""
+    resolved = {}
+    for rule in app.url_map.iter_rules():
+        pipeline: HandlerPipeline | None = getattr(app.view_functions[rule.endpoint], "pipeline", None)
+        if pipeline is not None:
+            resolved[pipeline.handler] = pipeline.resolve(parts, frozenset(rule.arguments))
+    return resolved
 
 
 def parse_path(path: Mapping[str, object]) -> Arguments:

@@ -1,15 +1,16 @@
 """Error responses as problem documents, with the request's id and without details of crashes."""
 
+import re
 import time
 from http import HTTPStatus
 
 import structlog
 from quart import Quart, Response, g, request
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.exc import SQLAlchemyError
 from uuid_utils.compat import uuid7
 from werkzeug.exceptions import HTTPException
 
+from switchboard.foundation.database import is_database_away
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.web.errors import (
     ApiError,
@@ -22,6 +23,10 @@ from switchboard.foundation.web.errors import (
 )
 
 logger = structlog.get_logger()
+PROBES = ("/healthz", "/readyz", "/metrics")
+"""Paths that machines ask for every few seconds; their requests are logged at DEBUG."""
+REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
+TRACE_PARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 
 
 def problem(error: ApiError) -> Response:
@@ -44,10 +49,10 @@ def install(app: Quart) -> None:
 
     @app.before_request
     async def begin() -> None:
-        g.request_id = str(uuid7())
+        g.request_id = _read_request_id() or str(uuid7())
         g.began = time.perf_counter()
         structlog.contextvars.clear_contextvars()
-        structlog.contextvars.bind_contextvars(request_id=g.request_id)
+        structlog.contextvars.bind_contextvars(request_id=g.request_id, **_read_trace())
 
     @app.after_request
     async def finish(response: Response) -> Response:
@@ -56,7 +61,8 @@ def install(app: Quart) -> None:
         operation, seconds = request.endpoint or "unknown", time.perf_counter() - g.began
         metrics.http_requests.labels(operation, response.status_code).inc()
         metrics.http_seconds.labels(operation).observe(seconds)
-        logger.info(
+        log = logger.debug if request.path in PROBES else logger.info
+        log(
             "request",
             method=request.method,
             path=request.url_rule.rule if request.url_rule else "(unknown)",
@@ -76,10 +82,7 @@ def install(app: Quart) -> None:
     @app.errorhandler(SQLAlchemyError)
     async def database(error: SQLAlchemyError) -> Response:
         logger.exception("database error")
-        away = isinstance(error, OperationalError | InterfaceError | PoolTimeout) or (
-            isinstance(error, DBAPIError) and error.connection_invalidated
-        )
-        return problem(Unavailable() if away else ApiError())
+        return problem(Unavailable() if is_database_away(error) else ApiError())
 
     @app.errorhandler(OSError)
     async def unreachable(_error: OSError) -> Response:
@@ -90,6 +93,18 @@ def install(app: Quart) -> None:
     async def crash(_error: Exception) -> Response:
         logger.exception("request failed")
         return problem(ApiError())
+
+
+def _read_request_id() -> str | None:
+    """Return the id that a proxy or a client gave the request, if it is one that may stand in a log line."""
+    given = request.headers.get("X-Request-Id", "")
+    return given if REQUEST_ID.fullmatch(given) else None
+
+
+def _read_trace() -> dict[str, str]:
+    """Return the trace that the request belongs to (W3C Trace Context, `traceparent`)."""
+    given = TRACE_PARENT.fullmatch(request.headers.get("traceparent", ""))
+    return {"trace_id": given[1], "parent_span_id": given[2]} if given else {}
 
 
 def _translate(error: HTTPException) -> ApiError:

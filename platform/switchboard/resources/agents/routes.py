@@ -8,8 +8,8 @@ from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentCreate, AgentOut, AgentQuery, AgentUpdate, AgentVersionOut
-from switchboard.runtime import Runtime
 
 blueprint = ApiBlueprint("agents", __name__, tags={"agents": "Voice agents and their versions."})
 
@@ -23,16 +23,12 @@ async def list_agents(session: TenantSession, query: AgentQuery) -> Page[AgentOu
 
 @blueprint.post("/v1/agents")
 @endpoint(scope="agents:write", body=AgentCreate, answer=AgentOut, status=201)
-async def create_agent(session: TenantSession, data: AgentCreate, runtime: Runtime) -> AgentOut:
+async def create_agent(session: TenantSession, data: AgentCreate, publisher: AgentPublisher) -> AgentOut:
     """Create an agent.
 
     Only `name` is required; providers that are left out are the organization's first of each kind.
     """
-    return AgentOut.of(
-        await agents.create_agent(
-            session, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
-        )
-    )
+    return AgentOut.of(await publisher.create_agent(session, data))
 
 
 @blueprint.get("/v1/agents/<agent_id>")
@@ -44,17 +40,15 @@ async def get_agent(session: TenantSession, agent_id: UUID) -> AgentOut:
 
 @blueprint.put("/v1/agents/<agent_id>")
 @endpoint(scope="agents:write", body=AgentUpdate, answer=AgentOut)
-async def update_agent(session: TenantSession, agent_id: UUID, data: AgentUpdate, runtime: Runtime) -> AgentOut:
+async def update_agent(
+    session: TenantSession, agent_id: UUID, data: AgentUpdate, *, publisher: AgentPublisher
+) -> AgentOut:
     """Update an agent.
 
     Only the given fields change. The agent is published at once: new calls use it, and calls in progress keep the
     previous version.
     """
-    return AgentOut.of(
-        await agents.update_agent(
-            session, agent_id, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
-        )
-    )
+    return AgentOut.of(await publisher.update_agent(session, agent_id, data))
 
 
 @blueprint.delete("/v1/agents/<agent_id>")

@@ -6,12 +6,14 @@ from typing import Any, ClassVar, Final
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from switchboard.engine.conversation.call import Tool
 from switchboard.foundation.database import Database
 from switchboard.foundation.events.targets import decrypt_secret
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient, OutboundError
 from switchboard.foundation.web.signatures import signature_headers
 from switchboard.plugin_sdk import AgentTool, JsonObject, ToolContext, ToolError, ToolParameters
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.schemas import DeclaredTool
 
@@ -92,3 +94,18 @@ async def build_declared_tools(
         HttpTool(_Endpoint(outbound, DeclaredTool.model_validate(tool), (secret,) if secret else ()))
         for tool in agent.tools
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTools:
+    """Builds the tools that every agent has: those of plugins, and those that it declares."""
+
+    database: Database
+    registry: Registry
+    keyring: KeyRing
+    outbound: OutboundClient
+
+    async def build_tools(self, agent: Agent) -> list[Tool]:
+        """Build an agent's tools."""
+        declared = await build_declared_tools(self.database, self.keyring, self.outbound, agent)
+        return [*(tool() for tool in self.registry.tools), *declared]

@@ -3,11 +3,13 @@
 from uuid import UUID
 
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import Page, PageQuery
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import service as automations
 from switchboard.resources.automations.schemas import (
     AutomationCreate,
@@ -15,7 +17,6 @@ from switchboard.resources.automations.schemas import (
     AutomationRunOut,
     AutomationUpdate,
 )
-from switchboard.runtime import Runtime
 
 blueprint = ApiBlueprint("automations", __name__, tags={"automations": "Actions that run when an event happens."})
 
@@ -29,15 +30,15 @@ async def list_automations(session: TenantSession, query: PageQuery) -> Page[Aut
 
 @blueprint.post("/v1/automations")
 @endpoint(scope="campaigns:write", body=AutomationCreate, answer=AutomationOut, status=201)
-async def create_automation(session: TenantSession, data: AutomationCreate, runtime: Runtime) -> AutomationOut:
+async def create_automation(
+    session: TenantSession, data: AutomationCreate, registry: Registry, outbound: OutboundClient
+) -> AutomationOut:
     """Create an automation.
 
     It runs from the next event on, unless it is disabled. An action that can never work (an unknown action, an invalid
     template, an unknown id) is a 422 that names the place of each error, like `actions.1.params.body`.
     """
-    return AutomationOut.of(
-        await automations.create_automation(session, data, registry=runtime.registry, outbound=runtime.outbound)
-    )
+    return AutomationOut.of(await automations.create_automation(session, data, registry=registry, outbound=outbound))
 
 
 @blueprint.get("/v1/automations/<automation_id>")
@@ -50,16 +51,14 @@ async def get_automation(session: TenantSession, automation_id: UUID) -> Automat
 @blueprint.patch("/v1/automations/<automation_id>")
 @endpoint(scope="campaigns:write", body=AutomationUpdate, answer=AutomationOut)
 async def update_automation(
-    session: TenantSession, automation_id: UUID, data: AutomationUpdate, runtime: Runtime
+    session: TenantSession, automation_id: UUID, data: AutomationUpdate, registry: Registry, outbound: OutboundClient
 ) -> AutomationOut:
     """Update an automation.
 
     Only the given fields change. Runs that have started continue unchanged, even if the automation is disabled.
     """
     return AutomationOut.of(
-        await automations.update_automation(
-            session, automation_id, data, registry=runtime.registry, outbound=runtime.outbound
-        )
+        await automations.update_automation(session, automation_id, data, registry=registry, outbound=outbound)
     )
 
 

@@ -47,20 +47,22 @@ async def require_solvency(session: TenantSession) -> None:
         raise InsufficientBalance
 
 
-async def settle_hold(session: TenantSession, kind: Spending, reference: UUID, amount: Decimal) -> None:
-    """Release a hold and charge the actual cost; repeated calls change nothing."""
+async def settle_hold(session: TenantSession, kind: Spending, reference: UUID, amount: Decimal) -> bool:
+    """Release a hold and charge the actual cost; repeated calls change nothing. Return whether this call charged it."""
     organization_id = session.organization_id
     account = await _lock_account(session)
     await session.exec(delete(LedgerHold).where(session.owns(LedgerHold), col(LedgerHold.id) == reference))
     if not amount:
-        return
+        return False
     row = LedgerEntry(
         id=new_id(), organization_id=organization_id, kind=kind, amount=-amount, reference=reference
     ).model_dump()
     written = await session.exec(insert(LedgerEntry).values(row).on_conflict_do_nothing())
-    if written.rowcount:
-        account.balance -= amount
-        account.updated_at = now()
+    if not written.rowcount:
+        return False
+    account.balance -= amount
+    account.updated_at = now()
+    return True
 
 
 async def credit_account(session: TenantSession, amount: Decimal, *, note: str = "") -> Decimal:

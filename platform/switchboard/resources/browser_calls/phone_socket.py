@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import structlog
 
 from switchboard.engine.conversation.engine import CallEngine
+from switchboard.engine.providers.instances import Providers
+from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.plugin_sdk import BrowserPhone, ProviderError, TelephonyProvider
 from switchboard.resources.browser_calls.service import PREFIX
 from switchboard.resources.calls.media.media_socket import AsgiMediaSocket, refuse_socket
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
-from switchboard.runtime import Runtime
 
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, WebsocketScope
@@ -40,7 +41,13 @@ async def _until_stopping(engine: CallEngine, call: Coroutine[None, None, None])
 
 
 async def browser_phone_socket(
-    runtime: Runtime, scope: "WebsocketScope", receive: "ASGIReceiveCallable", send: "ASGISendCallable"
+    scope: "WebsocketScope",
+    receive: "ASGIReceiveCallable",
+    send: "ASGISendCallable",
+    *,
+    settings: Settings,
+    providers: Providers,
+    engine: CallEngine,
 ) -> None:
     """Hold one browser's call. An unknown organization, or a carrier without such calls, is refused with 403."""
     await receive()
@@ -49,14 +56,14 @@ async def browser_phone_socket(
     if organization_id is None:
         return await refuse_socket(send)
     try:
-        async with runtime.providers.use(organization_id, TelephonyProvider, name) as carrier:
+        async with providers.use(organization_id, TelephonyProvider, name) as carrier:
             if not isinstance(carrier, BrowserPhone):
                 return await refuse_socket(send)
             await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
             socket = AsgiMediaSocket(receive, send)
             await _until_stopping(
-                runtime.engine,
-                carrier.serve_browser(socket, build_callback_urls(runtime.settings.base_url, organization_id, name)),
+                engine,
+                carrier.serve_browser(socket, build_callback_urls(settings.base_url, organization_id, name)),
             )
             await socket.close()
             await socket.drain()

@@ -2,14 +2,16 @@
 
 from quart import Blueprint
 
+from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState, ProviderFailed
 from switchboard.foundation.web.principal import Principal
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.browser_calls import service as browser_calls
 from switchboard.resources.browser_calls.schemas import BrowserTokenOut, CallerIdOut, CallerIds, TokenQuery
 from switchboard.resources.phone_numbers import service as numbers
-from switchboard.runtime import Runtime
 
 blueprint = Blueprint("browser_calls", __name__)
 
@@ -17,7 +19,13 @@ blueprint = Blueprint("browser_calls", __name__)
 @blueprint.post("/v1/browser-call/token")
 @endpoint(scope="calls:write", query=TokenQuery, answer=BrowserTokenOut, errors=[InvalidState, ProviderFailed])
 async def create_browser_call_token(
-    session: TenantSession, principal: Principal, query: TokenQuery, runtime: Runtime
+    session: TenantSession,
+    principal: Principal,
+    query: TokenQuery,
+    *,
+    settings: Settings,
+    registry: Registry,
+    providers: Providers,
 ) -> BrowserTokenOut:
     """Create a token for calling from a browser or a phone app.
 
@@ -25,15 +33,15 @@ async def create_browser_call_token(
     of the organization's phone numbers reaches that number's agent, `agent:<id>` reaches an agent, and any other number
     is dialed with one of the numbers of `GET /v1/browser-call/phone-numbers` as the caller ID.
     """
-    name = await browser_calls.find_browser_carrier(session, runtime.registry)
+    name = await browser_calls.find_browser_carrier(session, registry)
     if name is None:
         raise InvalidState("None of the organization's carriers supports browser calls.")
     # Every carrier accepts letters, digits, and underscores.
     identity = f"credential_{principal.credential_id.hex}"
     return await browser_calls.create_browser_token(
         session,
-        runtime.providers,
-        runtime.settings.base_url,
+        providers,
+        settings.base_url,
         carrier=name,
         identity=identity,
         platform=query.platform,
@@ -42,11 +50,11 @@ async def create_browser_call_token(
 
 @blueprint.get("/v1/browser-call/phone-numbers")
 @endpoint(scope="phone-numbers:read", answer=CallerIds)
-async def list_browser_call_phone_numbers(session: TenantSession, runtime: Runtime) -> CallerIds:
+async def list_browser_call_phone_numbers(session: TenantSession, registry: Registry) -> CallerIds:
     """List the phone numbers that a browser can call from.
 
     The numbers are those of the carrier that `POST /v1/browser-call/token` creates tokens for.
     """
-    name = await browser_calls.find_browser_carrier(session, runtime.registry)
+    name = await browser_calls.find_browser_carrier(session, registry)
     found = [] if name is None else await numbers.list_numbers_at_carrier(session, name)
     return CallerIds(items=[CallerIdOut.of(number) for number in found])

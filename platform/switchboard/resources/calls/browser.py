@@ -10,7 +10,7 @@ import structlog
 from pydantic import TypeAdapter, ValidationError
 
 from switchboard.engine.conversation.call import EndedReason
-from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.database import Database, TenantSession, new_id, now
 from switchboard.foundation.web.schemas import PhoneNumberText, parse_id
 from switchboard.plugin_sdk import BrowserCall, ForwardCall, IncomingCall, Instruction, RejectCall
 from switchboard.resources.calls import inbound
@@ -20,7 +20,6 @@ from switchboard.resources.calls.states import FORWARDED_TIMEOUT, finish_call, i
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
-from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 AGENT = "agent:"
@@ -30,13 +29,13 @@ _phone_number: TypeAdapter[str] = TypeAdapter(PhoneNumberText)
 
 
 async def answer_browser_call(
-    runtime: Runtime, organization_id: UUID, carrier: str, browser: BrowserCall
+    database: Database, router: inbound.InboundCallRouter, organization_id: UUID, carrier: str, browser: BrowserCall
 ) -> Instruction:
     """Decide what becomes of the call, record it, and return the instruction for the carrier.
 
     Anybody with a token may call, and nobody has checked what they dial.
     """
-    async with runtime.database.tenant(organization_id) as session:
+    async with database.tenant(organization_id) as session:
         own = await numbers.find_phone_number(session, browser.to_number)
         caller = next(
             (
@@ -53,8 +52,7 @@ async def answer_browser_call(
             return await _answer_outbound(session, carrier, browser, caller)
     to_number = own.phone_number if own else NO_NUMBER
     from_number = caller.phone_number if caller else to_number
-    return await inbound.answer_inbound_call(
-        runtime,
+    return await router.answer_inbound_call(
         organization_id,
         carrier,
         IncomingCall(browser.carrier_call_id, from_number, to_number),

@@ -1,12 +1,15 @@
 """Carriers' events, applied to our calls. Callbacks may arrive late, twice, or in any order."""
 
+from dataclasses import dataclass
 from uuid import UUID
 
 import structlog
+from redis.asyncio import Redis
 from sqlmodel import col
 
 from switchboard.engine.conversation.call import EndedReason, TransferTargetEvent
-from switchboard.foundation.database import TenantSession
+from switchboard.engine.providers.instances import Providers
+from switchboard.foundation.database import Database, TenantSession
 from switchboard.plugin_sdk import (
     CallAccepted,
     CallAnswered,
@@ -23,53 +26,69 @@ from switchboard.resources.calls.dialing import hang_up_leg, map_error_code
 from switchboard.resources.calls.live.channel import LiveMessage, send_live_message
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import finish_call, is_over, mark_accepted, mark_ringing, start_call
-from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 
 
-async def apply_call_event(
-    runtime: Runtime, organization_id: UUID, carrier: str, event: CallEvent, *, call_id: UUID | None
-) -> None:
-    """Apply one event. `call_id` is our id, if the callback's URL contained it."""
-    async with runtime.database.tenant(organization_id) as session:
-        call = await _find_call(session, carrier, event.carrier_call_id, call_id)
-        if call is None:
-            logger.warning("callback for an unknown call", carrier=carrier)
-            return
-        unwanted = _is_unwanted(call, carrier, event)
-        holder = call.holder
-        if call.carrier == carrier:
-            call.carrier_call_id = call.carrier_call_id or event.carrier_call_id
-            await _update_call(session, call, event)
-        machine = call.answered_by == "machine" and call.direction == "outbound"
-    if unwanted:
-        await hang_up_leg(runtime.providers, organization_id, carrier, event.carrier_call_id)
-    elif machine and holder is not None and not isinstance(event, CallEnded):
-        await send_live_message(runtime.redis, holder, LiveMessage(call_id=call.id, hang_up=EndedReason.VOICEMAIL))
+@dataclass(frozen=True, slots=True)
+class CarrierEventHandler:
+    """Applies carriers' events to calls."""
 
+    database: Database
+    redis: Redis
+    providers: Providers
 
-async def apply_transfer_event(
-    runtime: Runtime, organization_id: UUID, carrier: str, event: TransferEvent, *, call_id: UUID | None
-) -> None:
-    """Pass an event about a transfer's target on to the call.
+    async def apply_call_event(
+        self,
+        organization_id: UUID,
+        carrier: str,
+        event: CallEvent,
+        *,
+        call_id: UUID | None,
+    ) -> None:
+        """Apply one event. `call_id` is our id, if the callback's URL contained it."""
+        async with self.database.tenant(organization_id) as session:
+            call = await _find_call(session, carrier, event.carrier_call_id, call_id)
+            if call is None:
+                logger.warning("callback for an unknown call", carrier=carrier)
+                return
+            unwanted = _is_unwanted(call, carrier, event)
+            holder = call.holder
+            if call.carrier == carrier:
+                call.carrier_call_id = call.carrier_call_id or event.carrier_call_id
+                await _update_call(session, call, event)
+            machine = call.answered_by == "machine" and call.direction == "outbound"
+        if unwanted:
+            await hang_up_leg(self.providers, organization_id, carrier, event.carrier_call_id)
+        elif machine and holder is not None and not isinstance(event, CallEnded):
+            await send_live_message(self.redis, holder, LiveMessage(call_id=call.id, hang_up=EndedReason.VOICEMAIL))
 
-    A target that waits for a call whose process died is hung up: here, or by the reconciler that ends the call.
-    """
-    async with runtime.database.tenant(organization_id) as session:
-        call = (
-            await session.exec(calls.list_calls(session).where(col(Call.id) == call_id).with_for_update())
-        ).one_or_none()
-        if call is not None and isinstance(event, TransferTargetReady):
-            call.transfer_target = event.target_call_id
-    abandoned = call is None or (is_over(call) and call.ended_reason != EndedReason.TRANSFERRED)
-    if abandoned and isinstance(event, TransferTargetReady):
-        await hang_up_leg(runtime.providers, organization_id, carrier, event.target_call_id)
-    elif call is not None and call.holder is not None:
-        target = TransferTargetEvent(
-            event.target_call_id, event.outcome if isinstance(event, TransferTargetGone) else None
-        )
-        await send_live_message(runtime.redis, call.holder, LiveMessage(call_id=call.id, target=target))
+    async def apply_transfer_event(
+        self,
+        organization_id: UUID,
+        carrier: str,
+        event: TransferEvent,
+        *,
+        call_id: UUID | None,
+    ) -> None:
+        """Pass an event about a transfer's target on to the call.
+
+        A target that waits for a call whose process died is hung up: here, or by the reconciler that ends the call.
+        """
+        async with self.database.tenant(organization_id) as session:
+            call = (
+                await session.exec(calls.list_calls(session).where(col(Call.id) == call_id).with_for_update())
+            ).one_or_none()
+            if call is not None and isinstance(event, TransferTargetReady):
+                call.transfer_target = event.target_call_id
+        abandoned = call is None or (is_over(call) and call.ended_reason != EndedReason.TRANSFERRED)
+        if abandoned and isinstance(event, TransferTargetReady):
+            await hang_up_leg(self.providers, organization_id, carrier, event.target_call_id)
+        elif call is not None and call.holder is not None:
+            target = TransferTargetEvent(
+                event.target_call_id, event.outcome if isinstance(event, TransferTargetGone) else None
+            )
+            await send_live_message(self.redis, call.holder, LiveMessage(call_id=call.id, target=target))
 
 
 def _is_unwanted(call: Call, carrier: str, event: CallEvent) -> bool:

@@ -3,6 +3,7 @@
 A call is claimed, then requested, then recorded, so that no crash dials anybody twice.
 """
 
+from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
@@ -13,7 +14,9 @@ from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.service import list_provider_names
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.jobs import wake
+from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.observability import metrics
+from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk import INVALID_NUMBER, OutboundCall, OutcomeUnknown, ProviderError, TelephonyProvider
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.agents import service as agents
@@ -23,7 +26,6 @@ from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import RINGING_TIMEOUT, finish_call, is_over
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.phone_numbers import service as numbers
-from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 RING_SECONDS = 30
@@ -31,54 +33,109 @@ CARRIER_TIMEOUT = timedelta(seconds=30)
 PLACEMENT_UNKNOWN = "The carrier never reported whether it placed the call."
 
 
-async def place_with_carrier(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
-    """Place a queued call, unless that has begun already; if the carrier fails, try the organization's others in order.
+@dataclass(frozen=True, slots=True)
+class CallDialer:
+    """Places outbound calls with carriers."""
 
-    A call to a number that is now on the do-not-call list ends `failed`. If the carrier does not report whether it
-    placed the call, its callbacks or the reconciler decide.
-    """
-    async with runtime.database.tenant(organization_id) as session:
-        call = await calls.get_call(session, call_id, lock=True)
-        if call.dialing_at is not None or call.status != "queued":
-            return
-        if await do_not_call.is_listed(session, call.to_number):
-            await finish_call(session, call, "failed", reason=EndedReason.DO_NOT_CALL, error=calls.ON_DO_NOT_CALL_LIST)
-            return
-        call.dialing_at, call.watch_at = now(), now() + CARRIER_TIMEOUT
-        agent = await agents.find_agent(session, call.agent_id) if call.agent_id else None
-        max_seconds = agent.max_call_duration_seconds if agent else RING_SECONDS
-        others = [name for name in await list_provider_names(session, Capability.TELEPHONY) if name != call.carrier]
-    error = await _request_call(runtime, call, max_seconds)
-    while error is not None and error.retryable and others:
-        reassigned = await _reassign(runtime.database, call, others.pop(0))
-        if reassigned is None:
-            return
-        call, error = reassigned, await _request_call(runtime, reassigned, max_seconds)
-    if error is not None:
-        await _record_placement(runtime, call, error=error.message, reason=map_error_code(error.code))
+    settings: Settings
+    database: Database
+    keyring: KeyRing
+    providers: Providers
 
+    async def place_with_carrier(self, organization_id: UUID, call_id: UUID) -> None:
+        """Place a queued call, unless that has begun already.
 
-async def _request_call(runtime: Runtime, call: Call, max_seconds: int) -> ProviderError | None:
-    """Ask the call's carrier to place it; return the error if it did not."""
-    try:
-        async with runtime.providers.use(call.organization_id, TelephonyProvider, call.carrier) as carrier:
-            carrier_call_id = await carrier.place_call(_build_order(runtime, call, max_seconds))
-    except OutcomeUnknown as error:
-        logger.warning(
-            "carrier did not report whether it placed the call",
-            call_id=str(call.id),
-            carrier=call.carrier,
-            reason=error.message,
+        If the carrier fails, the organization's others are tried in order. A call to a number that is now on the
+        do-not-call list ends `failed`. If the carrier does not report whether it placed the call, its callbacks or the
+        reconciler decide.
+        """
+        async with self.database.tenant(organization_id) as session:
+            call = await calls.get_call(session, call_id, lock=True)
+            if call.dialing_at is not None or call.status != "queued":
+                return
+            if await do_not_call.is_listed(session, call.to_number):
+                await finish_call(
+                    session, call, "failed", reason=EndedReason.DO_NOT_CALL, error=calls.ON_DO_NOT_CALL_LIST
+                )
+                return
+            call.dialing_at, call.watch_at = now(), now() + CARRIER_TIMEOUT
+            agent = await agents.find_agent(session, call.agent_id) if call.agent_id else None
+            max_seconds = agent.max_call_duration_seconds if agent else RING_SECONDS
+            others = [name for name in await list_provider_names(session, Capability.TELEPHONY) if name != call.carrier]
+        error = await self._request_call(call, max_seconds)
+        while error is not None and error.retryable and others:
+            reassigned = await _reassign(self.database, call, others.pop(0))
+            if reassigned is None:
+                return
+            call, error = reassigned, await self._request_call(reassigned, max_seconds)
+        if error is not None:
+            await self._record_placement(call, error=error.message, reason=map_error_code(error.code))
+
+    async def _request_call(self, call: Call, max_seconds: int) -> ProviderError | None:
+        """Ask the call's carrier to place it; return the error if it did not."""
+        try:
+            async with self.providers.use(call.organization_id, TelephonyProvider, call.carrier) as carrier:
+                carrier_call_id = await carrier.place_call(self._build_order(call, max_seconds))
+        except OutcomeUnknown as error:
+            logger.warning(
+                "carrier did not report whether it placed the call",
+                call_id=str(call.id),
+                carrier=call.carrier,
+                reason=error.message,
+            )
+        except ProviderError as error:
+            metrics.provider_failures.labels(Capability.TELEPHONY.value, call.carrier).inc()
+            logger.warning(
+                "carrier did not place the call", call_id=str(call.id), carrier=call.carrier, reason=error.message
+            )
+            return error
+        else:
+            await self._record_placement(call, carrier_call_id=carrier_call_id)
+        return None
+
+    async def reconcile_placement(self, organization_id: UUID, call_id: UUID) -> None:
+        """Ask the carrier whether it placed a call, after a crash or without its response; never dial it again."""
+        async with self.database.tenant(organization_id) as session:
+            call = await calls.get_call(session, call_id)
+        try:
+            async with self.providers.use(organization_id, TelephonyProvider, call.carrier) as carrier:
+                found = await carrier.find_call(str(call_id))
+        except ProviderError as error:
+            logger.warning("carrier did not report whether a call exists", call_id=str(call_id), reason=error.message)
+            found = None
+        await self._record_placement(call, carrier_call_id=found, error=None if found else PLACEMENT_UNKNOWN)
+
+    async def _record_placement(
+        self,
+        placed: Call,
+        *,
+        carrier_call_id: str | None = None,
+        error: str | None = None,
+        reason: EndedReason | None = None,
+    ) -> None:
+        async with self.database.tenant(placed.organization_id) as session:
+            call = await calls.get_call(session, placed.id, lock=True)
+            if error is not None:
+                await finish_call(session, call, "failed", reason=reason, error=error)
+                return
+            call.carrier_call_id = call.carrier_call_id or carrier_call_id
+            if call.status == "queued":
+                call.watch_at = now() + RINGING_TIMEOUT
+        if call.status == "canceled":  # while the carrier was being asked
+            await hang_up(self.providers, call)
+
+    def _build_order(self, call: Call, max_duration_seconds: int) -> OutboundCall:
+        return OutboundCall(
+            reference=str(call.id),
+            from_number=call.from_number,
+            to_number=call.to_number,
+            media_url=build_media_url(self.settings, self.keyring, call),
+            callbacks=build_call_callback_urls(
+                self.settings, carrier=call.carrier, organization_id=call.organization_id, call_id=call.id
+            ),
+            ring_seconds=RING_SECONDS,
+            max_duration_seconds=max_duration_seconds,
         )
-    except ProviderError as error:
-        metrics.provider_failures.labels(Capability.TELEPHONY.value, call.carrier).inc()
-        logger.warning(
-            "carrier did not place the call", call_id=str(call.id), carrier=call.carrier, reason=error.message
-        )
-        return error
-    else:
-        await _record_placement(runtime, call, carrier_call_id=carrier_call_id)
-    return None
 
 
 async def _reassign(database: Database, refused: Call, carrier: str) -> Call | None:
@@ -96,56 +153,9 @@ async def _reassign(database: Database, refused: Call, carrier: str) -> Call | N
         return call
 
 
-async def reconcile_placement(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
-    """Ask the carrier whether it placed a call, after a crash or without its response; never dial it again."""
-    async with runtime.database.tenant(organization_id) as session:
-        call = await calls.get_call(session, call_id)
-    try:
-        async with runtime.providers.use(organization_id, TelephonyProvider, call.carrier) as carrier:
-            found = await carrier.find_call(str(call_id))
-    except ProviderError as error:
-        logger.warning("carrier did not report whether a call exists", call_id=str(call_id), reason=error.message)
-        found = None
-    await _record_placement(runtime, call, carrier_call_id=found, error=None if found else PLACEMENT_UNKNOWN)
-
-
-async def _record_placement(
-    runtime: Runtime,
-    placed: Call,
-    *,
-    carrier_call_id: str | None = None,
-    error: str | None = None,
-    reason: EndedReason | None = None,
-) -> None:
-    async with runtime.database.tenant(placed.organization_id) as session:
-        call = await calls.get_call(session, placed.id, lock=True)
-        if error is not None:
-            await finish_call(session, call, "failed", reason=reason, error=error)
-            return
-        call.carrier_call_id = call.carrier_call_id or carrier_call_id
-        if call.status == "queued":
-            call.watch_at = now() + RINGING_TIMEOUT
-    if call.status == "canceled":  # while the carrier was being asked
-        await hang_up(runtime.providers, call)
-
-
 def map_error_code(error_code: str | None) -> EndedReason | None:
     """Map a carrier's error code to a reason, if it says more than that the call failed."""
     return EndedReason.INVALID_NUMBER if error_code == INVALID_NUMBER else None
-
-
-def _build_order(runtime: Runtime, call: Call, max_duration_seconds: int) -> OutboundCall:
-    return OutboundCall(
-        reference=str(call.id),
-        from_number=call.from_number,
-        to_number=call.to_number,
-        media_url=build_media_url(runtime.settings, runtime.keyring, call),
-        callbacks=build_call_callback_urls(
-            runtime.settings, carrier=call.carrier, organization_id=call.organization_id, call_id=call.id
-        ),
-        ring_seconds=RING_SECONDS,
-        max_duration_seconds=max_duration_seconds,
-    )
 
 
 async def cancel_call(session: TenantSession, call: Call) -> None:

@@ -13,7 +13,9 @@ from sqlmodel import col
 
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.foundation.database import Database, TenantSession, new_id, now
-from switchboard.foundation.outbound import OutboundError
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.outbound import OutboundClient, OutboundError
+from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.foundation.web.schemas import PhoneNumberText, parse_id
 from switchboard.foundation.web.signatures import signature_headers
@@ -29,7 +31,6 @@ from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schedule import Schedule, is_open
-from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 WEBHOOK_SECONDS = 5.0
@@ -58,40 +59,102 @@ class Route:
     busy: bool = False
 
 
-async def answer_inbound_call(
-    runtime: Runtime, organization_id: UUID, carrier: str, incoming: IncomingCall, *, agent_id: UUID | None = None
-) -> Instruction:
-    """Decide what becomes of the call, record it, and return the instruction for the carrier.
+@dataclass(frozen=True, slots=True)
+class InboundCallRouter:
+    """Decides what becomes of inbound calls."""
 
-    `agent_id` is the agent that the caller asked for instead of a number.
-    """
-    async with runtime.database.tenant(organization_id) as session:
-        announced = await find_announced_call(session, carrier, incoming)
-        if announced is not None:
-            return _build_instruction(runtime, announced)
-        number = await numbers.find_phone_number(session, incoming.to_number)
-    if agent_id is not None:
-        route = await _route_to_agent(runtime.database, organization_id, agent_id)
-    else:
-        route = await _route(runtime, organization_id, number, incoming)
-    async with runtime.database.tenant(organization_id) as session:
-        call = await find_announced_call(session, carrier, incoming)
-        if call is None:
-            call = await _create_call(session, carrier, incoming, number, route)
-        return _build_instruction(runtime, call)
+    settings: Settings
+    database: Database
+    keyring: KeyRing
+    outbound: OutboundClient
+
+    async def answer_inbound_call(
+        self, organization_id: UUID, carrier: str, incoming: IncomingCall, *, agent_id: UUID | None = None
+    ) -> Instruction:
+        """Decide what becomes of the call, record it, and return the instruction for the carrier.
+
+        `agent_id` is the agent that the caller asked for instead of a number.
+        """
+        async with self.database.tenant(organization_id) as session:
+            announced = await find_announced_call(session, carrier, incoming)
+            if announced is not None:
+                return self._build_instruction(announced)
+            number = await numbers.find_phone_number(session, incoming.to_number)
+        if agent_id is not None:
+            route = await self._route_to_agent(organization_id, agent_id)
+        else:
+            route = await self._route(organization_id, number, incoming)
+        async with self.database.tenant(organization_id) as session:
+            call = await find_announced_call(session, carrier, incoming)
+            if call is None:
+                call = await _create_call(session, carrier, incoming, number, route)
+            return self._build_instruction(call)
+
+    def _build_instruction(self, call: Call) -> Instruction:
+        if is_over(call):
+            return RejectCall("busy" if call.status == "busy" else "rejected")
+        if call.transferred_to is not None:
+            return ForwardCall(call.transferred_to, caller_id=call.to_number)
+        return ConnectMedia(build_media_url(self.settings, self.keyring, call))
+
+    async def _route(self, organization_id: UUID, number: PhoneNumber | None, incoming: IncomingCall) -> Route:
+        if number is None:
+            return Route(refused="The called number is not one of the organization's.")
+        schedule = Schedule.model_validate(number.schedule) if number.schedule else None
+        if schedule is None or is_open(schedule, now()):
+            return await self._route_to_agent(organization_id, number.inbound_agent_id)
+        if schedule.outside_action == "voicemail":
+            return await self._route_to_agent(organization_id, number.inbound_agent_id, voicemail=True)
+        if schedule.outside_action == "forward" and number.forward_number:
+            return Route(forward_to=number.forward_number)
+        if schedule.outside_action == "webhook" and number.forward_webhook_url:
+            return await self._ask_webhook(number, incoming)
+        return Route(refused="The call came outside the number's opening hours.")
+
+    async def _route_to_agent(self, organization_id: UUID, agent_id: UUID | None, *, voicemail: bool = False) -> Route:
+        async with self.database.tenant(organization_id) as session:
+            agent = await agents.find_agent(session, agent_id) if agent_id else None
+            if agent is None or agent.status != "active":
+                return Route(refused="No agent answers this number.")
+            if await calls.acquire_call_capacity(session) < 1:
+                return Route(
+                    agent_id=agent.id, refused="The organization has as many calls running as it may.", busy=True
+                )
+        return Route(agent_id=agent.id, voicemail=voicemail)
+
+    async def _ask_webhook(self, number: PhoneNumber, incoming: IncomingCall) -> Route:
+        body = (
+            _WebhookQuestion(from_number=incoming.from_number, to_number=incoming.to_number, phone_number_id=number.id)
+            .model_dump_json()
+            .encode()
+        )
+        secret = self.keyring.decrypt(number.forward_webhook_secret or "", numbers.get_webhook_secret_label(number))
+        try:
+            reply = await self.outbound.post(
+                number.forward_webhook_url or "",
+                body,
+                headers=signature_headers(body, secret),
+                seconds=WEBHOOK_SECONDS,
+                read_limit=MAX_WEBHOOK_RESPONSE_BYTES,
+            )
+            if not 200 <= reply.status < 300:
+                return Route(refused=f"The number's webhook answered {reply.status}.")
+            decision = WebhookDecision.model_validate_json(reply.body)
+        except OutboundError as error:
+            return Route(refused=f"The number's webhook could not be asked: {error}")
+        except ValidationError:
+            return Route(refused="The number's webhook gave an answer that is not understood.")
+        if decision.action == "agent":
+            agent_id = parse_id(decision.agent_id or "") or number.inbound_agent_id
+            return await self._route_to_agent(number.organization_id, agent_id)
+        if decision.action == "forward" and (target := decision.number or number.forward_number):
+            return Route(forward_to=target)
+        return Route(refused="The number's webhook refused the call.")
 
 
 async def find_announced_call(session: TenantSession, carrier: str, incoming: IncomingCall) -> Call | None:
     """Return the call if the carrier announced it before."""
     return await calls.find_call_by_carrier_id(session, carrier, incoming.carrier_call_id)
-
-
-def _build_instruction(runtime: Runtime, call: Call) -> Instruction:
-    if is_over(call):
-        return RejectCall("busy" if call.status == "busy" else "rejected")
-    if call.transferred_to is not None:
-        return ForwardCall(call.transferred_to, caller_id=call.to_number)
-    return ConnectMedia(build_media_url(runtime.settings, runtime.keyring, call))
 
 
 async def _create_call(
@@ -154,63 +217,6 @@ async def try_hold_first_minute(session: TenantSession, call: Call) -> bool:
     except InsufficientBalance:
         return False
     return True
-
-
-async def _route(runtime: Runtime, organization_id: UUID, number: PhoneNumber | None, incoming: IncomingCall) -> Route:
-    if number is None:
-        return Route(refused="The called number is not one of the organization's.")
-    schedule = Schedule.model_validate(number.schedule) if number.schedule else None
-    if schedule is None or is_open(schedule, now()):
-        return await _route_to_agent(runtime.database, organization_id, number.inbound_agent_id)
-    if schedule.outside_action == "voicemail":
-        return await _route_to_agent(runtime.database, organization_id, number.inbound_agent_id, voicemail=True)
-    if schedule.outside_action == "forward" and number.forward_number:
-        return Route(forward_to=number.forward_number)
-    if schedule.outside_action == "webhook" and number.forward_webhook_url:
-        return await _ask_webhook(runtime, number, incoming)
-    return Route(refused="The call came outside the number's opening hours.")
-
-
-async def _route_to_agent(
-    database: Database, organization_id: UUID, agent_id: UUID | None, *, voicemail: bool = False
-) -> Route:
-    async with database.tenant(organization_id) as session:
-        agent = await agents.find_agent(session, agent_id) if agent_id else None
-        if agent is None or agent.status != "active":
-            return Route(refused="No agent answers this number.")
-        if await calls.acquire_call_capacity(session) < 1:
-            return Route(agent_id=agent.id, refused="The organization has as many calls running as it may.", busy=True)
-    return Route(agent_id=agent.id, voicemail=voicemail)
-
-
-async def _ask_webhook(runtime: Runtime, number: PhoneNumber, incoming: IncomingCall) -> Route:
-    body = (
-        _WebhookQuestion(from_number=incoming.from_number, to_number=incoming.to_number, phone_number_id=number.id)
-        .model_dump_json()
-        .encode()
-    )
-    secret = runtime.keyring.decrypt(number.forward_webhook_secret or "", numbers.get_webhook_secret_label(number))
-    try:
-        reply = await runtime.outbound.post(
-            number.forward_webhook_url or "",
-            body,
-            headers=signature_headers(body, secret),
-            seconds=WEBHOOK_SECONDS,
-            read_limit=MAX_WEBHOOK_RESPONSE_BYTES,
-        )
-        if not 200 <= reply.status < 300:
-            return Route(refused=f"The number's webhook answered {reply.status}.")
-        decision = WebhookDecision.model_validate_json(reply.body)
-    except OutboundError as error:
-        return Route(refused=f"The number's webhook could not be asked: {error}")
-    except ValidationError:
-        return Route(refused="The number's webhook gave an answer that is not understood.")
-    if decision.action == "agent":
-        agent_id = parse_id(decision.agent_id or "") or number.inbound_agent_id
-        return await _route_to_agent(runtime.database, number.organization_id, agent_id)
-    if decision.action == "forward" and (target := decision.number or number.forward_number):
-        return Route(forward_to=target)
-    return Route(refused="The number's webhook refused the call.")
 
 
 class _WebhookQuestion(BaseModel):

@@ -2,29 +2,31 @@
 
 from uuid import UUID
 
-from switchboard.resources.calls import dialing, reconciler
+from switchboard.engine.providers.instances import Providers
+from switchboard.foundation.database import Database
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.after import analysis
-from switchboard.runtime import Runtime
+from switchboard.resources.calls.dialing import CallDialer, hang_up
+from switchboard.resources.calls.reconciler import CallReconciler
 
 
-async def dial_call(runtime: Runtime, *, organization_id: str, call_id: str) -> None:
+async def dial_call(dialer: CallDialer, *, organization_id: str, call_id: str) -> None:
     """Place a call that was just created."""
-    await dialing.place_with_carrier(runtime, UUID(organization_id), UUID(call_id))
+    await dialer.place_with_carrier(UUID(organization_id), UUID(call_id))
 
 
-async def hang_up_call(runtime: Runtime, *, organization_id: str, call_id: str) -> None:
+async def hang_up_call(database: Database, providers: Providers, *, organization_id: str, call_id: str) -> None:
     """Hang up a canceled call at its carrier."""
-    async with runtime.database.tenant(UUID(organization_id)) as session:
+    async with database.tenant(UUID(organization_id)) as session:
         call = await calls.get_call(session, UUID(call_id))
-    await dialing.hang_up(runtime.providers, call)
+    await hang_up(providers, call)
 
 
-async def analyze_call(runtime: Runtime, *, organization_id: str, call_id: str) -> None:
+async def analyze_call(database: Database, providers: Providers, *, organization_id: str, call_id: str) -> None:
     """Analyze a call that has just ended."""
-    await analysis.run_analysis(runtime, UUID(organization_id), UUID(call_id))
+    await analysis.run_analysis(database, providers, UUID(organization_id), UUID(call_id))
 
 
-async def reconcile_calls(runtime: Runtime) -> None:
+async def reconcile_calls(reconciler: CallReconciler) -> None:
     """Recover calls whose job was lost or whose process died."""
-    await reconciler.reconcile_due_calls(runtime)
+    await reconciler.reconcile_due_calls()

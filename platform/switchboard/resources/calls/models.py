@@ -76,6 +76,7 @@ class Call(TenantTable, table=True):
     carrier_call_id: str | None = None
     carrier_recording_id: str | None = None
     has_recording: bool = False
+    recording_error: str | None = None
     voicemail: bool = False
     holder: str | None = None
     dialing_at: datetime | None = None

@@ -1,10 +1,13 @@
 """Endpoints of calls."""
 
+from functools import partial
 from uuid import UUID
 
 from quart import Response
 
+from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, InvalidState, ProviderFailed
@@ -12,39 +15,35 @@ from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import Page
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.after import recordings
-from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.schemas import CallCreate, CallOut, CallQuery, TranscriptEntryOut
-from switchboard.runtime import Runtime, current_runtime
 
 blueprint = ApiBlueprint("calls", __name__, tags={"calls": "Calls, transcripts, and recordings."})
 
 
-def _out(call: Call) -> CallOut:
-    return CallOut.of(call, base_url=current_runtime().settings.base_url)
-
-
 @blueprint.get("/v1/calls")
 @endpoint(scope="calls:read", query=CallQuery, answer=Page[CallOut])
-async def list_calls(session: TenantSession, query: CallQuery) -> Page[CallOut]:
+async def list_calls(session: TenantSession, query: CallQuery, settings: Settings) -> Page[CallOut]:
     """List calls."""
-    return await paginate(session, calls.list_calls(session, query), _out, query)
+    return await paginate(
+        session, calls.list_calls(session, query), partial(CallOut.of, base_url=settings.base_url), query
+    )
 
 
 @blueprint.post("/v1/calls")
 @endpoint(scope="calls:write", body=CallCreate, answer=CallOut, status=201, errors=[InsufficientBalance, InvalidState])
-async def create_call(session: TenantSession, data: CallCreate) -> CallOut:
+async def create_call(session: TenantSession, data: CallCreate, settings: Settings) -> CallOut:
     """Start an outbound call through an agent.
 
     The response comes at once, with the call `queued`. Events and the call itself report its progress.
     """
-    return _out(await calls.place_call(session, data))
+    return CallOut.of(await calls.place_call(session, data), base_url=settings.base_url)
 
 
 @blueprint.get("/v1/calls/<call_id>")
 @endpoint(scope="calls:read", answer=CallOut)
-async def get_call(session: TenantSession, call_id: UUID) -> CallOut:
+async def get_call(session: TenantSession, call_id: UUID, settings: Settings) -> CallOut:
     """Get a call."""
-    return _out(await calls.get_call(session, call_id))
+    return CallOut.of(await calls.get_call(session, call_id), base_url=settings.base_url)
 
 
 @blueprint.get("/v1/calls/<call_id>/transcript")
@@ -59,10 +58,12 @@ async def get_call_transcript(session: TenantSession, call_id: UUID) -> list[Tra
 
 @blueprint.get("/v1/calls/<call_id>/recording")
 @endpoint(scope="calls:read", answer=None, media_type="audio/wav", errors=[ProviderFailed])
-async def get_call_recording(session: TenantSession, call_id: UUID, runtime: Runtime) -> Response:
+async def get_call_recording(
+    session: TenantSession, call_id: UUID, settings: Settings, providers: Providers
+) -> Response:
     """Stream a call's recording.
 
     Stereo WAV with the caller left and the agent right, or a carrier's own recording in the carrier's format.
     `Range` requests get status 206.
     """
-    return await recordings.respond_with_recording(runtime, await calls.get_call(session, call_id))
+    return await recordings.respond_with_recording(settings, providers, await calls.get_call(session, call_id))

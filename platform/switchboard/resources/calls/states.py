@@ -1,6 +1,6 @@
 """States of a call and the transitions between them (docs/decisions/0007-resource-states.md)."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Literal
 
@@ -65,30 +65,31 @@ async def finish_call(
     *,
     reason: EndedReason | None = None,
     error: str | None = None,
-    at: datetime | None = None,
+    used: tuple[CallUsage, float] | None = None,
 ) -> None:
-    """End the call. Only the first end counts."""
+    """End the call and charge its cost. Only the first end counts, so `cost_total` is always what the ledger has.
+
+    `used` is the call's usage and its seconds of audio. Without them, after a forward or a crash, the cost is that of
+    the call's minutes.
+    """
     if is_over(call):
         return
-    call.status, call.ended_at = status, at or now()
+    call.status, call.ended_at = status, now()
     call.ended_reason, call.error_message = reason.value if reason else None, error
     if call.started_at is not None:
         call.duration_seconds = max(0, round((call.ended_at - call.started_at).total_seconds()))
     call.watch_at = call.holder = None
-    await _charge(session, call)
+    await _charge(session, call, *(used or (CallUsage(), call.duration_seconds)))
     metrics.calls.labels(call.direction, status).inc()
     await publish(
         session, build_call_event(CallCompleted if status == "completed" else CallFailed, call), depth=call.cause_depth
     )
 
 
-async def _charge(session: TenantSession, call: Call) -> None:
-    """Charge the call's cost. Without a result, after a forward or a crash, the cost is that of its minutes."""
-    if call.duration_seconds and not call.cost_parts:
+async def _charge(session: TenantSession, call: Call, usage: CallUsage, seconds: float) -> None:
+    if seconds:
         prices = (await get_policy(session, call.organization_id)).prices
-        parts = calculate_call_costs(prices, CallUsage(), duration_seconds=call.duration_seconds)
-        call.cost_parts, call.cost_total = (
-            {name: float(amount) for name, amount in parts.items()},
-            sum(parts.values(), start=Decimal(0)),
-        )
+        parts = calculate_call_costs(prices, usage, duration_seconds=seconds)
+        call.cost_parts = {name: float(amount) for name, amount in parts.items()}
+        call.cost_total = sum(parts.values(), start=Decimal(0))
     await ledger.settle_hold(session, "call", call.id, call.cost_total)

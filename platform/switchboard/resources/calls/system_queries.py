@@ -1,9 +1,10 @@
 """Queries for calls across organizations, for the reconciler and the heartbeat. They need the system role."""
 
 from collections.abc import Collection
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
+from sqlalchemy import func
 from sqlmodel import col, select, update
 
 from switchboard.foundation.database import SystemSession, now
@@ -11,12 +12,18 @@ from switchboard.resources.calls.models import Call
 from switchboard.resources.identity.models import Organization
 
 BATCH = 100
+RETURN_TIME = timedelta(seconds=10)
 
 
 async def list_overdue_calls(session: SystemSession) -> list[Call]:
-    """List calls whose `watch_at` has passed, the oldest first."""
-    rows = await session.exec(select(Call).where(col(Call.watch_at) < now()).order_by(col(Call.watch_at)).limit(BATCH))
-    return list(rows.all())
+    """List calls whose `watch_at` has passed, the oldest first.
+
+    A call that a process runs is not among them until the database has been up for `RETURN_TIME`: while it was away
+    nobody could extend a lease or write a result.
+    """
+    may_judge_leases = func.pg_postmaster_start_time() < now() - RETURN_TIME
+    overdue = select(Call).where(col(Call.watch_at) < now(), col(Call.holder).is_(None) | may_judge_leases)
+    return list((await session.exec(overdue.order_by(col(Call.watch_at)).limit(BATCH))).all())
 
 
 async def list_calls_to_analyze(session: SystemSession) -> list[tuple[UUID, UUID]]:

@@ -166,9 +166,9 @@ def _add(found: ContactList, line: int, cells: Sequence[str], region: str | None
     given = cells[found.layout.phone] if found.layout.phone < len(cells) else ""
     name = cells[found.layout.name] if found.layout.name is not None and found.layout.name < len(cells) else ""
     # A number that is in E.164 already needs no parsing: the model validates it anyway, and lists are long.
-    as_dialled = given.startswith("+") and given[1:].isdigit()
+    as_dialed = given.startswith("+") and given[1:].isdigit()
     try:
-        person = ContactToCall(phone_number=given if as_dialled else _number(given, region) or given, name=name or None)
+        person = ContactToCall(phone_number=given if as_dialed else _number(given, region) or given, name=name or None)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
         problem = (

@@ -45,8 +45,8 @@ async def dial_due_contacts(database: Database, tick_seconds: float, organizatio
     while waiting:
         async with database.tenant(organization_id) as session:
             room = await calls.acquire_call_capacity(session)
-            dialler = await _Dialler.of(session, waiting[0], room=-(-room // len(waiting)))
-            if not await dialler.dial(tick):
+            dialer = await _Dialer.of(session, waiting[0], room=-(-room // len(waiting)))
+            if not await dialer.dial(tick):
                 waiting.popleft()
 
 
@@ -73,7 +73,7 @@ async def _under_way(session: TenantSession) -> list[UUID]:
     )
 
 
-class _Dialler:
+class _Dialer:
     """Dials for one campaign in one transaction."""
 
     def __init__(self, session: TenantSession, campaign: Campaign, share: int) -> None:

@@ -58,7 +58,7 @@ async def update_campaign_contact(session: TenantSession, data: EventData) -> No
     outcome = _outcome(call)
     contact.outcome, contact.error = outcome, call.error_message
     await session.flush()
-    await _settle(session, contact, outcome)
+    await _settle(session, contact, outcome, cut_off=call.ended_reason == EndedReason.SHUTDOWN)
     wake(session, "dial_campaigns", organization_id=str(contact.organization_id))
 
 
@@ -78,12 +78,15 @@ async def _contact_of(session: TenantSession, call_id: UUID, contact_id: JsonVal
     return (await session.exec(rows.with_for_update().execution_options(populate_existing=True))).one_or_none()
 
 
-async def _settle(session: TenantSession, contact: CampaignContact, outcome: Outcome) -> None:
-    campaign = await _note_call(session, contact.campaign_id, failed=outcome == "failed")
+async def _settle(session: TenantSession, contact: CampaignContact, outcome: Outcome, *, cut_off: bool) -> None:
+    """Retry or finish a contact. A call that was cut off by a stopping server is no failure of the campaign, and is
+    retried whatever outcomes the campaign retries.
+    """
+    campaign = await _note_call(session, contact.campaign_id, failed=outcome == "failed" and not cut_off)
     retry = Retry.model_validate(campaign.retry) if campaign.retry else None
     if (
         retry
-        and outcome in retry.on
+        and (cut_off or outcome in retry.on)
         and contact.attempts <= retry.attempts
         and campaign.status in ("running", "paused")
     ):

@@ -13,13 +13,15 @@ from uuid import UUID, uuid4
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from switchboard.foundation.keyring import SecretError
+from switchboard.foundation.database import Database
+from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.foundation.observability import metrics
+from switchboard.foundation.outbound import OutboundClient
+from switchboard.foundation.settings import Settings
 from switchboard.resources.deliveries import system_queries
 from switchboard.resources.deliveries.concurrency_limits import ConcurrencyLimits
 from switchboard.resources.deliveries.result_recorder import ResultRecorder
 from switchboard.resources.deliveries.sender import ClaimedDelivery, DeliverySender
-from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 
@@ -35,18 +37,19 @@ STOP_SECONDS = 5.0
 
 
 class DeliveryWorker:
-    """Deliver until stopped. Tests pass their own `limits`; None uses the default."""
+    """Deliver until stopped. `due` wakes the loop."""
 
-    def __init__(self, runtime: Runtime, *, rooms: ConcurrencyLimits | None = None) -> None:
-        settings = runtime.settings
-        self._database = runtime.database
-        self._due = runtime.deliveries_due
+    def __init__(
+        self, settings: Settings, database: Database, keyring: KeyRing, outbound: OutboundClient, *, due: asyncio.Event
+    ) -> None:
+        self._database = database
+        self._due = due
         self._sender = DeliverySender(
-            runtime.outbound, runtime.keyring, delays=settings.webhook_retry_delays, seconds=settings.webhook_timeout
+            outbound, keyring, delays=settings.webhook_retry_delays, seconds=settings.webhook_timeout
         )
         self._lease = settings.webhook_timeout + LEASE_SLACK_SECONDS
-        self._rooms = rooms or ConcurrencyLimits()
-        self._recorder = ResultRecorder(runtime.database, self._due, seconds=LEASE_SLACK_SECONDS)
+        self._rooms = ConcurrencyLimits()
+        self._recorder = ResultRecorder(database, self._due, seconds=LEASE_SLACK_SECONDS)
         self._after = START
         self._soonest = POLL_SECONDS
         self._sending: dict[asyncio.Task[None], UUID] = {}

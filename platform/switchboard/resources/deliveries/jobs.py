@@ -1,31 +1,32 @@
 """Jobs of deliveries besides sending them."""
 
+import asyncio
 from datetime import timedelta
 
+from switchboard.foundation.database import Database
 from switchboard.resources.deliveries import system_queries
-from switchboard.runtime import Runtime
 
 WAIT = timedelta(days=7)
 KEPT = timedelta(days=30)
 BATCH = 5000
 
 
-async def wake_delivery_worker(runtime: Runtime) -> None:
+async def wake_delivery_worker(deliveries_due: asyncio.Event) -> None:
     """Wake this worker's delivery loop for new deliveries."""
-    runtime.deliveries_due.set()
+    deliveries_due.set()
 
 
-async def expire_deliveries(runtime: Runtime) -> None:
+async def expire_deliveries(database: Database) -> None:
     """Fail deliveries that have waited for a disabled endpoint for seven days
     (docs/decisions/0010-webhook-deliveries.md).
     """
-    async with runtime.database.system() as session:
+    async with database.system() as session:
         await system_queries.fail_expired(session, seconds=WAIT.total_seconds())
 
 
-async def delete_old_deliveries(runtime: Runtime) -> None:
+async def delete_old_deliveries(database: Database) -> None:
     """Delete deliveries and events that ended thirty days ago."""
     deleted = BATCH
     while deleted == BATCH:
-        async with runtime.database.system() as session:
+        async with database.system() as session:
             deleted = await system_queries.delete_ended_deliveries(session, seconds=KEPT.total_seconds(), most=BATCH)

@@ -1,20 +1,23 @@
 """Endpoint of the integration."""
 
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.resources.integrations import service as integrations
 from switchboard.resources.integrations.schemas import IntegrationOut, IntegrationUpdate
-from switchboard.runtime import Runtime
 
 blueprint = ApiBlueprint("integrations", __name__, tags={"integrations": "The organization's integration."})
 
 
 @blueprint.put("/v1/integrations")
 @endpoint(scope="webhooks:write", body=IntegrationUpdate, answer=IntegrationOut)
-async def change_integration(session: TenantSession, data: IntegrationUpdate, runtime: Runtime) -> IntegrationOut:
+async def change_integration(
+    session: TenantSession, data: IntegrationUpdate, keyring: KeyRing, outbound: OutboundClient
+) -> IntegrationOut:
     """Set the integration's credentials.
 
     Only the given fields change; null removes one. Secrets are never returned.
     """
-    return await integrations.update_integration(session, data, keyring=runtime.keyring, outbound=runtime.outbound)
+    return await integrations.update_integration(session, data, keyring=keyring, outbound=outbound)

@@ -24,7 +24,6 @@ from switchboard.resources.knowledge_bases.schemas import (
     PassagesOut,
 )
 from switchboard.resources.knowledge_bases.search import PassageSearch
-from switchboard.runtime import Runtime
 
 blueprint = Blueprint("knowledge_bases", __name__)
 
@@ -45,13 +44,13 @@ async def create_knowledge_base(session: TenantSession, data: KnowledgeBaseCreat
 
 @blueprint.post("/v1/knowledge-bases/search")
 @endpoint(scope="agents:read", body=KnowledgeSearch, answer=PassagesOut, errors=[InsufficientBalance, ProviderFailed])
-async def search_knowledge_bases(principal: Principal, data: KnowledgeSearch, runtime: Runtime) -> PassagesOut:
+async def search_knowledge_bases(principal: Principal, data: KnowledgeSearch, search: PassageSearch) -> PassagesOut:
     """Search knowledge bases.
 
     The search combines meaning and words: it finds paraphrases as well as names and numbers.
     """
     try:
-        found = await PassageSearch(runtime.database, runtime.providers).search_passages(
+        found = await search.search_passages(
             principal.organization_id,
             data.query,
             knowledge_base_ids=data.knowledge_base_ids,
@@ -89,14 +88,15 @@ async def list_documents(session: TenantSession, kb_id: UUID, query: PageQuery) 
 
 @blueprint.post("/v1/knowledge-bases/<uuid:kb_id>/documents")
 @endpoint(scope="agents:write", body=DocumentCreate, answer=DocumentOut, status=201, errors=[InsufficientBalance])
-async def create_document(principal: Principal, kb_id: UUID, data: DocumentCreate, runtime: Runtime) -> DocumentOut:
+async def create_document(
+    principal: Principal, kb_id: UUID, data: DocumentCreate, indexer: DocumentIndexer
+) -> DocumentOut:
     """Add a document.
 
     The document is chunked and embedded before the response, so a large one takes seconds. If the embedding model or
     the vector store fails, the document is kept as `failed`, with an `error_message`.
     """
     key = request.headers.get("Idempotency-Key")
-    indexer = DocumentIndexer(runtime.database, runtime.providers)
     document = await ingestion.add_document(
         indexer, principal.organization_id, kb_id, data, idempotency_key=key, actor=principal.actor
     )

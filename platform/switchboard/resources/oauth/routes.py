@@ -7,32 +7,36 @@ from collections.abc import Callable
 
 from quart import Blueprint, Response, request
 
+from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.openapi import AUTHORIZE, REVOKE, TOKEN
+from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.resources.oauth.server import GRANT_TYPES, OAuthRequest, OAuthResponse, OAuthServer
-from switchboard.resources.oauth.token_endpoint import TokenRequest, serve_token_request
-from switchboard.runtime import current_runtime
+from switchboard.resources.oauth.token_endpoint import TokenEndpoint, TokenRequest
 
 blueprint = Blueprint("oauth", __name__)
 CLIENT_AUTHENTICATION = ["client_secret_basic", "client_secret_post", "none"]
 
 
 @blueprint.post(TOKEN)
-async def issue_token() -> Response:
+@inject
+async def issue_token(endpoint: TokenEndpoint) -> Response:
     """Redeem an authorization code, or refresh an access token."""
-    return await _respond("oauth_token", OAuthServer.token)
+    return await _respond(endpoint, "oauth_token", OAuthServer.token)
 
 
 @blueprint.post(REVOKE)
-async def revoke_token() -> Response:
+@inject
+async def revoke_token(endpoint: TokenEndpoint) -> Response:
     """Revoke a token and everything that was issued for the same grant (RFC 7009)."""
-    return await _respond("oauth_revoke", OAuthServer.revoke)
+    return await _respond(endpoint, "oauth_revoke", OAuthServer.revoke)
 
 
 @blueprint.get("/.well-known/oauth-authorization-server")
-async def metadata() -> dict[str, object]:
+@inject
+async def metadata(settings: Settings) -> dict[str, object]:
     """Return the server's metadata (RFC 8414)."""
-    issuer = current_runtime().settings.base_url
+    issuer = settings.base_url
     return {
         "issuer": issuer,
         "authorization_endpoint": issuer + AUTHORIZE,
@@ -50,14 +54,15 @@ async def metadata() -> dict[str, object]:
     }
 
 
-async def _respond(endpoint: str, act: Callable[[OAuthServer, OAuthRequest], OAuthResponse]) -> Response:
+async def _respond(
+    endpoint: TokenEndpoint, name: str, act: Callable[[OAuthServer, OAuthRequest], OAuthResponse]
+) -> Response:
     sent = TokenRequest(
-        endpoint=endpoint,
+        endpoint=name,
         address=request.remote_addr or "",
         authorization=request.headers.get("Authorization", ""),
         mimetype=request.mimetype,
         body=await request.get_data(as_text=False, cache=False, parse_form_data=False),
     )
-    runtime = current_runtime()
-    answer = await serve_token_request(runtime.database, runtime.limiter, runtime.settings.base_url, sent, act)
+    answer = await endpoint.serve_request(sent, act)
     return Response(json.dumps(dict(answer.body)), answer.status, answer.headers)

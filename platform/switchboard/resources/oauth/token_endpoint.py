@@ -7,6 +7,7 @@ from authlib.oauth2 import OAuth2Error
 from sqlalchemy.orm import Session
 
 from switchboard.foundation.database import Database
+from switchboard.foundation.settings import Settings
 from switchboard.foundation.web import rate_limits
 from switchboard.foundation.web.principal import Limit
 from switchboard.foundation.web.rate_limits import RateLimiter
@@ -31,35 +32,40 @@ class TokenRequest:
     body: bytes
 
 
-async def serve_token_request(
-    database: Database,
-    limiter: RateLimiter,
-    base_url: str,
-    sent: TokenRequest,
-    act: Callable[[OAuthServer, OAuthRequest], OAuthResponse],
-) -> OAuthResponse:
-    """Authenticate the client and serve its request. The transaction commits before the response is sent, even for a
-    refusal.
-    """
-    try:
-        await _count(limiter, sent, f"address:{sent.address}", PER_ADDRESS)
-        parameters = parse_body(sent.body, sent.mimetype)
-        client_id, secret = get_client_credentials(sent.authorization, parameters)
-        request = OAuthRequest(base_url, parameters)
-        async with database.system() as session:
-            client = await authenticate_client(session, client_id, secret)
-            await _count(limiter, sent, f"client:{client.client_id}", PER_CLIENT)
+@dataclass(frozen=True, slots=True)
+class TokenEndpoint:
+    """Authenticates applications and serves their requests for tokens."""
 
-            def serve(sync: Session) -> tuple[OAuthResponse, TokenFamilies]:
-                server = OAuthServer(sync, base_url, client)
-                return act(server, request), server.families
+    settings: Settings
+    database: Database
+    limiter: RateLimiter
 
-            answer, families = await session.run_sync(serve)
-    except OAuth2Error as error:
-        return OAuthResponse.of(error)
-    for grant in families.ended:
-        await limiter.announce_revocation(str(grant))
-    return answer
+    async def serve_request(
+        self, sent: TokenRequest, act: Callable[[OAuthServer, OAuthRequest], OAuthResponse]
+    ) -> OAuthResponse:
+        """Authenticate the client and serve its request.
+
+        The transaction commits before the response is sent, even for a refusal.
+        """
+        try:
+            await _count(self.limiter, sent, f"address:{sent.address}", PER_ADDRESS)
+            parameters = parse_body(sent.body, sent.mimetype)
+            client_id, secret = get_client_credentials(sent.authorization, parameters)
+            request = OAuthRequest(self.settings.base_url, parameters)
+            async with self.database.system() as session:
+                client = await authenticate_client(session, client_id, secret)
+                await _count(self.limiter, sent, f"client:{client.client_id}", PER_CLIENT)
+
+                def serve(sync: Session) -> tuple[OAuthResponse, TokenFamilies]:
+                    server = OAuthServer(sync, self.settings.base_url, client)
+                    return act(server, request), server.families
+
+                answer, families = await session.run_sync(serve)
+        except OAuth2Error as error:
+            return OAuthResponse.of(error)
+        for grant in families.ended:
+            await self.limiter.announce_revocation(str(grant))
+        return answer
 
 
 async def _count(limiter: RateLimiter, sent: TokenRequest, who: str, limit: Limit) -> None:

@@ -11,6 +11,7 @@ import structlog
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.service import choose_provider
 from switchboard.foundation.database import Database
+from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ProviderFailed
 from switchboard.plugin_sdk import AvailableNumber, CallbackUrls, ProviderError, TelephonyProvider
 from switchboard.plugin_sdk.registry import Capability
@@ -46,7 +47,7 @@ class NumberBuyer:
 
     database: Database
     providers: Providers
-    base_url: str
+    settings: Settings
 
     async def buy_number(self, organization_id: UUID, data: PhoneNumberBuy, *, actor: str | None = None) -> PhoneNumber:
         """Buy a phone number. Raises `ValidationFailed`, `Conflict`, and `ProviderFailed` with the carrier's
@@ -62,7 +63,7 @@ class NumberBuyer:
         try:
             async with self.providers.use(organization_id, TelephonyProvider, number.carrier) as carrier:
                 bought = await carrier.buy_number(
-                    number.phone_number, build_callback_urls(self.base_url, organization_id, number.carrier)
+                    number.phone_number, build_callback_urls(self.settings.base_url, organization_id, number.carrier)
                 )
         except ProviderError as error:
             if not error.retryable:

@@ -2,7 +2,10 @@
 
 from uuid import UUID
 
+from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import Conflict, InsufficientBalance, InvalidState, ProviderFailed
@@ -19,7 +22,6 @@ from switchboard.resources.phone_numbers.schemas import (
     PhoneNumberOut,
     PhoneNumberUpdate,
 )
-from switchboard.runtime import Runtime
 
 blueprint = ApiBlueprint(
     "phone_numbers", __name__, tags={"phone-numbers": "Search, buy, configure, and release phone numbers."}
@@ -44,36 +46,33 @@ async def list_phone_numbers(session: TenantSession, query: PageQuery) -> Page[P
     status=201,
     errors=[Conflict, InsufficientBalance, ProviderFailed],
 )
-async def buy_phone_number(principal: Principal, data: PhoneNumberBuy, runtime: Runtime) -> PhoneNumberOut:
+async def buy_phone_number(principal: Principal, data: PhoneNumberBuy, buyer: purchases.NumberBuyer) -> PhoneNumberOut:
     """Buy a phone number.
 
     It is bought from the organization's first carrier and routed to this server; `inbound_agent_id` answers its calls.
     """
-    buyer = purchases.NumberBuyer(runtime.database, runtime.providers, runtime.settings.base_url)
     bought = await buyer.buy_number(principal.organization_id, data, actor=principal.actor)
     return PhoneNumberOut.of(bought)
 
 
 @blueprint.post("/v1/phone-numbers/search")
 @endpoint(scope="phone-numbers:read", body=NumberSearch, answer=AvailableNumbers, errors=[ProviderFailed])
-async def search_phone_numbers(principal: Principal, data: NumberSearch, runtime: Runtime) -> AvailableNumbers:
+async def search_phone_numbers(principal: Principal, data: NumberSearch, providers: Providers) -> AvailableNumbers:
     """Search phone numbers to buy."""
-    found = await purchases.search_available_numbers(runtime.providers, principal.organization_id, data)
+    found = await purchases.search_available_numbers(providers, principal.organization_id, data)
     return AvailableNumbers(items=[AvailableNumberOut.of(number) for number in found])
 
 
 @blueprint.put("/v1/phone-numbers/<uuid:number_id>")
 @endpoint(scope="phone-numbers:write", body=PhoneNumberUpdate, answer=PhoneNumberOut)
 async def update_phone_number(
-    session: TenantSession, number_id: UUID, data: PhoneNumberUpdate, runtime: Runtime
+    session: TenantSession, number_id: UUID, data: PhoneNumberUpdate, keyring: KeyRing, outbound: OutboundClient
 ) -> PhoneNumberOut:
     """Update a phone number.
 
     Only the given fields change; null clears one.
     """
-    number, secret = await numbers.update_phone_number(
-        session, number_id, data, keyring=runtime.keyring, outbound=runtime.outbound
-    )
+    number, secret = await numbers.update_phone_number(session, number_id, data, keyring=keyring, outbound=outbound)
     return PhoneNumberOut.of(number, new_secret=secret)
 
 

@@ -1,9 +1,13 @@
 """Mode `audio`: a real call over a carrier that can simulate callers, with everything that a call does and costs."""
 
 import json
+from dataclasses import dataclass
 
 from switchboard.engine.providers.instances import Providers
+from switchboard.foundation.database import Database
+from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk import CallProgress, SimulatedCall, SimulatedCarrier, SpokenLine, TelephonyProvider
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.after.settlement import wait_until_settled
@@ -14,7 +18,6 @@ from switchboard.resources.simulations import service as simulations
 from switchboard.resources.simulations.assertions import EndedBy
 from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.result import RecordedToolCall, SimulatedConversation, SimulationError, Utterance
-from switchboard.runtime import Runtime
 
 CALLER = "+15550100001"
 SETTLE_SECONDS = 15.0
@@ -28,50 +31,54 @@ ENDED_BY: dict[str, EndedBy] = {
 }
 
 
-async def run_audio_conversation(
-    runtime: Runtime, simulation: Simulation, agent: Agent, played: SimulatedConversation
-) -> None:
-    """Call one of the agent's numbers and say the lines; `played` holds the call even if it fails.
+@dataclass(frozen=True, slots=True)
+class AudioMode:
+    """Holds conversations as real calls over carriers that can simulate callers."""
 
-    Raises `ProviderError`, and `SimulationError` for a call that was not answered or failed.
-    """
-    async with runtime.database.tenant(simulation.organization_id) as session:
-        number = await simulations.find_simulated_number(session, runtime.registry, agent.id)
-    if number is None:
-        raise SimulationError("the agent no longer answers a number whose carrier can simulate callers")
-    rung = await _ring(runtime.providers, runtime.settings.base_url, simulation, number, played)
-    if not rung.answered:
-        raise SimulationError(f"the call was not answered: {rung.refused_reason}")
-    try:
-        call = await wait_until_settled(
-            runtime.database, simulation.organization_id, rung.carrier_call_id, seconds=SETTLE_SECONDS
-        )
-    except TimeoutError:
-        raise SimulationError("the call was not saved completely in time") from None
-    async with runtime.database.tenant(simulation.organization_id) as session:
-        _read(call, await calls.get_transcript(session, call.id), played)
-    cut_short = rung.hung_up_by == "limit" or len(simulation.lines) > simulation.max_turns
-    if cut_short and played.ended_by == "caller":
-        played.ended_by = "limit"
+    settings: Settings
+    database: Database
+    registry: Registry
+    providers: Providers
 
+    async def hold_conversation(self, simulation: Simulation, agent: Agent, played: SimulatedConversation) -> None:
+        """Call one of the agent's numbers and say the lines; `played` holds the call even if it fails.
 
-async def _ring(
-    providers: Providers, base_url: str, simulation: Simulation, number: PhoneNumber, played: SimulatedConversation
-) -> SimulatedCall:
-    def note(progress: CallProgress) -> None:
-        if progress.line is not None:
-            played.add("user", simulation.lines[progress.line - 1])
+        Raises `ProviderError`, and `SimulationError` for a call that was not answered or failed.
+        """
+        async with self.database.tenant(simulation.organization_id) as session:
+            number = await simulations.find_simulated_number(session, self.registry, agent.id)
+        if number is None:
+            raise SimulationError("the agent no longer answers a number whose carrier can simulate callers")
+        rung = await self._ring(simulation, number, played)
+        if not rung.answered:
+            raise SimulationError(f"the call was not answered: {rung.refused_reason}")
+        try:
+            call = await wait_until_settled(
+                self.database, simulation.organization_id, rung.carrier_call_id, seconds=SETTLE_SECONDS
+            )
+        except TimeoutError:
+            raise SimulationError("the call was not saved completely in time") from None
+        async with self.database.tenant(simulation.organization_id) as session:
+            _read(call, await calls.get_transcript(session, call.id), played)
+        cut_short = rung.hung_up_by == "limit" or len(simulation.lines) > simulation.max_turns
+        if cut_short and played.ended_by == "caller":
+            played.ended_by = "limit"
 
-    async with providers.use(simulation.organization_id, TelephonyProvider, number.carrier) as carrier:
-        if not isinstance(carrier, SimulatedCarrier):
-            raise SimulationError(f"{number.carrier} is a real carrier: it cannot simulate callers")
-        return await carrier.simulate_call(
-            from_number=CALLER,
-            to_number=number.phone_number,
-            lines=[SpokenLine(text=line) for line in simulation.lines[: simulation.max_turns]],
-            callbacks=build_callback_urls(base_url, simulation.organization_id, number.carrier),
-            progress=note,
-        )
+    async def _ring(self, simulation: Simulation, number: PhoneNumber, played: SimulatedConversation) -> SimulatedCall:
+        def note(progress: CallProgress) -> None:
+            if progress.line is not None:
+                played.add("user", simulation.lines[progress.line - 1])
+
+        async with self.providers.use(simulation.organization_id, TelephonyProvider, number.carrier) as carrier:
+            if not isinstance(carrier, SimulatedCarrier):
+                raise SimulationError(f"{number.carrier} is a real carrier: it cannot simulate callers")
+            return await carrier.simulate_call(
+                from_number=CALLER,
+                to_number=number.phone_number,
+                lines=[SpokenLine(text=line) for line in simulation.lines[: simulation.max_turns]],
+                callbacks=build_callback_urls(self.settings.base_url, simulation.organization_id, number.carrier),
+                progress=note,
+            )
 
 
 def _read(call: Call, lines: list[TranscriptLine], played: SimulatedConversation) -> None:

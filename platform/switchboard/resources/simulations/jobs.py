@@ -2,22 +2,24 @@
 
 from uuid import UUID
 
-from switchboard.resources.simulations import runner, system_queries
+from switchboard.foundation.database import Database
+from switchboard.foundation.jobs import Queue
+from switchboard.resources.simulations import system_queries
+from switchboard.resources.simulations.runner import SimulationRunner
 from switchboard.resources.simulations.service import JOB_SECONDS
-from switchboard.runtime import Runtime
 
 
-async def run_simulation(runtime: Runtime, *, organization_id: str, agent_id: str, simulation_id: str) -> None:
+async def run_simulation(runner: SimulationRunner, *, organization_id: str, agent_id: str, simulation_id: str) -> None:
     """Run and judge a simulation, unless another worker has claimed it."""
-    await runner.run_claimed_simulation(runtime, UUID(organization_id), UUID(agent_id), UUID(simulation_id))
+    await runner.run_claimed_simulation(UUID(organization_id), UUID(agent_id), UUID(simulation_id))
 
 
-async def reconcile_simulations(runtime: Runtime) -> None:
+async def reconcile_simulations(database: Database, queue: Queue) -> None:
     """Recover simulations that no worker runs."""
-    async with runtime.database.system() as session:
+    async with database.system() as session:
         found = await system_queries.list_due_simulations(session)
     for organization_id, agent_id, simulation_id in found:
         whose, agent, which = str(organization_id), str(agent_id), str(simulation_id)
-        await runtime.queue.enqueue(
+        await queue.enqueue(
             "run_simulation", timeout_seconds=JOB_SECONDS, organization_id=whose, agent_id=agent, simulation_id=which
         )

@@ -9,10 +9,10 @@ from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, InvalidState
 from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import Page, PageQuery
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.simulations import service as simulations
 from switchboard.resources.simulations.schemas import SimulationCreate, SimulationOut
-from switchboard.runtime import Runtime
 
 blueprint = Blueprint("simulations", __name__)
 
@@ -37,14 +37,14 @@ async def list_simulations(session: TenantSession, agent_id: UUID, query: PageQu
     errors=[InsufficientBalance, InvalidState],
 )
 async def create_simulation(
-    session: TenantSession, agent_id: UUID, data: SimulationCreate, runtime: Runtime
+    session: TenantSession, agent_id: UUID, data: SimulationCreate, registry: Registry
 ) -> SimulationOut:
     """Simulate a conversation with an agent.
 
     A simulated caller talks to the agent, and assertions evaluate the conversation; `simulation.completed` reports the
     result. An addition to the specification.
     """
-    return SimulationOut.of(await simulations.create_simulation(session, runtime.registry, agent_id, data))
+    return SimulationOut.of(await simulations.create_simulation(session, registry, agent_id, data))
 
 
 @blueprint.get("/v1/agents/<agent_id>/simulations/<simulation_id>")

@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from uuid import UUID
 
@@ -17,6 +17,7 @@ import structlog
 from sqlalchemy import func, update
 from sqlmodel import col, select
 
+from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, now
 from switchboard.foundation.events.catalog import SimulationCompleted, SimulationCriterion
 from switchboard.foundation.events.outbox import publish
@@ -28,13 +29,12 @@ from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_embedding_cost, calculate_model_cost
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.simulations import service
-from switchboard.resources.simulations.audio_mode import run_audio_conversation
+from switchboard.resources.simulations.audio_mode import AudioMode
 from switchboard.resources.simulations.judge import evaluate_assertions
 from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.result import SimulatedConversation, SimulationError
 from switchboard.resources.simulations.schemas import ASSERTIONS
-from switchboard.resources.simulations.text_mode import run_text_conversation
-from switchboard.runtime import Runtime
+from switchboard.resources.simulations.text_mode import TextMode
 
 logger = structlog.get_logger()
 LEASE = timedelta(seconds=30)
@@ -47,25 +47,34 @@ WAIT_SECONDS = 1
 LOST = "the worker was lost in each attempt"
 
 
-async def run_claimed_simulation(runtime: Runtime, organization_id: UUID, agent_id: UUID, simulation_id: UUID) -> None:
-    """Run a due simulation, unless another worker has claimed it or it was deleted."""
-    claimed = await _take(runtime.database, organization_id, agent_id, simulation_id)
-    if claimed is None:
-        return
-    simulation, agent = claimed
-    began, played, criteria, fault = time.monotonic(), SimulatedConversation(), list[SimulationCriterion](), None
-    try:
-        async with _renew_claim(runtime.database, simulation, played), asyncio.timeout(MAX_SECONDS):
-            run_conversation = run_audio_conversation if simulation.mode == "audio" else run_text_conversation
-            await run_conversation(runtime, simulation, agent, played)
-            criteria = await evaluate_assertions(
-                runtime.database, runtime.providers, agent, ASSERTIONS.validate_python(simulation.assertions), played
-            )
-    except (ProviderError, SimulationError) as error:
-        fault = error.message
-    except TimeoutError:
-        fault = f"it took longer than {MAX_SECONDS:.0f} seconds"
-    await _conclude(runtime.database, simulation, played, criteria, fault=fault, seconds=time.monotonic() - began)
+@dataclass(frozen=True, slots=True)
+class SimulationRunner:
+    """Runs simulations that it claims."""
+
+    database: Database
+    providers: Providers
+    audio_mode: AudioMode
+    text_mode: TextMode
+
+    async def run_claimed_simulation(self, organization_id: UUID, agent_id: UUID, simulation_id: UUID) -> None:
+        """Run a due simulation, unless another worker has claimed it or it was deleted."""
+        claimed = await _take(self.database, organization_id, agent_id, simulation_id)
+        if claimed is None:
+            return
+        simulation, agent = claimed
+        began, played, criteria, fault = time.monotonic(), SimulatedConversation(), list[SimulationCriterion](), None
+        try:
+            async with _renew_claim(self.database, simulation, played), asyncio.timeout(MAX_SECONDS):
+                mode = self.audio_mode if simulation.mode == "audio" else self.text_mode
+                await mode.hold_conversation(simulation, agent, played)
+                criteria = await evaluate_assertions(
+                    self.database, self.providers, agent, ASSERTIONS.validate_python(simulation.assertions), played
+                )
+        except (ProviderError, SimulationError) as error:
+            fault = error.message
+        except TimeoutError:
+            fault = f"it took longer than {MAX_SECONDS:.0f} seconds"
+        await _conclude(self.database, simulation, played, criteria, fault=fault, seconds=time.monotonic() - began)
 
 
 async def _take(

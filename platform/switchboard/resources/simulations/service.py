@@ -19,7 +19,7 @@ from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.schemas import SimulationCreate
 
 JOB_SECONDS = 660
-"""Seconds after which a worker's job is cancelled; the conversation itself may take ten minutes."""
+"""Seconds after which a worker's job is canceled; the conversation itself may take ten minutes."""
 
 
 def list_simulations(session: TenantSession, agent_id: UUID) -> SelectOfScalar[Simulation]:

@@ -1,44 +1,48 @@
 """Mode `text`: agent and caller take turns, as in a call but without audio, a carrier, or their costs."""
 
-from switchboard.engine.conversation.call import Tool
+from dataclasses import dataclass
+
 from switchboard.engine.conversation.knowledge import Knowledge, retrieve_context
 from switchboard.engine.conversation.response_generator import fill_placeholders
 from switchboard.engine.conversation.text_response import TextResponder
 from switchboard.engine.providers.conversation import open_agent_model
+from switchboard.engine.providers.instances import Providers
+from switchboard.foundation.database import Database
 from switchboard.plugin_sdk import LLMProvider, Message, ProviderSettings, ToolContext
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.tools import build_declared_tools
+from switchboard.resources.agents.tools import AgentTools
 from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
 from switchboard.resources.simulations.callers import FixedLinesCaller, PersonaCaller, SimulatedCaller
 from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.recorded_tools import RecordedTools
 from switchboard.resources.simulations.result import SimulatedConversation
-from switchboard.runtime import Runtime
 
 CALLER, CALLED = "+15550100001", "+15550100000"
 """The caller's number that tools see; nothing is sent to it."""
 
 
-async def run_text_conversation(
-    runtime: Runtime, simulation: Simulation, agent: Agent, played: SimulatedConversation
-) -> None:
-    """Hold the conversation; `played` holds what was said even if it fails. Raises `ProviderError`."""
-    knowledge = build_agent_knowledge(
-        runtime.database, runtime.providers, agent.organization_id, agent.knowledge_base_ids, played.embeddings
-    )
-    context = ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED)
-    others: list[Tool] = [
-        *(tool() for tool in runtime.registry.tools),
-        *await build_declared_tools(runtime.database, runtime.keyring, runtime.outbound, agent),
-    ]
-    tools = RecordedTools(played, context, knowledge, others)
-    async with open_agent_model(runtime.database, runtime.providers, simulation.organization_id, agent) as llm:
-        caller = (
-            FixedLinesCaller(simulation.lines)
-            if simulation.lines
-            else PersonaCaller(llm, agent, simulation, context, played.models)
+@dataclass(frozen=True, slots=True)
+class TextMode:
+    """Holds conversations in which agent and caller write."""
+
+    database: Database
+    providers: Providers
+    agent_tools: AgentTools
+
+    async def hold_conversation(self, simulation: Simulation, agent: Agent, played: SimulatedConversation) -> None:
+        """Hold the conversation; `played` holds what was said even if it fails. Raises `ProviderError`."""
+        knowledge = build_agent_knowledge(
+            self.database, self.providers, agent.organization_id, agent.knowledge_base_ids, played.embeddings
         )
-        await _Conversation(agent, llm, knowledge, tools, played).hold(caller, simulation.max_turns)
+        context = ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED)
+        tools = RecordedTools(played, context, knowledge, await self.agent_tools.build_tools(agent))
+        async with open_agent_model(self.database, self.providers, simulation.organization_id, agent) as llm:
+            caller = (
+                FixedLinesCaller(simulation.lines)
+                if simulation.lines
+                else PersonaCaller(llm, agent, simulation, context, played.models)
+            )
+            await _Conversation(agent, llm, knowledge, tools, played).hold(caller, simulation.max_turns)
 
 
 class _Conversation:

@@ -24,6 +24,7 @@ from switchboard.engine.conversation.text_response import TextResponder
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.tools import OptOut
 from switchboard.engine.providers.conversation import open_agent_model
+from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.events.triggers import set_cause_depth
 from switchboard.foundation.jobs import wake
@@ -31,7 +32,7 @@ from switchboard.foundation.web.errors import InsufficientBalance, NotFound
 from switchboard.plugin_sdk import LLMProvider, Message, ModelUsage, ProviderError, ProviderSettings, ToolContext
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.tools import build_declared_tools
+from switchboard.resources.agents.tools import AgentTools
 from switchboard.resources.billing.costs import calculate_embedding_cost, calculate_model_cost
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
@@ -42,7 +43,6 @@ from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.keywords import obey_keyword, parse_keyword
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.resources.sms.schemas import MAX_BODY_CHARACTERS
-from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 QUIET_SECONDS = 1
@@ -85,20 +85,56 @@ def schedule_answer(session: TenantSession, conversation: SmsConversation) -> No
     wake(session, "answer_text", delay_seconds=QUIET_SECONDS, organization_id=whose, conversation_id=which)
 
 
-async def answer_conversation(runtime: Runtime, organization_id: UUID, conversation_id: UUID) -> None:
-    """Answer a conversation whose answer is due, unless another worker has claimed it."""
-    claim = await _take(runtime.database, organization_id, conversation_id)
-    if claim is None:
-        return
-    try:
-        async with (
-            asyncio.timeout(THINKING_SECONDS),
-            open_agent_model(runtime.database, runtime.providers, organization_id, claim.agent) as model,
-        ):
-            while not await _conclude(runtime.database, claim, await _think(runtime, claim, model)):
-                logger.debug("messages arrived while the agent was answering", conversation_id=str(conversation_id))
-    except (ProviderError, TimeoutError) as error:
-        await _put_off(runtime.database, claim, error)
+@dataclass(frozen=True, slots=True)
+class AutoReplier:
+    """Answers conversations with the model, prompt, and tools of their agents."""
+
+    database: Database
+    providers: Providers
+    agent_tools: AgentTools
+
+    async def answer_conversation(self, organization_id: UUID, conversation_id: UUID) -> None:
+        """Answer a conversation whose answer is due, unless another worker has claimed it."""
+        claim = await _take(self.database, organization_id, conversation_id)
+        if claim is None:
+            return
+        try:
+            async with (
+                asyncio.timeout(THINKING_SECONDS),
+                open_agent_model(self.database, self.providers, organization_id, claim.agent) as model,
+            ):
+                while not await _conclude(self.database, claim, await self._think(claim, model)):
+                    logger.debug("messages arrived while the agent was answering", conversation_id=str(conversation_id))
+        except (ProviderError, TimeoutError) as error:
+            await _put_off(self.database, claim, error)
+
+    async def _think(self, claim: _Claim, model: LLMProvider[ProviderSettings]) -> str:
+        """Generate the agent's answer. Tools run on the way, and their effects stay even if the answer is discarded.
+        Raises `ProviderError`.
+        """
+        agent, conversation = claim.agent, claim.conversation
+        context = ToolContext(
+            agent.organization_id,
+            agent.id,
+            None,
+            conversation.contact_number,
+            claim.number.phone_number,
+            conversation_id=conversation.id,
+        )
+        knowledge = build_agent_knowledge(
+            self.database, self.providers, agent.organization_id, agent.knowledge_base_ids, claim.embeddings
+        )
+        tools: list[Tool] = [
+            OptOut(partial(_opt_out, self.database, claim)),
+            *([SearchKnowledge(knowledge)] if knowledge else []),
+            *await self.agent_tools.build_tools(agent),
+        ]
+        known = await retrieve_context(
+            knowledge, claim.history[-1].content if claim.history else "", seconds=UNHURRIED_SECONDS
+        )
+        system = (Message("system", fill_placeholders(agent.system_prompt, {})), Message("system", INSTRUCTION), *known)
+        responder = TextResponder(model, agent.llm_model, agent.llm_temperature, Toolbox(tools, context), claim.usage)
+        return shorten_answer(await responder.respond(system, claim.history))
 
 
 async def _take(database: Database, organization_id: UUID, conversation_id: UUID) -> _Claim | None:
@@ -171,42 +207,6 @@ def _tell(claim: _Claim, messages: Sequence[SmsMessage]) -> None:
             claim.history[-1] = Message(role, f"{last.content}\n{content}")
         else:
             claim.history.append(Message(role, content))
-
-
-async def _think(runtime: Runtime, claim: _Claim, model: LLMProvider[ProviderSettings]) -> str:
-    """Generate the agent's answer. Tools run on the way, and their effects stay even if the answer is discarded.
-    Raises `ProviderError`.
-    """
-    agent, conversation = claim.agent, claim.conversation
-    context = ToolContext(
-        agent.organization_id,
-        agent.id,
-        None,
-        conversation.contact_number,
-        claim.number.phone_number,
-        conversation_id=conversation.id,
-    )
-    knowledge = build_agent_knowledge(
-        runtime.database, runtime.providers, agent.organization_id, agent.knowledge_base_ids, claim.embeddings
-    )
-    own: list[Tool] = [
-        OptOut(partial(_opt_out, runtime.database, claim)),
-        *([SearchKnowledge(knowledge)] if knowledge else []),
-    ]
-    toolbox = Toolbox(
-        [
-            *own,
-            *(tool() for tool in runtime.registry.tools),
-            *await build_declared_tools(runtime.database, runtime.keyring, runtime.outbound, agent),
-        ],
-        context,
-    )
-    known = await retrieve_context(
-        knowledge, claim.history[-1].content if claim.history else "", seconds=UNHURRIED_SECONDS
-    )
-    system = (Message("system", fill_placeholders(agent.system_prompt, {})), Message("system", INSTRUCTION), *known)
-    responder = TextResponder(model, agent.llm_model, agent.llm_temperature, toolbox, claim.usage)
-    return shorten_answer(await responder.respond(system, claim.history))
 
 
 async def _opt_out(database: Database, claim: _Claim) -> None:

@@ -12,6 +12,7 @@ from sqlmodel import col
 
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, TenantSession, now
+from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk import (
     CallbackUrls,
     OutboundTextMessage,
@@ -38,7 +39,7 @@ class MessageSender:
 
     database: Database
     providers: Providers
-    base_url: str
+    settings: Settings
 
     async def send_queued_message(self, organization_id: UUID, message_id: UUID) -> None:
         """Ask the carrier to send a queued message, unless that has begun already."""
@@ -90,7 +91,7 @@ class MessageSender:
         ):
             if not carrier.capabilities.text_messages:
                 raise ProviderError(f"{carrier.title} cannot send text messages", retryable=False)
-            base = f"{self.base_url}/carriers/{message.carrier}/{message.organization_id}/texts/{message.id}"
+            base = f"{self.settings.base_url}/carriers/{message.carrier}/{message.organization_id}/texts/{message.id}"
             order = OutboundTextMessage(
                 str(message.id), message.from_number, message.to_number, message.body, CallbackUrls(events=base)
             )

@@ -4,6 +4,8 @@ from uuid import UUID
 
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.catalog import CATALOG
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState
@@ -26,7 +28,6 @@ from switchboard.resources.webhooks.schemas import (
     RotatedSecret,
     RotateQuery,
 )
-from switchboard.runtime import Runtime
 
 blueprint = ApiBlueprint(
     "webhooks",
@@ -51,13 +52,15 @@ async def list_webhook_endpoints(session: TenantSession) -> list[EndpointOut]:
 
 @blueprint.post("/v1/webhook-endpoints")
 @endpoint(scope="webhooks:write", body=EndpointCreate, answer=EndpointCreated, status=201, errors=[InvalidState])
-async def create_webhook_endpoint(session: TenantSession, data: EndpointCreate, runtime: Runtime) -> EndpointCreated:
+async def create_webhook_endpoint(
+    session: TenantSession, data: EndpointCreate, keyring: KeyRing, outbound: OutboundClient
+) -> EndpointCreated:
     """Create a webhook endpoint.
 
     The response holds its signing secret, which is not shown again. The address must be public; private, loopback, and
     reserved addresses are refused.
     """
-    made, secret = await webhooks.create_endpoint(session, data, keyring=runtime.keyring, outbound=runtime.outbound)
+    made, secret = await webhooks.create_endpoint(session, data, keyring=keyring, outbound=outbound)
     return EndpointCreated.model_validate({**EndpointOut.of(made).model_dump(), "secret": secret})
 
 
@@ -71,14 +74,14 @@ async def get_webhook_endpoint(session: TenantSession, endpoint_id: UUID) -> End
 @blueprint.patch("/v1/webhook-endpoints/<endpoint_id>")
 @endpoint(scope="webhooks:write", body=EndpointUpdate, answer=EndpointOut)
 async def update_webhook_endpoint(
-    session: TenantSession, endpoint_id: UUID, data: EndpointUpdate, runtime: Runtime
+    session: TenantSession, endpoint_id: UUID, data: EndpointUpdate, outbound: OutboundClient
 ) -> EndpointOut:
     """Update a webhook endpoint.
 
     Only the given fields change. A disabled endpoint gets no new deliveries and its pending ones wait; they continue
     when it is enabled.
     """
-    return EndpointOut.of(await webhooks.update_endpoint(session, endpoint_id, data, outbound=runtime.outbound))
+    return EndpointOut.of(await webhooks.update_endpoint(session, endpoint_id, data, outbound=outbound))
 
 
 @blueprint.delete("/v1/webhook-endpoints/<endpoint_id>")
@@ -106,15 +109,13 @@ async def list_webhook_endpoint_deliveries(
 @blueprint.post("/v1/webhook-endpoints/<endpoint_id>/rotate-secret")
 @endpoint(scope="webhooks:write", query=RotateQuery, answer=RotatedSecret)
 async def rotate_webhook_secret(
-    session: TenantSession, endpoint_id: UUID, query: RotateQuery, runtime: Runtime
+    session: TenantSession, endpoint_id: UUID, query: RotateQuery, keyring: KeyRing
 ) -> RotatedSecret:
     """Rotate an endpoint's secret.
 
     With grace each delivery is signed with both secrets for 24 hours; a secret from an earlier rotation ends at once.
     """
-    rotated, secret = await webhooks.rotate_endpoint_secret(
-        session, endpoint_id, grace=query.grace, keyring=runtime.keyring
-    )
+    rotated, secret = await webhooks.rotate_endpoint_secret(session, endpoint_id, grace=query.grace, keyring=keyring)
     return RotatedSecret(secret=secret, previous_secret_expires_at=rotated.previous_secret_expires_at)
 
 

@@ -211,8 +211,8 @@ class LoopbackLeg:
                 await self._post.deliver(self._events_url, notice)
 
 
-async def _as_coroutine(behaviour: Awaitable[None]) -> None:
-    await behaviour
+async def _as_coroutine(behavior: Awaitable[None]) -> None:
+    await behavior
 
 
 async def _stop(task: asyncio.Future[None] | asyncio.Task[HangUpCommand | ConnectCommand]) -> None:

@@ -188,7 +188,7 @@ def create_cable(one: Phone, other: Phone) -> tuple[CableEnd, CableEnd]:
 
 
 async def run_audio_clock(phone: Phone, far: FarEnd) -> None:
-    """Exchange audio between the two ends every 20 ms, on an absolute schedule, until cancelled."""
+    """Exchange audio between the two ends every 20 ms, on an absolute schedule, until canceled."""
     loop = asyncio.get_running_loop()
     due = loop.time()
     while True:

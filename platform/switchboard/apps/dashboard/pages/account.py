@@ -10,12 +10,12 @@ from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.pages.sign_in import ATTEMPTS
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.viewer import Viewer, count_attempt
+from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import Database, TenantSession
 from switchboard.foundation.web.errors import RateLimited
+from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.identity import sign_in
-from switchboard.runtime import Runtime
 
 # Checked in this order: browsers based on Chromium also name Chrome and Safari.
 PROGRAMS = (("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
@@ -38,9 +38,9 @@ class PasswordChange(BaseModel):
 
 @dashboard.get("/dashboard/account")
 @page()
-async def account_page(viewer: Viewer, form: Form, runtime: Runtime) -> str:
+async def account_page(viewer: Viewer, form: Form, database: Database) -> str:
     """Show the account."""
-    sessions = await sign_in.list_sessions(runtime.database, viewer.user.id)
+    sessions = await sign_in.list_sessions(database, viewer.user.id)
     return await render(
         "dashboard/account/account.html", form=form, sessions=[(one, _name(one.user_agent)) for one in sessions]
     )
@@ -55,30 +55,30 @@ def _name(user_agent: str) -> str:
 
 @dashboard.post("/dashboard/account/password")
 @action(form=PasswordChange, invalid=account_page)
-async def change_password(viewer: Viewer, session: TenantSession, data: PasswordChange, runtime: Runtime) -> Next:
+async def change_password(
+    viewer: Viewer, session: TenantSession, data: PasswordChange, database: Database, limiter: RateLimiter
+) -> Next:
     """Change the password and end all other sessions. Attempts are rate-limited as on the sign-in page."""
-    if not (await count_attempt("password", str(viewer.user.id), ATTEMPTS)).allowed:
+    if not (await limiter.check("password", str(viewer.user.id), ATTEMPTS)).allowed:
         raise RateLimited("Too many attempts. Wait a moment, then try again.")
-    await sign_in.change_password(
-        runtime.database, viewer.user.id, current=data.current, new=data.new, keep=viewer.session.id
-    )
+    await sign_in.change_password(database, viewer.user.id, current=data.current, new=data.new, keep=viewer.session.id)
     record_audit(session, AuditAction.USER_PASSWORD_CHANGED, viewer.user.id)
     return Next(url_for("dashboard.account_page"), "Password changed. All other sessions were signed out.")
 
 
 @dashboard.post("/dashboard/account/sessions/<session_id>/end")
 @action()
-async def end_session(viewer: Viewer, session: TenantSession, session_id: UUID, runtime: Runtime) -> Next:
+async def end_session(viewer: Viewer, session: TenantSession, session_id: UUID, database: Database) -> Next:
     """End one session."""
-    await sign_in.sign_out(runtime.database, viewer.user.id, only=session_id)
+    await sign_in.sign_out(database, viewer.user.id, only=session_id)
     record_audit(session, AuditAction.USER_SESSIONS_ENDED, session_id)
     return Next(url_for("dashboard.account_page"), "The session was signed out.")
 
 
 @dashboard.post("/dashboard/account/sessions/end")
 @action()
-async def end_other_sessions(viewer: Viewer, session: TenantSession, runtime: Runtime) -> Next:
+async def end_other_sessions(viewer: Viewer, session: TenantSession, database: Database) -> Next:
     """End all other sessions."""
-    await sign_in.sign_out(runtime.database, viewer.user.id, but=viewer.session.id)
+    await sign_in.sign_out(database, viewer.user.id, but=viewer.session.id)
     record_audit(session, AuditAction.USER_SESSIONS_ENDED, viewer.user.id)
     return Next(url_for("dashboard.account_page"), "All other sessions were signed out.")

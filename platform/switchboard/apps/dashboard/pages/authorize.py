@@ -9,15 +9,17 @@ from switchboard.apps.dashboard.blueprint import content_security_policy, dashbo
 from switchboard.apps.dashboard.decorators import HTML
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.viewer import check_form, require_viewer
+from switchboard.apps.dashboard.viewer import BrowserSessions
+from switchboard.foundation.database import Database
+from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ApiError
 from switchboard.foundation.web.openapi import AUTHORIZE
+from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.principal import OWNERS_SCOPES, SCOPES
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.identity import sign_in
 from switchboard.resources.oauth import consent
 from switchboard.resources.oauth.consent import RedirectedError, RequestRefused
-from switchboard.runtime import current_runtime
 
 
 class NotConnected(ApiError):
@@ -46,11 +48,11 @@ async def send_back(error: RedirectedError) -> ResponseReturnValue:
 
 
 @dashboard.get(AUTHORIZE)
-async def authorize_page() -> ResponseReturnValue:
+@inject
+async def authorize_page(settings: Settings, database: Database, sessions: BrowserSessions) -> ResponseReturnValue:
     """Show the requested scopes and the organizations to choose from."""
-    viewer = await require_viewer()
-    database = current_runtime().database
-    asked = await consent.examine_request(database, current_runtime().settings.base_url, request.args.items(multi=True))
+    viewer = await sessions.require_viewer()
+    asked = await consent.examine_request(database, settings.base_url, request.args.items(multi=True))
     organizations = await sign_in.list_user_organizations(database, viewer.user)
     roles = {role for _, role in organizations}
     only_owners = [scope for scope in asked.scopes if scope in OWNERS_SCOPES] if roles - {"owner"} else []
@@ -70,20 +72,20 @@ async def authorize_page() -> ResponseReturnValue:
 
 
 @dashboard.post(AUTHORIZE)
-async def decide() -> ResponseReturnValue:
+@inject
+async def decide(settings: Settings, database: Database, sessions: BrowserSessions) -> ResponseReturnValue:
     """Redirect the user to the application with a code, or with the refusal."""
-    viewer = await require_viewer()
-    await check_form(viewer)
+    viewer = await sessions.require_viewer()
+    await sessions.check_form(viewer)
     fields, parameters = await request.form, list(request.args.items(multi=True))
-    database, issuer = current_runtime().database, current_runtime().settings.base_url
     if fields.get("decision") != "approve":
-        return redirect(await consent.decline_request(database, issuer, parameters), 303)
+        return redirect(await consent.decline_request(database, settings.base_url, parameters), 303)
     organization_id = parse_id(fields.get("organization_id", ""))
     if organization_id is None:
         raise RequestRefused("Choose an organization.")
     return redirect(
         await consent.approve_request(
-            database, issuer, parameters, user_id=viewer.user.id, organization_id=organization_id
+            database, settings.base_url, parameters, user_id=viewer.user.id, organization_id=organization_id
         ),
         303,
     )

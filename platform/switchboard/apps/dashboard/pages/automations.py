@@ -12,17 +12,18 @@ from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms import automation as forms
 from switchboard.apps.dashboard.forms.form import Form, nest_fields
 from switchboard.apps.dashboard.pages.campaigns import list_campaign_choices as campaign_choices
-from switchboard.apps.dashboard.ui.live_parts import stream_part
+from switchboard.apps.dashboard.ui.live_parts import LiveParts
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
-from switchboard.apps.dashboard.viewer import Viewer, check_form
-from switchboard.foundation.database import TenantSession
+from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer
+from switchboard.foundation.database import Database, TenantSession
 from switchboard.foundation.events.catalog import CATALOG
+from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.schemas import PageQuery
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import service as automations
 from switchboard.resources.automations.schemas import AutomationCreate, AutomationUpdate
 from switchboard.resources.campaigns import service as campaigns
-from switchboard.runtime import Runtime, current_runtime
 
 TRIGGERS = [(name, f"{name}: {(kind.__doc__ or '').rstrip('.')}") for name, kind in CATALOG.items()]
 BEGINNING: dict[str, JsonValue] = {
@@ -42,9 +43,9 @@ class RunsQuery(PageQuery):
 
 @dashboard.get("/dashboard/automations")
 @page(query=PageQuery)
-async def automations_page(session: TenantSession, query: PageQuery, runtime: Runtime) -> str:
+async def automations_page(session: TenantSession, query: PageQuery, registry: Registry) -> str:
     """List the automations."""
-    titles = {kind.name: kind.title for kind in runtime.registry.actions}
+    titles = {kind.name: kind.title for kind in registry.actions}
     return await render(
         "dashboard/automations/list.html",
         automations=await load_list(session, automations.list_automations(session), query),
@@ -54,18 +55,18 @@ async def automations_page(session: TenantSession, query: PageQuery, runtime: Ru
 
 @dashboard.get("/dashboard/automations/new")
 @page()
-async def new_automation_page(session: TenantSession, form: Form) -> str:
+async def new_automation_page(session: TenantSession, form: Form, registry: Registry) -> str:
     """Show the builder of a new automation."""
-    return await _builder(session, _again(form) if form.was_sent else form.starting_with(BEGINNING), None)
+    return await _builder(session, registry, _again(form) if form.was_sent else form.starting_with(BEGINNING), None)
 
 
 @dashboard.get("/dashboard/automations/<automation_id>")
 @page()
-async def automation_page(session: TenantSession, automation_id: UUID, form: Form) -> str:
+async def automation_page(session: TenantSession, automation_id: UUID, form: Form, registry: Registry) -> str:
     """Show the builder of an automation."""
     automation = await automations.get_automation(session, automation_id)
-    kept = forms.automation_to_form(automation, await _kinds(session))
-    return await _builder(session, _again(form) if form.was_sent else form.starting_with(kept), automation_id)
+    kept = forms.automation_to_form(automation, await _kinds(session, registry))
+    return await _builder(session, registry, _again(form) if form.was_sent else form.starting_with(kept), automation_id)
 
 
 def _again(form: Form) -> Form:
@@ -80,22 +81,28 @@ def _again(form: Form) -> Form:
 
 @dashboard.post("/dashboard/automations/new/draft")
 @page()
-async def draft_new_automation(session: TenantSession, viewer: Viewer) -> str:
+async def draft_new_automation(
+    session: TenantSession, viewer: Viewer, sessions: BrowserSessions, registry: Registry
+) -> str:
     """Show the builder after a row was added, moved, or removed. Nothing is saved."""
-    await check_form(viewer)
-    return await _builder(session, Form(forms.apply_row_change(nest_fields(await request.form))), None)
+    await sessions.check_form(viewer)
+    return await _builder(session, registry, Form(forms.apply_row_change(nest_fields(await request.form))), None)
 
 
 @dashboard.post("/dashboard/automations/<automation_id>/draft")
 @page()
-async def draft_automation(session: TenantSession, viewer: Viewer, automation_id: UUID) -> str:
+async def draft_automation(
+    session: TenantSession, viewer: Viewer, automation_id: UUID, sessions: BrowserSessions, registry: Registry
+) -> str:
     """Show the builder of an existing automation after a change of its rows. Nothing is saved."""
-    await check_form(viewer)
+    await sessions.check_form(viewer)
     await automations.get_automation(session, automation_id)
-    return await _builder(session, Form(forms.apply_row_change(nest_fields(await request.form))), automation_id)
+    return await _builder(
+        session, registry, Form(forms.apply_row_change(nest_fields(await request.form))), automation_id
+    )
 
 
-async def _builder(session: TenantSession, form: Form, automation_id: UUID | None) -> str:
+async def _builder(session: TenantSession, registry: Registry, form: Form, automation_id: UUID | None) -> str:
     automation = await automations.get_automation(session, automation_id) if automation_id else None
     return await render(
         "dashboard/automations/builder.html",
@@ -104,11 +111,11 @@ async def _builder(session: TenantSession, form: Form, automation_id: UUID | Non
         triggers=TRIGGERS,
         fields=forms.list_event_fields(str(form.value("trigger_type"))),
         operators=forms.OPERATORS,
-        kinds=await _kinds(session),
+        kinds=await _kinds(session, registry),
     )
 
 
-async def _kinds(session: TenantSession) -> forms.ActionTypes:
+async def _kinds(session: TenantSession, registry: Registry) -> forms.ActionTypes:
     found = await campaign_choices(session)
     own_numbers = [(str(value), text) for value, text in found["numbers"]]
     named = {
@@ -117,45 +124,45 @@ async def _kinds(session: TenantSession) -> forms.ActionTypes:
         "phone_number_id": own_numbers,
         "campaign_id": [(str(campaign.id), campaign.name) for campaign in await campaigns.list_open_campaigns(session)],
     }
-    return forms.ActionTypes(current_runtime().registry, named)
+    return forms.ActionTypes(registry, named)
 
 
 @dashboard.post("/dashboard/automations/new")
 @action(invalid=new_automation_page)
-async def add_automation(session: TenantSession, runtime: Runtime) -> Next:
+async def add_automation(session: TenantSession, registry: Registry, outbound: OutboundClient) -> Next:
     """Create an automation."""
-    data = await _read(session)
-    made = await automations.create_automation(session, data, registry=runtime.registry, outbound=runtime.outbound)
+    data = await _read(session, registry)
+    made = await automations.create_automation(session, data, registry=registry, outbound=outbound)
     return Next(url_for("dashboard.automations_page"), f"{made.name} was created.")
 
 
 @dashboard.post("/dashboard/automations/<automation_id>")
 @action(invalid=automation_page)
-async def save_automation(session: TenantSession, automation_id: UUID, runtime: Runtime) -> Next:
+async def save_automation(
+    session: TenantSession, automation_id: UUID, registry: Registry, outbound: OutboundClient
+) -> Next:
     """Update an automation. Runs that have started continue unchanged."""
-    data = await _read(session)
+    data = await _read(session, registry)
     whole = AutomationUpdate.model_validate(data.model_dump(mode="json"))
-    await automations.update_automation(
-        session, automation_id, whole, registry=runtime.registry, outbound=runtime.outbound
-    )
+    await automations.update_automation(session, automation_id, whole, registry=registry, outbound=outbound)
     return Next(url_for("dashboard.automation_page", automation_id=automation_id), "Saved.")
 
 
-async def _read(session: TenantSession) -> AutomationCreate:
-    return forms.read_automation_form(forms.drop_empty_rows(nest_fields(await request.form)), await _kinds(session))
+async def _read(session: TenantSession, registry: Registry) -> AutomationCreate:
+    return forms.read_automation_form(
+        forms.drop_empty_rows(nest_fields(await request.form)), await _kinds(session, registry)
+    )
 
 
 @dashboard.post("/dashboard/automations/<automation_id>/enabled")
 @action(form=AutomationUpdate)
 async def switch_automation(
-    session: TenantSession, automation_id: UUID, data: AutomationUpdate, runtime: Runtime
+    session: TenantSession, automation_id: UUID, data: AutomationUpdate, registry: Registry, outbound: OutboundClient
 ) -> Next:
     """Enable or disable an automation."""
     if data.model_fields_set != {"enabled"}:
         raise ValidationFailed("Only `enabled` can be changed here.")
-    changed = await automations.update_automation(
-        session, automation_id, data, registry=runtime.registry, outbound=runtime.outbound
-    )
+    changed = await automations.update_automation(session, automation_id, data, registry=registry, outbound=outbound)
     return Next(
         url_for("dashboard.automations_page"), f"{changed.name} is {'enabled' if changed.enabled else 'disabled'}."
     )
@@ -180,9 +187,9 @@ async def automation_runs_page(session: TenantSession, automation_id: UUID, quer
 
 @dashboard.get("/dashboard/automations/<automation_id>/runs/<run_id>")
 @page()
-async def automation_run_page(session: TenantSession, automation_id: UUID, run_id: UUID) -> str:
+async def automation_run_page(session: TenantSession, automation_id: UUID, run_id: UUID, registry: Registry) -> str:
     """Show a run: the event, and the result of each action."""
-    return await render("dashboard/automations/run.html", **await _run(session, automation_id, run_id))
+    return await render("dashboard/automations/run.html", **await _run(session, registry, automation_id, run_id))
 
 
 @dashboard.post("/dashboard/automations/<automation_id>/runs/<run_id>/retry")
@@ -198,20 +205,24 @@ async def retry_automation_run(session: TenantSession, automation_id: UUID, run_
 
 @dashboard.get("/dashboard/automations/<automation_id>/runs/<run_id>/live")
 @page()
-async def automation_run_live(viewer: Viewer, automation_id: UUID, run_id: UUID, runtime: Runtime) -> Response:
+async def automation_run_live(
+    viewer: Viewer, automation_id: UUID, run_id: UUID, *, database: Database, registry: Registry, live_parts: LiveParts
+) -> Response:
     """Stream a run's progress."""
-    async with runtime.database.tenant(viewer.organization_id) as session:
+    async with database.tenant(viewer.organization_id) as session:
         await automations.get_run(session, automation_id, run_id)
 
     async def show(session: TenantSession) -> str:
-        return await render_part("dashboard/automations/actions.html", **await _run(session, automation_id, run_id))
+        return await render_part(
+            "dashboard/automations/actions.html", **await _run(session, registry, automation_id, run_id)
+        )
 
-    return await stream_part(viewer, show)
+    return await live_parts.stream(viewer, show)
 
 
-async def _run(session: TenantSession, automation_id: UUID, run_id: UUID) -> dict[str, object]:
+async def _run(session: TenantSession, registry: Registry, automation_id: UUID, run_id: UUID) -> dict[str, object]:
     run = await automations.get_run(session, automation_id, run_id)
-    titles = {kind.name: kind.title for kind in current_runtime().registry.actions}
+    titles = {kind.name: kind.title for kind in registry.actions}
     return {
         "run": run,
         "records": [(record, _pretty(record.result) if record.result is not None else "") for record in run.records()],

@@ -13,11 +13,13 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui import charts, waveform
 from switchboard.apps.dashboard.ui.labels import CAPABILITIES, COST_PARTS, ENDED
 from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
-from switchboard.apps.dashboard.ui.live_parts import FinalPart, stream_part
+from switchboard.apps.dashboard.ui.live_parts import FinalPart, LiveParts
 from switchboard.apps.dashboard.ui.rendering import dollars, load_list, number_name, render, render_part
 from switchboard.apps.dashboard.ui.turn_latencies import STEPS, build_turns
 from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import Query
 from switchboard.resources.agents import service as agents
@@ -28,7 +30,6 @@ from switchboard.resources.calls.schemas import CallCreate, CallQuery
 from switchboard.resources.calls.states import is_over
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.phone_numbers import service as numbers
-from switchboard.runtime import Runtime, current_runtime
 
 STATUSES = ("queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled")
 
@@ -97,29 +98,33 @@ async def place_call(session: TenantSession, data: CallCreate) -> Next:
 
 @dashboard.get("/dashboard/calls/<call_id>")
 @page()
-async def call_page(session: TenantSession, call_id: UUID) -> str:
+async def call_page(session: TenantSession, call_id: UUID, settings: Settings) -> str:
     """Show a call."""
     call = await calls.get_call(session, call_id)
-    return await render("dashboard/calls/call.html", **(await _talk(session, call) | await _about(session, call)))
+    return await render(
+        "dashboard/calls/call.html", **(await _talk(session, settings, call) | await _about(session, call))
+    )
 
 
 @dashboard.get("/dashboard/calls/<call_id>/talk")
 @page()
-async def call_talk(viewer: Viewer, session: TenantSession, call_id: UUID) -> Response:
+async def call_talk(
+    viewer: Viewer, session: TenantSession, call_id: UUID, settings: Settings, live_parts: LiveParts
+) -> Response:
     """Stream the transcript of a call; at its end, with the recording."""
     await calls.get_call(session, call_id)
 
     async def show(session: TenantSession) -> str:
         call = await calls.get_call(session, call_id)
-        shown = await render_part("dashboard/calls/talk.html", **await _talk(session, call))
+        shown = await render_part("dashboard/calls/talk.html", **await _talk(session, settings, call))
         return FinalPart(shown) if is_over(call) else shown
 
-    return await stream_part(viewer, show)
+    return await live_parts.stream(viewer, show)
 
 
 @dashboard.get("/dashboard/calls/<call_id>/about")
 @page()
-async def call_about(viewer: Viewer, session: TenantSession, call_id: UUID) -> Response:
+async def call_about(viewer: Viewer, session: TenantSession, call_id: UUID, live_parts: LiveParts) -> Response:
     """Stream the details of a call until it has ended and is analyzed."""
     await calls.get_call(session, call_id)
 
@@ -128,21 +133,21 @@ async def call_about(viewer: Viewer, session: TenantSession, call_id: UUID) -> R
         shown = await render_part("dashboard/calls/about.html", **await _about(session, call))
         return shown if _changes(call) else FinalPart(shown)
 
-    return await stream_part(viewer, show)
+    return await live_parts.stream(viewer, show)
 
 
 @dashboard.get("/dashboard/calls/<call_id>/recording")
 @page()
-async def call_recording(session: TenantSession, call_id: UUID, runtime: Runtime) -> Response:
+async def call_recording(session: TenantSession, call_id: UUID, settings: Settings, providers: Providers) -> Response:
     """Serve a call's recording, with ranges, as the API does."""
-    return await recordings.respond_with_recording(runtime, await calls.get_call(session, call_id))
+    return await recordings.respond_with_recording(settings, providers, await calls.get_call(session, call_id))
 
 
 @dashboard.get("/dashboard/calls/<call_id>/waveform")
 @page()
-async def call_waveform(session: TenantSession, call_id: UUID, runtime: Runtime) -> str:
+async def call_waveform(session: TenantSession, call_id: UUID, settings: Settings) -> str:
     """Render the waveform of a recording that this server stores."""
-    path = recordings.find_recording_file(runtime.settings, await calls.get_call(session, call_id))
+    path = recordings.find_recording_file(settings, await calls.get_call(session, call_id))
     if path is None:
         raise NotFound("The call has no recording on this server.")
     drawn = waveform.draw_waveform(await waveform_peaks.measure_peaks(path, waveform.PARTS))
@@ -154,8 +159,8 @@ def _changes(call: Call) -> bool:
     return not is_over(call) or call.analysis_due_at is not None
 
 
-async def _talk(session: TenantSession, call: Call) -> dict[str, object]:
-    own = recordings.find_recording_file(current_runtime().settings, call)
+async def _talk(session: TenantSession, settings: Settings, call: Call) -> dict[str, object]:
+    own = recordings.find_recording_file(settings, call)
     return {
         "call": call,
         "is_live": not is_over(call),

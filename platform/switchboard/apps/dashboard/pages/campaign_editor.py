@@ -15,7 +15,7 @@ from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form, nest_fields, parse_form
 from switchboard.apps.dashboard.pages.campaigns import DELAYS, get_calling_hours, list_campaign_choices
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.viewer import Viewer, check_form
+from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import FieldError, InvalidState, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
@@ -46,9 +46,9 @@ async def new_campaign_page(session: TenantSession, viewer: Viewer, form: Form) 
 
 @dashboard.post("/dashboard/campaigns/new/preview")
 @page()
-async def preview_campaign(session: TenantSession, viewer: Viewer) -> str:
+async def preview_campaign(session: TenantSession, viewer: Viewer, sessions: BrowserSessions) -> str:
     """Show the form with a preview of its list. Nothing is saved."""
-    await check_form(viewer)
+    await sessions.check_form(viewer)
     values, faults = await _read_form()
     return await _show_form(session, viewer, Form(values, errors=faults), people=await _people(session, values))
 
@@ -123,9 +123,11 @@ async def campaign_people_page(session: TenantSession, campaign_id: UUID, form: 
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/people/preview")
 @page()
-async def preview_campaign_people(session: TenantSession, viewer: Viewer, campaign_id: UUID) -> str:
+async def preview_campaign_people(
+    session: TenantSession, viewer: Viewer, campaign_id: UUID, sessions: BrowserSessions
+) -> str:
     """Preview a list to add. Nothing is saved."""
-    await check_form(viewer)
+    await sessions.check_form(viewer)
     campaign, (values, faults) = await _open_campaign(session, campaign_id), await _read_form()
     found = await _people(session, values, campaign)
     return await render(

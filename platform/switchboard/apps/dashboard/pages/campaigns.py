@@ -7,10 +7,10 @@ from quart import Response, url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
-from switchboard.apps.dashboard.ui.live_parts import stream_part
+from switchboard.apps.dashboard.ui.live_parts import LiveParts
 from switchboard.apps.dashboard.ui.rendering import load_list, number_name, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import Database, TenantSession
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.agents import service as agents
 from switchboard.resources.campaigns import lifecycle
@@ -19,7 +19,6 @@ from switchboard.resources.campaigns.models import Campaign
 from switchboard.resources.campaigns.schemas import CampaignContactQuery
 from switchboard.resources.identity.policy import CallingHours, Policy
 from switchboard.resources.phone_numbers import service as numbers
-from switchboard.runtime import current_runtime
 
 DELAYS = {
     300: "5 minutes",
@@ -78,9 +77,9 @@ def get_calling_hours(viewer: Viewer) -> CallingHours | None:
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/live")
 @page()
-async def campaign_live(viewer: Viewer, campaign_id: UUID) -> Response:
+async def campaign_live(viewer: Viewer, campaign_id: UUID, database: Database, live_parts: LiveParts) -> Response:
     """Stream a campaign's progress."""
-    await _require(viewer, campaign_id)
+    await _require(database, viewer, campaign_id)
 
     async def show(session: TenantSession) -> str:
         return await render_part(
@@ -88,14 +87,16 @@ async def campaign_live(viewer: Viewer, campaign_id: UUID) -> Response:
             **await _progress(session, await campaigns.get_campaign(session, campaign_id)),
         )
 
-    return await stream_part(viewer, show)
+    return await live_parts.stream(viewer, show)
 
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/contacts/live")
 @page(query=CampaignContactQuery)
-async def campaign_contacts_live(viewer: Viewer, campaign_id: UUID, query: CampaignContactQuery) -> Response:
+async def campaign_contacts_live(
+    viewer: Viewer, campaign_id: UUID, query: CampaignContactQuery, database: Database, live_parts: LiveParts
+) -> Response:
     """Stream a campaign's contacts."""
-    await _require(viewer, campaign_id)
+    await _require(database, viewer, campaign_id)
 
     async def show(session: TenantSession) -> str:
         found = await load_list(
@@ -103,12 +104,12 @@ async def campaign_contacts_live(viewer: Viewer, campaign_id: UUID, query: Campa
         )
         return await render_part("dashboard/campaigns/contacts.html", contacts=found, query=query)
 
-    return await stream_part(viewer, show)
+    return await live_parts.stream(viewer, show)
 
 
-async def _require(viewer: Viewer, campaign_id: UUID) -> None:
+async def _require(database: Database, viewer: Viewer, campaign_id: UUID) -> None:
     """Raise `NotFound` before a stream starts."""
-    async with current_runtime().database.tenant(viewer.organization_id) as session:
+    async with database.tenant(viewer.organization_id) as session:
         await campaigns.get_campaign(session, campaign_id)
 
 

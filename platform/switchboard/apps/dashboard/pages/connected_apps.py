@@ -9,8 +9,8 @@ from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import PageForbidden, Viewer
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.oauth import connections
-from switchboard.runtime import Runtime
 
 
 @dashboard.get("/dashboard/connected-apps")
@@ -25,10 +25,10 @@ async def connected_apps_page(session: TenantSession, viewer: Viewer) -> str:
 @dashboard.post("/dashboard/connected-apps/<application_id>/<user_id>/disconnect")
 @action()
 async def disconnect_app(
-    session: TenantSession, viewer: Viewer, application_id: UUID, user_id: UUID, runtime: Runtime
+    session: TenantSession, viewer: Viewer, application_id: UUID, user_id: UUID, limiter: RateLimiter
 ) -> Next:
     """Revoke an application's access for one user."""
     if user_id != viewer.user.id and not viewer.has_role("owner"):
         raise PageForbidden
-    await connections.disconnect(session, runtime.limiter, application=application_id, user_id=user_id)
+    await connections.disconnect(session, limiter, application=application_id, user_id=user_id)
     return Next(url_for("dashboard.connected_apps_page"), "Application disconnected.")

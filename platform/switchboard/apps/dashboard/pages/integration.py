@@ -10,10 +10,11 @@ from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.schemas import RequestBody
 from switchboard.resources.integrations import service as integrations
 from switchboard.resources.integrations.schemas import IntegrationUpdate
-from switchboard.runtime import current_runtime
 
 SECRETS = ("partner_api_key", "webhook_secret")
 
@@ -35,20 +36,21 @@ async def integration_page(session: TenantSession, form: Form) -> str:
 
 @dashboard.post("/dashboard/webhooks/integration")
 @action(role="owner", form=IntegrationUpdate, invalid=integration_page)
-async def save_integration(session: TenantSession, data: IntegrationUpdate) -> Next:
+async def save_integration(
+    session: TenantSession, data: IntegrationUpdate, keyring: KeyRing, outbound: OutboundClient
+) -> Next:
     """Update the integration. A secret that was left empty does not change."""
     data.model_fields_set.difference_update([name for name in SECRETS if getattr(data, name) is None])
-    return await _update(session, data, "Saved.")
+    await integrations.update_integration(session, data, keyring=keyring, outbound=outbound)
+    return Next(url_for("dashboard.integration_page"), "Saved.")
 
 
 @dashboard.post("/dashboard/webhooks/integration/forget")
 @action(role="owner", form=Forgotten)
-async def forget_integration_secret(session: TenantSession, data: Forgotten) -> Next:
+async def forget_integration_secret(
+    session: TenantSession, data: Forgotten, keyring: KeyRing, outbound: OutboundClient
+) -> Next:
     """Delete one of the secrets."""
-    return await _update(session, IntegrationUpdate.model_validate({data.secret: None}), "Secret deleted.")
-
-
-async def _update(session: TenantSession, data: IntegrationUpdate, notice: str) -> Next:
-    runtime = current_runtime()
-    await integrations.update_integration(session, data, keyring=runtime.keyring, outbound=runtime.outbound)
-    return Next(url_for("dashboard.integration_page"), notice)
+    forgotten = IntegrationUpdate.model_validate({data.secret: None})
+    await integrations.update_integration(session, forgotten, keyring=keyring, outbound=outbound)
+    return Next(url_for("dashboard.integration_page"), "Secret deleted.")

@@ -1,5 +1,7 @@
 """The page of an invitation: join as the signed-in user, or choose a password for a new account."""
 
+from dataclasses import dataclass
+
 from quart import Response, redirect, request, url_for
 from quart.typing import ResponseReturnValue
 
@@ -7,27 +9,51 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.pages.sign_in import ATTEMPTS, get_browser, redirect_signed_in
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.viewer import check_form, check_origin, count_attempt, find_viewer
+from switchboard.apps.dashboard.viewer import BrowserSessions
+from switchboard.foundation.database import Database
 from switchboard.foundation.web.errors import RateLimited
+from switchboard.foundation.web.pipeline import inject
+from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.identity import invitations, sign_in
 from switchboard.resources.identity.service import IdentityError
-from switchboard.runtime import current_runtime
+
+
+@dataclass(frozen=True, slots=True)
+class InvitationPage:
+    """Shows invitations. Attempts are rate-limited as on the sign-in page."""
+
+    sessions: BrowserSessions
+    database: Database
+    limiter: RateLimiter
+
+    async def show(self, token: str, form: Form) -> Response:
+        """Show an invitation."""
+        if not (await self.limiter.check("invitation", get_browser().address, ATTEMPTS)).allowed:
+            raise RateLimited("Too many attempts. Wait a moment, then try again.")
+        await self.sessions.find_viewer()
+        offer = await invitations.get_offer(self.database, token)
+        page = await render("dashboard/team/invitation.html", form=form, offer=offer)
+        return Response(page, 422 if form.message else 200, content_type="text/html; charset=utf-8")
 
 
 @dashboard.get("/dashboard/invitations/<token>")
-async def invitation_page(token: str) -> ResponseReturnValue:
+@inject
+async def invitation_page(token: str, page: InvitationPage) -> ResponseReturnValue:
     """Show an invitation."""
-    return await _show(token, Form())
+    return await page.show(token, Form())
 
 
 @dashboard.post("/dashboard/invitations/<token>")
-async def accept_invitation(token: str) -> ResponseReturnValue:
+@inject
+async def accept_invitation(
+    token: str, sessions: BrowserSessions, database: Database, page: InvitationPage
+) -> ResponseReturnValue:
     """Accept an invitation. A new user is signed in, in a new session."""
-    check_origin()
-    database, viewer = current_runtime().database, await find_viewer()
+    sessions.check_origin()
+    viewer = await sessions.find_viewer()
     try:
         if viewer is not None:
-            await check_form(viewer)
+            await sessions.check_form(viewer)
             organization_id = (await invitations.get_offer(database, token)).organization.id
             await invitations.accept_invitation(database, token, as_user=viewer.user.id)
             await sign_in.enter_organization(database, viewer.user, viewer.session.id, organization_id)
@@ -36,19 +62,6 @@ async def accept_invitation(token: str) -> ResponseReturnValue:
             database, token, password=(await request.form).get("password", "")
         )
     except IdentityError as refusal:
-        return await _show(token, Form(message=str(refusal)))
-    return redirect_signed_in(
-        await sign_in.create_session_for(database, user_id, get_browser()), url_for("dashboard.overview")
-    )
-
-
-async def _show(token: str, form: Form) -> Response:
-    if not (await count_attempt("invitation", get_browser().address, ATTEMPTS)).allowed:
-        raise RateLimited("Too many attempts. Wait a moment, then try again.")
-    await find_viewer()
-    page = await render(
-        "dashboard/team/invitation.html",
-        form=form,
-        offer=await invitations.get_offer(current_runtime().database, token),
-    )
-    return Response(page, 422 if form.message else 200, content_type="text/html; charset=utf-8")
+        return await page.show(token, Form(message=str(refusal)))
+    session_token = await sign_in.create_session_for(database, user_id, get_browser())
+    return redirect_signed_in(sessions, session_token, url_for("dashboard.overview"))

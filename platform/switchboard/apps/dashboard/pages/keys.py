@@ -15,9 +15,9 @@ from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession, after_commit, now
 from switchboard.foundation.web.principal import SCOPES
+from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.foundation.web.schemas import Name, PageQuery, RequestBody
 from switchboard.resources.identity import service as identity
-from switchboard.runtime import Runtime
 
 OVERLAPS = (("0", "immediately"), ("1", "in an hour"), ("24", "in a day"), ("168", "in a week"))
 
@@ -80,8 +80,8 @@ async def rotate_key(session: TenantSession, key_id: UUID, data: Rotation) -> st
 
 @dashboard.post("/dashboard/keys/<key_id>/revoke")
 @action(role="owner")
-async def revoke_key(session: TenantSession, viewer: Viewer, key_id: UUID, runtime: Runtime) -> Next:
+async def revoke_key(session: TenantSession, viewer: Viewer, key_id: UUID, limiter: RateLimiter) -> Next:
     """Revoke a key."""
     key = await identity.revoke_api_key(session, key_id)
-    after_commit(session, partial(runtime.limiter.announce_revocation, str(key.id)))
+    after_commit(session, partial(limiter.announce_revocation, str(key.id)))
     return Next(url_for("dashboard.keys_page"), f"{key.name} was revoked.")

@@ -9,10 +9,10 @@ from werkzeug.datastructures import FileStorage, MultiDict
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.ui.live_parts import stream_part
+from switchboard.apps.dashboard.ui.live_parts import LiveParts
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import Database, TenantSession
 from switchboard.foundation.web.errors import FieldError, NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.plugin_sdk import ProviderError
@@ -22,7 +22,6 @@ from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.knowledge_bases.extraction import ENDINGS
 from switchboard.resources.knowledge_bases.schemas import DocumentCreate, KnowledgeBaseCreate
 from switchboard.resources.knowledge_bases.search import PassageSearch
-from switchboard.runtime import Runtime
 
 SHOWN_CHARACTERS = 50_000
 
@@ -62,15 +61,15 @@ async def add_knowledge_base(session: TenantSession, data: KnowledgeBaseCreate) 
 
 @dashboard.get("/dashboard/knowledge/search")
 @page(query=SearchQuery)
-async def search_knowledge_page(viewer: Viewer, query: SearchQuery, runtime: Runtime) -> str:
+async def search_knowledge_page(viewer: Viewer, query: SearchQuery, database: Database, search: PassageSearch) -> str:
     """Search as an agent does. No transaction is open while the embedding model runs."""
     fault, found = "", []
-    async with runtime.database.tenant(viewer.organization_id) as session:
+    async with database.tenant(viewer.organization_id) as session:
         bases = await knowledge.resolve_knowledge_bases(session, None)
     chosen = [query.knowledge_base_id] if query.knowledge_base_id else None
     if query.query:
         try:
-            found = await PassageSearch(runtime.database, runtime.providers).search_passages(
+            found = await search.search_passages(
                 viewer.organization_id, query.query, knowledge_base_ids=chosen, limit=query.top_k
             )
         except ProviderError as error:
@@ -102,22 +101,24 @@ async def knowledge_base_page(session: TenantSession, base_id: UUID, query: Page
 
 @dashboard.get("/dashboard/knowledge/<base_id>/documents")
 @page(query=PageQuery)
-async def live_documents(viewer: Viewer, base_id: UUID, query: PageQuery, runtime: Runtime) -> Response:
+async def live_documents(
+    viewer: Viewer, base_id: UUID, query: PageQuery, database: Database, live_parts: LiveParts
+) -> Response:
     """Stream the documents while they are processed."""
 
     async def show(session: TenantSession) -> str:
         found = await load_list(session, knowledge.list_documents(session, base_id), query)
         return await render_part("dashboard/knowledge/documents.html", documents=found)
 
-    async with runtime.database.tenant(viewer.organization_id) as session:
+    async with database.tenant(viewer.organization_id) as session:
         await knowledge.get_knowledge_base(session, base_id)
-    return await stream_part(viewer, show)
+    return await live_parts.stream(viewer, show)
 
 
 @dashboard.post("/dashboard/knowledge/<base_id>/upload")
 @action(invalid=knowledge_base_page)
 async def upload_documents(
-    viewer: Viewer, base_id: UUID, files: "MultiDict[str, FileStorage]", runtime: Runtime
+    viewer: Viewer, base_id: UUID, files: "MultiDict[str, FileStorage]", database: Database
 ) -> Next | Response:
     """Add files; an invalid file does not affect the others.
 
@@ -128,9 +129,7 @@ async def upload_documents(
     for file in given:
         try:
             filename, actor = (file.filename or "")[-255:], viewer.principal.actor
-            await ingestion.add_file(
-                runtime.database, viewer.organization_id, base_id, filename, file.read(), actor=actor
-            )
+            await ingestion.add_file(database, viewer.organization_id, base_id, filename, file.read(), actor=actor)
         except ValidationFailed as refusal:
             faults += [
                 FieldError(field="files", message=f"{file.filename} {fault['message']}.") for fault in refusal.errors
@@ -147,9 +146,9 @@ async def upload_documents(
 
 @dashboard.post("/dashboard/knowledge/<base_id>/paste")
 @action(form=DocumentCreate, invalid=knowledge_base_page)
-async def paste_document(viewer: Viewer, base_id: UUID, data: DocumentCreate, runtime: Runtime) -> Next:
+async def paste_document(viewer: Viewer, base_id: UUID, data: DocumentCreate, database: Database) -> Next:
     """Add pasted text as a document."""
-    await ingestion.add_text(runtime.database, viewer.organization_id, base_id, data, actor=viewer.principal.actor)
+    await ingestion.add_text(database, viewer.organization_id, base_id, data, actor=viewer.principal.actor)
     return Next(_address(base_id), f"{data.filename} is being processed.")
 
 
@@ -199,7 +198,7 @@ async def document_page(session: TenantSession, document_id: UUID) -> str:
 
 @dashboard.get("/dashboard/documents/<document_id>/status")
 @page()
-async def live_document(viewer: Viewer, document_id: UUID, runtime: Runtime) -> Response:
+async def live_document(viewer: Viewer, document_id: UUID, database: Database, live_parts: LiveParts) -> Response:
     """Stream a document's status."""
 
     async def show(session: TenantSession) -> str:
@@ -209,9 +208,9 @@ async def live_document(viewer: Viewer, document_id: UUID, runtime: Runtime) -> 
             document = None
         return await render_part("dashboard/knowledge/status.html", document=document)
 
-    async with runtime.database.tenant(viewer.organization_id) as session:
+    async with database.tenant(viewer.organization_id) as session:
         await knowledge.get_document(session, document_id)
-    return await stream_part(viewer, show)
+    return await live_parts.stream(viewer, show)
 
 
 @dashboard.get("/dashboard/documents/<document_id>/text")

@@ -8,7 +8,7 @@ from quart import Response, url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import action, page
 from switchboard.apps.dashboard.pages.calls import list_transcript_lines
-from switchboard.apps.dashboard.ui.live_parts import FinalPart, stream_part
+from switchboard.apps.dashboard.ui.live_parts import FinalPart, LiveParts
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.call import Supervisor
@@ -16,10 +16,9 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import InvalidState, Unavailable
 from switchboard.resources.agents import service as agents
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.live import tickets
+from switchboard.resources.calls.live.tickets import TicketMint
 from switchboard.resources.calls.models import Call
 from switchboard.resources.contacts import service as contacts
-from switchboard.runtime import Runtime
 
 
 @dashboard.get("/dashboard/live")
@@ -31,13 +30,13 @@ async def live_page(session: TenantSession) -> str:
 
 @dashboard.get("/dashboard/live/calls")
 @page()
-async def live_calls(viewer: Viewer) -> Response:
+async def live_calls(viewer: Viewer, live_parts: LiveParts) -> Response:
     """Stream the list of calls in progress."""
 
     async def show(session: TenantSession) -> str:
         return await render_part("dashboard/live/calls.html", **await _ongoing(session))
 
-    return await stream_part(viewer, show)
+    return await live_parts.stream(viewer, show)
 
 
 @dashboard.get("/dashboard/live/<call_id>")
@@ -61,7 +60,7 @@ async def live_call_page(session: TenantSession, call_id: UUID) -> str | Respons
 
 @dashboard.get("/dashboard/live/<call_id>/said")
 @page()
-async def live_call_said(viewer: Viewer, session: TenantSession, call_id: UUID) -> Response:
+async def live_call_said(viewer: Viewer, session: TenantSession, call_id: UUID, live_parts: LiveParts) -> Response:
     """Stream the transcript of a call until it ends."""
     await calls.get_call(session, call_id)
 
@@ -77,16 +76,16 @@ async def live_call_said(viewer: Viewer, session: TenantSession, call_id: UUID) 
         )
         return FinalPart(shown) if is_over else shown
 
-    return await stream_part(viewer, show)
+    return await live_parts.stream(viewer, show)
 
 
 @dashboard.post("/dashboard/live/<call_id>/ticket")
 @action()
-async def follow_call(viewer: Viewer, session: TenantSession, call_id: UUID, runtime: Runtime) -> Response:
+async def follow_call(viewer: Viewer, session: TenantSession, call_id: UUID, mint: TicketMint) -> Response:
     """Return a ticket for the call's socket as `{"url": …}`, or the reason for refusing one as text."""
     person = Supervisor(viewer.user.id, viewer.user.email)
     try:
-        ticket = await tickets.mint_ticket(runtime, session, call_id, person, "control", browser=viewer.session.id)
+        ticket = await mint.mint_ticket(session, call_id, person, "control", browser=viewer.session.id)
     except (InvalidState, Unavailable) as error:
         return Response(error.detail, error.status, content_type="text/plain; charset=utf-8")
     return Response(json.dumps({"url": ticket.url}), content_type="application/json")

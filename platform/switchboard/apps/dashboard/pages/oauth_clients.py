@@ -13,9 +13,10 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.audit import AuditAction, record_audit
+from switchboard.foundation.database import Database
+from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.foundation.web.schemas import Name, RequestBody
 from switchboard.resources.oauth import clients
-from switchboard.runtime import Runtime, current_runtime
 
 Lines = Annotated[list[str], BeforeValidator(lambda text: str(text).split())]
 
@@ -35,9 +36,9 @@ class NewClient(ClientForm):
 
 @dashboard.get("/dashboard/oauth-clients")
 @page(role="superadmin")
-async def oauth_clients_page(runtime: Runtime) -> str:
+async def oauth_clients_page(database: Database) -> str:
     """List the applications."""
-    return await render("dashboard/oauth_clients/list.html", clients=await clients.list_clients(runtime.database))
+    return await render("dashboard/oauth_clients/list.html", clients=await clients.list_clients(database))
 
 
 @dashboard.get("/dashboard/oauth-clients/new")
@@ -49,55 +50,56 @@ async def new_oauth_client_page(form: Form) -> str:
 
 @dashboard.post("/dashboard/oauth-clients/new")
 @action(role="superadmin", form=NewClient, invalid=new_oauth_client_page)
-async def register_oauth_client(viewer: Viewer, data: NewClient, runtime: Runtime) -> str:
+async def register_oauth_client(viewer: Viewer, data: NewClient, database: Database) -> str:
     """Register an application and show its secret once."""
-    database = runtime.database
     client, secret = await clients.register_client(
         database, name=data.name, redirect_uris=data.redirect_uris, public=data.public
     )
-    await _record(viewer, AuditAction.OAUTH_CLIENT_CREATED, client.id, data.model_fields_set)
+    await _record(database, viewer, AuditAction.OAUTH_CLIENT_CREATED, client.id, data.model_fields_set)
     return await render("dashboard/oauth_clients/made.html", client=client, secret_text=secret)
 
 
 @dashboard.get("/dashboard/oauth-clients/<client_id>")
 @page(role="superadmin")
-async def oauth_client_page(client_id: UUID, form: Form, runtime: Runtime) -> str:
+async def oauth_client_page(client_id: UUID, form: Form, database: Database) -> str:
     """Show an application."""
-    client = await clients.get_client(runtime.database, client_id)
+    client = await clients.get_client(database, client_id)
     kept = {"name": client.name, "redirect_uris": "\n".join(client.redirect_uris)}
     return await render("dashboard/oauth_clients/edit.html", form=form.starting_with(kept), client=client)
 
 
 @dashboard.post("/dashboard/oauth-clients/<client_id>")
 @action(role="superadmin", form=ClientForm, invalid=oauth_client_page)
-async def save_oauth_client(viewer: Viewer, client_id: UUID, data: ClientForm, runtime: Runtime) -> Next:
+async def save_oauth_client(viewer: Viewer, client_id: UUID, data: ClientForm, database: Database) -> Next:
     """Update an application's name and redirect URIs."""
-    await clients.update_client(runtime.database, client_id, name=data.name, redirect_uris=data.redirect_uris)
-    await _record(viewer, AuditAction.OAUTH_CLIENT_UPDATED, client_id, data.model_fields_set)
+    await clients.update_client(database, client_id, name=data.name, redirect_uris=data.redirect_uris)
+    await _record(database, viewer, AuditAction.OAUTH_CLIENT_UPDATED, client_id, data.model_fields_set)
     return Next(url_for("dashboard.oauth_client_page", client_id=client_id), "Saved.")
 
 
 @dashboard.post("/dashboard/oauth-clients/<client_id>/rotate-secret")
 @action(role="superadmin")
-async def rotate_oauth_client_secret(viewer: Viewer, client_id: UUID, runtime: Runtime) -> str:
+async def rotate_oauth_client_secret(viewer: Viewer, client_id: UUID, database: Database) -> str:
     """Create a new secret and show it once. The old secret stops working."""
-    client, secret = await clients.rotate_client_secret(runtime.database, client_id)
-    await _record(viewer, AuditAction.OAUTH_CLIENT_SECRET_ROTATED, client_id)
+    client, secret = await clients.rotate_client_secret(database, client_id)
+    await _record(database, viewer, AuditAction.OAUTH_CLIENT_SECRET_ROTATED, client_id)
     return await render("dashboard/oauth_clients/made.html", client=client, secret_text=secret)
 
 
 @dashboard.post("/dashboard/oauth-clients/<client_id>/delete")
 @action(role="superadmin")
-async def delete_oauth_client(viewer: Viewer, client_id: UUID, runtime: Runtime) -> Next:
+async def delete_oauth_client(viewer: Viewer, client_id: UUID, database: Database, limiter: RateLimiter) -> Next:
     """Delete an application and everything that users granted it."""
-    await clients.delete_client(runtime.database, runtime.limiter, client_id)
-    await _record(viewer, AuditAction.OAUTH_CLIENT_DELETED, client_id)
+    await clients.delete_client(database, limiter, client_id)
+    await _record(database, viewer, AuditAction.OAUTH_CLIENT_DELETED, client_id)
     return Next(url_for("dashboard.oauth_clients_page"), "Application deleted. Its tokens no longer work.")
 
 
-async def _record(viewer: Viewer, action: AuditAction, client_id: UUID, fields: Iterable[str] = ()) -> None:
+async def _record(
+    database: Database, viewer: Viewer, action: AuditAction, client_id: UUID, fields: Iterable[str] = ()
+) -> None:
     """Record a change in the audit log of the superadmin's current organization: an application belongs to none."""
     if viewer.organization is None:
         return
-    async with current_runtime().database.tenant(viewer.organization_id, actor=viewer.principal.actor) as session:
+    async with database.tenant(viewer.organization_id, actor=viewer.principal.actor) as session:
         record_audit(session, action, client_id, fields=fields)

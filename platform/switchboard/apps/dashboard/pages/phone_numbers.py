@@ -12,7 +12,10 @@ from switchboard.apps.dashboard.ui.labels import COUNTRIES, OUTSIDE
 from switchboard.apps.dashboard.ui.opening_hours import HOURS, Opening, drop_blank_rows, list_slots, list_timezones
 from switchboard.apps.dashboard.ui.rendering import day, load_list, phone, render
 from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.errors import ApiError
 from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.plugin_sdk import AvailableNumber
@@ -21,7 +24,6 @@ from switchboard.resources.phone_numbers import purchases, rent
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schemas import NumberSearch, PhoneNumberBuy, PhoneNumberUpdate
-from switchboard.runtime import Runtime, current_runtime
 
 
 class SearchQuery(Query):
@@ -60,11 +62,11 @@ async def numbers_page(session: TenantSession, query: PageQuery) -> str:
 
 @dashboard.get("/dashboard/numbers/buy")
 @page(role="owner", query=SearchQuery)
-async def search_numbers_page(viewer: Viewer, session: TenantSession, query: SearchQuery) -> str:
+async def search_numbers_page(viewer: Viewer, session: TenantSession, query: SearchQuery, providers: Providers) -> str:
     """Search phone numbers to buy."""
     form, found = Form(query.model_dump()), None
     if query.country:
-        form, found = await _search(viewer, query)
+        form, found = await _search(providers, viewer, query)
     return await render(
         "dashboard/numbers/search.html",
         form=form,
@@ -74,13 +76,13 @@ async def search_numbers_page(viewer: Viewer, session: TenantSession, query: Sea
     )
 
 
-async def _search(viewer: Viewer, query: SearchQuery) -> tuple[Form, list[AvailableNumber] | None]:
+async def _search(
+    providers: Providers, viewer: Viewer, query: SearchQuery
+) -> tuple[Form, list[AvailableNumber] | None]:
     values = query.model_dump()
     try:
         wanted = parse_form(NumberSearch, values)
-        return Form(values), list(
-            await purchases.search_available_numbers(current_runtime().providers, viewer.organization_id, wanted)
-        )
+        return Form(values), list(await purchases.search_available_numbers(providers, viewer.organization_id, wanted))
     except ApiError as error:
         return Form(values, errors=error.errors, message=error.detail), None
 
@@ -100,9 +102,8 @@ async def order_page(session: TenantSession, query: OrderQuery, form: Form) -> s
 
 @dashboard.post("/dashboard/numbers/order")
 @action(role="owner", form=PhoneNumberBuy, invalid=order_page)
-async def buy_number(viewer: Viewer, data: PhoneNumberBuy, runtime: Runtime) -> Next:
+async def buy_number(viewer: Viewer, data: PhoneNumberBuy, buyer: purchases.NumberBuyer) -> Next:
     """Buy a phone number."""
-    buyer = purchases.NumberBuyer(runtime.database, runtime.providers, runtime.settings.base_url)
     number = await buyer.buy_number(viewer.organization_id, data, actor=viewer.principal.actor)
     return Next(url_for("dashboard.number_page", number_id=number.id), f"{phone(number.phone_number)} was bought.")
 
@@ -152,23 +153,29 @@ def _list_stored_values(viewer: Viewer, number: PhoneNumber) -> dict[str, JsonVa
 
 @dashboard.post("/dashboard/numbers/<number_id>")
 @action(form=NumberForm, invalid=number_page)
-async def save_number(session: TenantSession, number_id: UUID, data: NumberForm, runtime: Runtime) -> Next:
+async def save_number(
+    session: TenantSession, number_id: UUID, data: NumberForm, keyring: KeyRing, outbound: OutboundClient
+) -> Next:
     """Update a phone number's name, agent, or opening hours."""
     # A new webhook URL creates a secret, which only `save_number_webhook` shows.
     data.model_fields_set.discard("forward_webhook_url")
-    await numbers.update_phone_number(session, number_id, data, keyring=runtime.keyring, outbound=runtime.outbound)
+    await numbers.update_phone_number(session, number_id, data, keyring=keyring, outbound=outbound)
     return Next(url_for("dashboard.number_page", number_id=number_id), "Saved.")
 
 
 @dashboard.post("/dashboard/numbers/<number_id>/webhook")
 @action(role="owner", form=NumberForm, invalid=number_page)
 async def save_number_webhook(
-    viewer: Viewer, session: TenantSession, number_id: UUID, data: NumberForm, runtime: Runtime
+    viewer: Viewer,
+    session: TenantSession,
+    number_id: UUID,
+    data: NumberForm,
+    *,
+    keyring: KeyRing,
+    outbound: OutboundClient,
 ) -> Next | str:
     """Set the webhook for calls outside opening hours, and show its signing secret."""
-    number, secret = await numbers.update_phone_number(
-        session, number_id, data, keyring=runtime.keyring, outbound=runtime.outbound
-    )
+    number, secret = await numbers.update_phone_number(session, number_id, data, keyring=keyring, outbound=outbound)
     if secret is None:
         return Next(url_for("dashboard.number_page", number_id=number_id), "Webhook disabled.")
     return await _number_page(viewer, session, number, Form(), secret=secret)

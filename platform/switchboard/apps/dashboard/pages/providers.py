@@ -14,15 +14,17 @@ from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers import editing
 from switchboard.engine.providers.configuration import ProviderSpec
+from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
 from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings
-from switchboard.plugin_sdk.registry import Capability
+from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.knowledge_bases import service as knowledge_bases
 from switchboard.resources.phone_numbers import service as numbers
-from switchboard.runtime import Runtime, current_runtime
 
 CHECK_SECONDS = 20
 MOST_NAMED = 5
@@ -48,20 +50,35 @@ class Part:
     others: list[type[Provider[ProviderSettings]]]
 
 
+@dataclass(frozen=True, slots=True)
+class ProviderEditor:
+    """Parts of the process that the settings of a provider need."""
+
+    settings: Settings
+    registry: Registry
+    keyring: KeyRing
+
+    def find_class(self, capability: str, name: str) -> type[Provider[ProviderSettings]]:
+        """Return the class of a provider. Raises `NotFound`."""
+        kind = self.registry.find_provider_class(_capability(capability).base_class, name)
+        if kind is None:
+            raise NotFound
+        return kind
+
+
 @dashboard.get("/dashboard/providers")
 @page(role="owner")
-async def providers_page(session: TenantSession, viewer: Viewer) -> str:
+async def providers_page(session: TenantSession, viewer: Viewer, settings: Settings, registry: Registry) -> str:
     """List the providers by capability."""
     found = await editing.list_providers(session)
     return await render(
         "dashboard/providers/list.html",
-        parts=[_part(capability, found) for capability in Capability],
-        file=_file(viewer),
+        parts=[_part(registry, capability, found) for capability in Capability],
+        file=_file(settings, viewer),
     )
 
 
-def _part(capability: Capability, found: list[ProviderConfiguration]) -> Part:
-    registry = current_runtime().registry
+def _part(registry: Registry, capability: Capability, found: list[ProviderConfiguration]) -> Part:
     rows = [row for row in found if row.capability == capability]
     chosen = [(row, registry.find_provider_class(capability.base_class, row.name)) for row in rows]
     taken = {row.name for row in rows}
@@ -76,10 +93,10 @@ def _part(capability: Capability, found: list[ProviderConfiguration]) -> Part:
 @dashboard.get("/dashboard/providers/<capability>/<name>")
 @page(role="owner")
 async def provider_page(
-    session: TenantSession, viewer: Viewer, form: Form, *, capability: str, name: str, runtime: Runtime
+    session: TenantSession, viewer: Viewer, form: Form, *, capability: str, name: str, editor: ProviderEditor
 ) -> str:
     """Show a provider's settings. A stored secret is never shown."""
-    kind = _kind(capability, name)
+    kind = editor.find_class(capability, name)
     row = await editing.find_provider(session, Capability(capability), name)
     locked = frozenset() if viewer.has_role("superadmin") else editing.list_operator_settings(kind)
     made_up = frozenset(kind.initial_settings()) if row is None else frozenset()
@@ -94,20 +111,22 @@ async def provider_page(
         about="" if kind.Settings is ProviderSettings else kind.Settings.__doc__ or "",
         fields=fields,
         locked=locked,
-        kept=editing.list_saved_secrets(runtime.keyring, row),
+        kept=editing.list_saved_secrets(editor.keyring, row),
         row=row,
         part=NAMES[Capability(capability)][0],
         capability=capability,
-        file=_file(viewer),
+        file=_file(editor.settings, viewer),
     )
 
 
 @dashboard.post("/dashboard/providers/<capability>/<name>")
 @action(role="owner", invalid=provider_page)
-async def save_provider(session: TenantSession, viewer: Viewer, capability: str, name: str, runtime: Runtime) -> Next:
+async def save_provider(
+    session: TenantSession, viewer: Viewer, capability: str, name: str, editor: ProviderEditor
+) -> Next:
     """Add a provider, or update its settings."""
-    kind = _kind(capability, name)
-    _require_no_file(viewer)
+    kind = editor.find_class(capability, name)
+    _require_no_file(editor.settings, viewer)
     typed = nest_fields(await request.form).get("settings", {})
     values, faults = schema_form.read_form_values(
         schema_form.list_schema_fields(kind.Settings), typed if isinstance(typed, dict) else {}, prefix=PREFIX
@@ -117,7 +136,7 @@ async def save_provider(session: TenantSession, viewer: Viewer, capability: str,
     wanted = ProviderSpec(Capability(capability), name, values)
     try:
         await editing.put_provider(
-            session, runtime.registry, runtime.keyring, wanted, by_operator=viewer.has_role("superadmin")
+            session, editor.registry, editor.keyring, wanted, by_operator=viewer.has_role("superadmin")
         )
     except ValidationFailed as error:
         problems = [(fault["field"], fault["message"]) for fault in error.errors]
@@ -127,18 +146,22 @@ async def save_provider(session: TenantSession, viewer: Viewer, capability: str,
 
 @dashboard.post("/dashboard/providers/<capability>/<name>/up")
 @action(role="owner")
-async def move_provider_up(session: TenantSession, viewer: Viewer, capability: str, name: str) -> Next:
+async def move_provider_up(
+    session: TenantSession, viewer: Viewer, capability: str, name: str, settings: Settings
+) -> Next:
     """Move a provider up in its order."""
-    _require_no_file(viewer)
+    _require_no_file(settings, viewer)
     await editing.move_provider_up(session, _capability(capability), name)
     return Next(url_for("dashboard.providers_page"))
 
 
 @dashboard.post("/dashboard/providers/<capability>/<name>/remove")
 @action(role="owner")
-async def remove_provider(session: TenantSession, viewer: Viewer, capability: str, name: str) -> Next:
+async def remove_provider(
+    session: TenantSession, viewer: Viewer, capability: str, name: str, settings: Settings
+) -> Next:
     """Remove a provider that is not in use."""
-    _require_no_file(viewer)
+    _require_no_file(settings, viewer)
     if users := await _users(session, _capability(capability), name):
         named = ", ".join(users[:MOST_NAMED]) + (
             f" and {len(users) - MOST_NAMED} more" if len(users) > MOST_NAMED else ""
@@ -163,12 +186,12 @@ async def _users(session: TenantSession, capability: Capability, name: str) -> l
 
 @dashboard.post("/dashboard/providers/<capability>/<name>/check")
 @action(role="owner")
-async def check_provider(viewer: Viewer, capability: str, name: str, runtime: Runtime) -> Next:
+async def check_provider(viewer: Viewer, capability: str, name: str, providers: Providers) -> Next:
     """Check a provider's settings and show the result."""
     try:
         async with (
             asyncio.timeout(CHECK_SECONDS),
-            runtime.providers.use(viewer.organization_id, _capability(capability).base_class, name) as provider,
+            providers.use(viewer.organization_id, _capability(capability).base_class, name) as provider,
         ):
             await provider.check()
             notice = f"{provider.title} works."
@@ -179,26 +202,19 @@ async def check_provider(viewer: Viewer, capability: str, name: str, runtime: Ru
     return Next(url_for("dashboard.providers_page"), notice)
 
 
-def _file(viewer: Viewer) -> str:
+def _file(settings: Settings, viewer: Viewer) -> str:
     """Return the name of the tenant file that sets the organization's providers; empty if there is none."""
     organization = viewer.organization
-    path = editing.find_tenant_file(current_runtime().settings.tenants_dir, organization.slug if organization else None)
+    path = editing.find_tenant_file(settings.tenants_dir, organization.slug if organization else None)
     return path.name if path is not None else ""
 
 
-def _require_no_file(viewer: Viewer) -> None:
+def _require_no_file(settings: Settings, viewer: Viewer) -> None:
     organization = viewer.organization
-    editing.require_no_file(current_runtime().settings.tenants_dir, organization.slug if organization else None)
+    editing.require_no_file(settings.tenants_dir, organization.slug if organization else None)
 
 
 def _capability(text: str) -> Capability:
     if text not in set(Capability):
         raise NotFound
     return Capability(text)
-
-
-def _kind(capability: str, name: str) -> type[Provider[ProviderSettings]]:
-    kind = current_runtime().registry.find_provider_class(_capability(capability).base_class, name)
-    if kind is None:
-        raise NotFound
-    return kind

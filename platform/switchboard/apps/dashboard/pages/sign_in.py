@@ -9,25 +9,17 @@ from quart.typing import ResponseReturnValue
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.viewer import (
-    check_form,
-    check_origin,
-    count_attempt,
-    delete_cookie,
-    find_viewer,
-    get_sending_page,
-    require_viewer,
-    set_cookie,
-)
+from switchboard.apps.dashboard.viewer import BrowserSessions, get_sending_page
+from switchboard.foundation.database import Database
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.openapi import AUTHORIZE
+from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.principal import Limit
-from switchboard.foundation.web.rate_limits import build_rate_limit_headers
+from switchboard.foundation.web.rate_limits import RateLimiter, build_rate_limit_headers
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.identity import sign_in
 from switchboard.resources.identity.service import IdentityError
 from switchboard.resources.identity.sign_in import Browser
-from switchboard.runtime import current_runtime
 
 ATTEMPTS = Limit(per_second=0.1, burst=20)
 
@@ -43,21 +35,23 @@ def get_browser() -> Browser:
 
 
 @dashboard.get("/dashboard/sign-in")
-async def sign_in_page() -> ResponseReturnValue:
+@inject
+async def sign_in_page(sessions: BrowserSessions) -> ResponseReturnValue:
     """Show the sign-in form; redirect a signed-in user."""
     after = get_safe_path(request.args.get("after"))
-    if await find_viewer() is not None:
+    if await sessions.find_viewer() is not None:
         return redirect(after, 303)
     return await render("dashboard/sign_in.html", form=Form(), after=after)
 
 
 @dashboard.post("/dashboard/sign-in")
-async def sign_in_now() -> ResponseReturnValue:
+@inject
+async def sign_in_now(sessions: BrowserSessions, database: Database, limiter: RateLimiter) -> ResponseReturnValue:
     """Start a new session and ignore the browser's cookie, against session fixation."""
-    check_origin()
+    sessions.check_origin()
     fields = await request.form
     after, email, password = get_safe_path(fields.get("after")), fields.get("email", ""), fields.get("password", "")
-    verdict = await count_attempt("sign-in", get_browser().address, ATTEMPTS)
+    verdict = await limiter.check("sign-in", get_browser().address, ATTEMPTS)
     if not verdict.allowed:
         page = await render(
             "dashboard/sign_in.html",
@@ -66,51 +60,54 @@ async def sign_in_now() -> ResponseReturnValue:
         )
         return Response(page, 429, build_rate_limit_headers(ATTEMPTS, verdict), content_type="text/html; charset=utf-8")
     try:
-        _, token = await sign_in.sign_in(current_runtime().database, email, password, get_browser())
+        _, token = await sign_in.sign_in(database, email, password, get_browser())
     except IdentityError as refusal:
         page = await render("dashboard/sign_in.html", form=Form({"email": email}, message=str(refusal)), after=after)
         return Response(page, 422, content_type="text/html; charset=utf-8")
-    return redirect_signed_in(token, after)
+    return redirect_signed_in(sessions, token, after)
 
 
-def redirect_signed_in(token: str, after: str) -> Response:
+def redirect_signed_in(sessions: BrowserSessions, token: str, after: str) -> Response:
     """Return the response that sets the session cookie."""
     response = Response("", 303, {"Location": after})
-    set_cookie(response, token)
+    sessions.set_cookie(response, token)
     return response
 
 
 @dashboard.post("/dashboard/sign-out")
-async def sign_out_now() -> ResponseReturnValue:
+@inject
+async def sign_out_now(sessions: BrowserSessions, database: Database) -> ResponseReturnValue:
     """End this browser's session. A user who signs out on the consent page returns to it after signing in again."""
-    viewer = await require_viewer()
-    await check_form(viewer)
-    await sign_in.sign_out(current_runtime().database, viewer.user.id, only=viewer.session.id)
+    viewer = await sessions.require_viewer()
+    await sessions.check_form(viewer)
+    await sign_in.sign_out(database, viewer.user.id, only=viewer.session.id)
     asked = get_sending_page()
     after = asked if asked.startswith(f"{AUTHORIZE}?") else None
     response = Response("", 303, {"Location": url_for("dashboard.sign_in_page", after=after)})
-    delete_cookie(response)
+    sessions.delete_cookie(response)
     return response
 
 
 @dashboard.get("/dashboard/organizations")
-async def organizations_page() -> ResponseReturnValue:
+@inject
+async def organizations_page(sessions: BrowserSessions, database: Database) -> ResponseReturnValue:
     """List the user's organizations."""
-    viewer = await require_viewer()
+    viewer = await sessions.require_viewer()
     return await render(
         "dashboard/organizations.html",
-        organizations=await sign_in.list_user_organizations(current_runtime().database, viewer.user),
+        organizations=await sign_in.list_user_organizations(database, viewer.user),
     )
 
 
 @dashboard.post("/dashboard/organizations/<organization_id>")
-async def enter_organization(organization_id: str) -> ResponseReturnValue:
+@inject
+async def enter_organization(
+    organization_id: str, sessions: BrowserSessions, database: Database
+) -> ResponseReturnValue:
     """Switch to another organization."""
-    viewer = await require_viewer()
-    await check_form(viewer)
-    await sign_in.enter_organization(
-        current_runtime().database, viewer.user, viewer.session.id, _parse_organization_id(organization_id)
-    )
+    viewer = await sessions.require_viewer()
+    await sessions.check_form(viewer)
+    await sign_in.enter_organization(database, viewer.user, viewer.session.id, _parse_organization_id(organization_id))
     return redirect(url_for("dashboard.overview"), 303)
 
 

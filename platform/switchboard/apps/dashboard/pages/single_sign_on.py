@@ -9,48 +9,52 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.pages.sign_in import ATTEMPTS, get_browser, get_safe_path, redirect_signed_in
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.viewer import count_attempt, is_https
+from switchboard.apps.dashboard.viewer import BrowserSessions, is_https
+from switchboard.foundation.database import Database
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound, RateLimited
+from switchboard.foundation.web.pipeline import inject
+from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.identity import invitations, sign_in
 from switchboard.resources.identity.service import IdentityError
 from switchboard.resources.identity.single_sign_on import Attempt, SingleSignOn, SingleSignOnFailed
-from switchboard.runtime import current_runtime
 
 EXTENSION = "switchboard.single_sign_on"
 COOKIE, COOKIE_SECONDS = "single_sign_on", 600
 
 
-def _provider() -> SingleSignOn:
+def _provider(settings: Settings) -> SingleSignOn:
     """Return the identity provider, created once so that its keys and endpoints are fetched once. Raises `NotFound` if
     none is configured.
     """
-    settings = current_runtime().settings
     if not settings.oidc_issuer:
         raise NotFound("Single sign-on is not set up here.")
     provider: SingleSignOn = current_app.extensions.setdefault(EXTENSION, SingleSignOn(settings))
     return provider
 
 
-def _callback() -> str:
-    return current_runtime().settings.base_url + url_for("dashboard.finish_single_sign_on")
+def _callback(settings: Settings) -> str:
+    return settings.base_url + url_for("dashboard.finish_single_sign_on")
 
 
 @dashboard.get("/dashboard/sign-in/single-sign-on")
-async def begin_single_sign_on() -> ResponseReturnValue:
+@inject
+async def begin_single_sign_on(settings: Settings, keyring: KeyRing, limiter: RateLimiter) -> ResponseReturnValue:
     """Redirect the browser to the identity provider."""
-    if not (await count_attempt("single-sign-on", get_browser().address, ATTEMPTS)).allowed:
+    if not (await limiter.check("single-sign-on", get_browser().address, ATTEMPTS)).allowed:
         raise RateLimited("Too many attempts. Wait a moment, then try again.")
     try:
-        url, attempt = await _provider().begin(_callback(), get_safe_path(request.args.get("after")))
+        url, attempt = await _provider(settings).begin(_callback(settings), get_safe_path(request.args.get("after")))
     except SingleSignOnFailed as failure:
         return await _refuse(str(failure))
     response = redirect(url, 303)
-    sealed = attempt.seal(current_runtime().keyring)
+    sealed = attempt.seal(keyring)
     response.set_cookie(
         COOKIE,
         sealed,
         max_age=COOKIE_SECONDS,
-        secure=is_https(),
+        secure=is_https(settings),
         httponly=True,
         samesite="Lax",
         path="/dashboard/sign-in",
@@ -59,18 +63,21 @@ async def begin_single_sign_on() -> ResponseReturnValue:
 
 
 @dashboard.get("/dashboard/sign-in/callback")
-async def finish_single_sign_on() -> ResponseReturnValue:
+@inject
+async def finish_single_sign_on(
+    settings: Settings, database: Database, keyring: KeyRing, sessions: BrowserSessions
+) -> ResponseReturnValue:
     """Finish the sign-in of the browser that started it, once, with a matching state."""
-    attempt = Attempt.unseal(request.cookies.get(COOKIE, ""), current_runtime().keyring)
+    attempt = Attempt.unseal(request.cookies.get(COOKIE, ""), keyring)
     if attempt is None or not hmac.compare_digest(attempt.state.encode(), request.args.get("state", "").encode()):
         return await _refuse("This sign-in was started in another browser, or has expired. Try again.")
     try:
-        email = await _provider().finish(_callback(), attempt, code=request.args.get("code", ""))
-        user_id = await invitations.find_or_create_invited_user(current_runtime().database, email)
+        email = await _provider(settings).finish(_callback(settings), attempt, code=request.args.get("code", ""))
+        user_id = await invitations.find_or_create_invited_user(database, email)
     except (SingleSignOnFailed, IdentityError) as failure:
         return await _refuse(str(failure))
     response = redirect_signed_in(
-        await sign_in.create_session_for(current_runtime().database, user_id, get_browser()), attempt.after
+        sessions, await sign_in.create_session_for(database, user_id, get_browser()), attempt.after
     )
     response.delete_cookie(COOKIE, path="/dashboard/sign-in")
     return response

@@ -10,11 +10,12 @@ from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.foundation.web.schemas import RequestBody
 from switchboard.resources.identity import members
 from switchboard.resources.identity.members import Role
 from switchboard.resources.oauth.connections import list_live_grants, revoke_after_commit
-from switchboard.runtime import Runtime
 
 
 class NewInvitation(RequestBody):
@@ -44,10 +45,10 @@ async def team_page(session: TenantSession, form: Form) -> str:
 
 @dashboard.post("/dashboard/team")
 @action(role="owner", form=NewInvitation, invalid=team_page)
-async def invite(session: TenantSession, data: NewInvitation, runtime: Runtime) -> str:
+async def invite(session: TenantSession, data: NewInvitation, settings: Settings) -> str:
     """Create an invitation and show its link once."""
     invitation, token = await members.create_invitation(session, email=data.email, role=data.role)
-    link = runtime.settings.base_url + url_for("dashboard.invitation_page", token=token)
+    link = settings.base_url + url_for("dashboard.invitation_page", token=token)
     return await render("dashboard/team/invited.html", invitation=invitation, link=link)
 
 
@@ -69,9 +70,9 @@ async def change_role(session: TenantSession, user_id: UUID, data: RoleChange) -
 
 @dashboard.post("/dashboard/team/<user_id>/remove")
 @action(role="owner")
-async def remove_member(session: TenantSession, user_id: UUID, runtime: Runtime) -> Next:
+async def remove_member(session: TenantSession, user_id: UUID, limiter: RateLimiter) -> Next:
     """Remove a member, and revoke the access that the member granted to applications."""
     grants = await list_live_grants(session, user_id)
     await members.remove_member(session, user_id)
-    revoke_after_commit(session, runtime.limiter, grants)
+    revoke_after_commit(session, limiter, grants)
     return Next(url_for("dashboard.team_page"), "Member removed.")

@@ -9,7 +9,7 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
-from switchboard.apps.dashboard.ui.live_parts import stream_part
+from switchboard.apps.dashboard.ui.live_parts import LiveParts
 from switchboard.apps.dashboard.ui.rendering import load_list, number_name, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
@@ -43,13 +43,13 @@ async def texts_page(session: TenantSession, query: InboxQuery) -> str:
 
 @dashboard.get("/dashboard/texts/live")
 @page(query=InboxQuery)
-async def texts_live(viewer: Viewer, query: InboxQuery) -> Response:
+async def texts_live(viewer: Viewer, query: InboxQuery, live_parts: LiveParts) -> Response:
     """Stream the inbox."""
 
     async def show(session: TenantSession) -> str:
         return await render_part("dashboard/texts/conversations.html", **await _inbox(session, query))
 
-    return await stream_part(viewer, show)
+    return await live_parts.stream(viewer, show)
 
 
 @dashboard.get("/dashboard/texts/new")
@@ -92,7 +92,9 @@ async def conversation_page(session: TenantSession, conversation_id: UUID, query
 
 @dashboard.get("/dashboard/texts/<conversation_id>/live")
 @page()
-async def conversation_live(viewer: Viewer, session: TenantSession, conversation_id: UUID) -> Response:
+async def conversation_live(
+    viewer: Viewer, session: TenantSession, conversation_id: UUID, live_parts: LiveParts
+) -> Response:
     """Stream a conversation's latest messages."""
     await sms.get_conversation(session, conversation_id)
 
@@ -102,7 +104,7 @@ async def conversation_live(viewer: Viewer, session: TenantSession, conversation
             "dashboard/texts/messages.html", **await _messages(session, conversation, SmsMessageQuery())
         )
 
-    return await stream_part(viewer, show)
+    return await live_parts.stream(viewer, show)
 
 
 @dashboard.post("/dashboard/texts/<conversation_id>")

@@ -9,17 +9,18 @@ from quart import Response, url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.ui.live_parts import stream_part
+from switchboard.apps.dashboard.ui.live_parts import LiveParts
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import Database, TenantSession
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.events.models import EventTarget
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.schemas import PageQuery, RequestBody
 from switchboard.resources.webhooks import deliveries
 from switchboard.resources.webhooks import service as endpoints
 from switchboard.resources.webhooks.schemas import AllDeliveriesQuery, EndpointCreate, EndpointUpdate
-from switchboard.runtime import Runtime
 
 RECENT = 10
 EVENTS = [(name, f"{name}: {(kind.__doc__ or '').rstrip('.')}") for name, kind in CATALOG.items()]
@@ -57,11 +58,9 @@ async def new_webhook_page(form: Form) -> str:
 
 @dashboard.post("/dashboard/webhooks/new")
 @action(role="owner", form=EndpointCreate, invalid=new_webhook_page)
-async def add_webhook(session: TenantSession, data: EndpointCreate, runtime: Runtime) -> str:
+async def add_webhook(session: TenantSession, data: EndpointCreate, keyring: KeyRing, outbound: OutboundClient) -> str:
     """Create an endpoint and show its secret once."""
-    endpoint, secret = await endpoints.create_endpoint(
-        session, data, keyring=runtime.keyring, outbound=runtime.outbound
-    )
+    endpoint, secret = await endpoints.create_endpoint(session, data, keyring=keyring, outbound=outbound)
     return await render("dashboard/webhooks/secret.html", endpoint=endpoint, secret_text=secret, is_new=True)
 
 
@@ -91,17 +90,21 @@ async def webhook_page(session: TenantSession, endpoint_id: UUID, form: Form, vi
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>")
 @action(role="owner", form=EndpointUpdate, invalid=webhook_page)
-async def save_webhook(session: TenantSession, endpoint_id: UUID, data: EndpointUpdate, runtime: Runtime) -> Next:
+async def save_webhook(
+    session: TenantSession, endpoint_id: UUID, data: EndpointUpdate, outbound: OutboundClient
+) -> Next:
     """Update an endpoint."""
-    await endpoints.update_endpoint(session, endpoint_id, data, outbound=runtime.outbound)
+    await endpoints.update_endpoint(session, endpoint_id, data, outbound=outbound)
     return Next(url_for("dashboard.webhook_page", endpoint_id=endpoint_id), "Saved.")
 
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/enabled")
 @action(role="owner", form=EndpointUpdate)
-async def switch_webhook(session: TenantSession, endpoint_id: UUID, data: EndpointUpdate, runtime: Runtime) -> Next:
+async def switch_webhook(
+    session: TenantSession, endpoint_id: UUID, data: EndpointUpdate, outbound: OutboundClient
+) -> Next:
     """Enable or disable an endpoint."""
-    endpoint = await endpoints.update_endpoint(session, endpoint_id, data, outbound=runtime.outbound)
+    endpoint = await endpoints.update_endpoint(session, endpoint_id, data, outbound=outbound)
     notice = (
         "Endpoint enabled. Pending deliveries continue."
         if endpoint.enabled
@@ -112,11 +115,9 @@ async def switch_webhook(session: TenantSession, endpoint_id: UUID, data: Endpoi
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/rotate")
 @action(role="owner", form=Rotation)
-async def rotate_webhook_secret(session: TenantSession, endpoint_id: UUID, data: Rotation, runtime: Runtime) -> str:
+async def rotate_webhook_secret(session: TenantSession, endpoint_id: UUID, data: Rotation, keyring: KeyRing) -> str:
     """Rotate the secret and show the new one once."""
-    endpoint, secret = await endpoints.rotate_endpoint_secret(
-        session, endpoint_id, grace=data.grace, keyring=runtime.keyring
-    )
+    endpoint, secret = await endpoints.rotate_endpoint_secret(session, endpoint_id, grace=data.grace, keyring=keyring)
     return await render("dashboard/webhooks/secret.html", endpoint=endpoint, secret_text=secret, is_new=False)
 
 
@@ -160,15 +161,15 @@ async def delivery_page(session: TenantSession, delivery_id: UUID) -> str:
 
 @dashboard.get("/dashboard/webhooks/deliveries/<delivery_id>/live")
 @page()
-async def delivery_live(viewer: Viewer, delivery_id: UUID, runtime: Runtime) -> Response:
+async def delivery_live(viewer: Viewer, delivery_id: UUID, database: Database, live_parts: LiveParts) -> Response:
     """Stream a delivery's attempts."""
-    async with runtime.database.tenant(viewer.organization_id) as session:
+    async with database.tenant(viewer.organization_id) as session:
         await deliveries.get_delivery(session, delivery_id)
 
     async def show(session: TenantSession) -> str:
         return await render_part("dashboard/webhooks/attempts.html", **await _delivery(session, delivery_id))
 
-    return await stream_part(viewer, show)
+    return await live_parts.stream(viewer, show)
 
 
 async def _delivery(session: TenantSession, delivery_id: UUID) -> dict[str, object]:

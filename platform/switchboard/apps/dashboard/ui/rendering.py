@@ -14,7 +14,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.apps.dashboard.ui.navigation import SECTIONS, Section
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import Database, TenantSession
 from switchboard.foundation.web.paging import Row, paginate
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.identity import sign_in
@@ -89,11 +89,15 @@ class Shell:
 async def render(template: str, **values: object) -> str:
     """Render a page as HTML."""
     viewer: Viewer | None = g.get("viewer")
-    notice = await _notice(viewer)
+    runtime = current_runtime()
+    notice = await _notice(runtime.database, viewer)
     theme = request.cookies.get("theme", "")
     shell = Shell(viewer, _sections(viewer), request.path, notice, theme if theme in THEMES else "")
-    settings = current_runtime().settings
-    own = {"request_id": g.request_id, "base_url": settings.base_url, "single_sign_on": bool(settings.oidc_issuer)}
+    own = {
+        "request_id": g.request_id,
+        "base_url": runtime.settings.base_url,
+        "single_sign_on": bool(runtime.settings.oidc_issuer),
+    }
     return await render_template(template, shell=shell, csrf_token=viewer.csrf if viewer else "", **own, **values)
 
 
@@ -125,11 +129,11 @@ def _itself(row: Row) -> Row:
     return row
 
 
-async def _notice(viewer: Viewer | None) -> str:
+async def _notice(database: Database, viewer: Viewer | None) -> str:
     """Return the notice of the last action, once."""
     if viewer is None or not viewer.session.notice:
         return ""
-    await sign_in.save_notice(current_runtime().database, viewer.session.id, None)
+    await sign_in.save_notice(database, viewer.session.id, None)
     return viewer.session.notice
 
 

@@ -60,7 +60,7 @@ class Takeover:
             playout.add(voice)
 
     async def transcribe(self) -> None:
-        """Transcribe the supervisor until cancelled. A failure does not end a call between two people."""
+        """Transcribe the supervisor until canceled. A failure does not end a call between two people."""
         with self._detection.attach(self.speech_input):
             try:
                 await self.speech_input.transcription.run()

@@ -98,7 +98,7 @@ class Playout:
             self._wake.set()
 
     async def run(self) -> None:
-        """Send until cancelled. Raises `ConnectionError` when the socket is closed."""
+        """Send until canceled. Raises `ConnectionError` when the socket is closed."""
         while True:
             await self._wake.wait()
             self._wake.clear()

@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,15 +22,19 @@ def build_wav_header(frames: int) -> bytes:
 
 
 class Recording(StereoMixer):
-    """Mixer that writes to a file, in threads, never in the event loop."""
+    """Mixer that writes to a file, in threads, never in the event loop.
+
+    A recording whose file cannot be written is dropped, and the call goes on: `error` says why, the file is deleted,
+    and later writes change nothing.
+    """
 
     def __init__(self, path: Path, encoding: Encoding) -> None:
         super().__init__(encoding)
-        self._path = path
+        self.path = path
+        self.error: str | None = None
         self._file: BinaryIO | None = None
         self._writing = asyncio.Lock()
         self._appending: asyncio.Task[None] | None = None
-
         self._closed = False
 
     async def write(self, position: int) -> None:
@@ -38,7 +43,7 @@ class Recording(StereoMixer):
 
     async def _write(self, until: int) -> None:
         async with self._writing:
-            if until <= self.position or self._closed:
+            if until <= self.position or self._closed or self.error:
                 return
             frames = self.take(until)
             await self._wait_for_append()
@@ -52,21 +57,38 @@ class Recording(StereoMixer):
             # The engine's clock may ask for another write while the call is being closed; it would overwrite the file.
             self._closed = True
             await self._wait_for_append()
-            if self._file is not None:
-                await asyncio.to_thread(self._file.close)
-                self._file = None
+            await asyncio.to_thread(self._close_file)
 
     async def _wait_for_append(self) -> None:
-        """Wait for the writing thread, which goes on when the task that waits for it is cancelled."""
+        """Wait for the writing thread, which goes on when the task that waits for it is canceled."""
         if self._appending is not None:
             await asyncio.shield(self._appending)
 
     def _append(self, data: bytes) -> None:
-        if self._file is None:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._file = self._path.open("wb")
-        self._file.seek(0)
-        self._file.write(build_wav_header(self.position))
-        self._file.seek(0, 2)
-        self._file.write(data)
-        self._file.flush()
+        try:
+            if self._file is None:
+                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._file = self.path.open("wb")
+            self._file.seek(0)
+            self._file.write(build_wav_header(self.position))
+            self._file.seek(0, 2)
+            self._file.write(data)
+            self._file.flush()
+        except OSError as error:
+            self._drop(error)
+
+    def _close_file(self) -> None:
+        try:
+            if self._file is not None:
+                self._file.close()
+        except OSError as error:
+            self._drop(error)
+
+    def _drop(self, error: OSError) -> None:
+        self.error = error.strerror or type(error).__name__
+        file, self._file = self._file, None
+        with suppress(OSError):
+            if file is not None:
+                file.close()
+        with suppress(OSError):
+            self.path.unlink(missing_ok=True)

@@ -132,7 +132,7 @@ class SpeechOutput:
         self._on_reply_ended(reply, " ".join(sentence.text for sentence in reply.sentences), False)
 
     async def run(self) -> None:
-        """Synthesize sentences until cancelled. Raises `ProviderError` when text-to-speech fails."""
+        """Synthesize sentences until canceled. Raises `ProviderError` when text-to-speech fails."""
         while True:
             reply, sentence = await self._waiting.get()
             if reply is not self.reply:

@@ -59,7 +59,7 @@ class TranscriptionStream:
         self._deadline = asyncio.get_running_loop().call_later(FINAL_SECONDS, self._finish_utterance)
 
     async def run(self) -> None:
-        """Transcribe until cancelled. Raises `ProviderError` when the stream cannot be reopened."""
+        """Transcribe until canceled. Raises `ProviderError` when the stream cannot be reopened."""
         while True:
             try:
                 stream = await self._provider.transcribe(self._request)

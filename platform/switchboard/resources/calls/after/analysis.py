@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from switchboard.engine.providers.conversation import open_agent_model
 from switchboard.engine.providers.failover import ServiceRecord
+from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.events.catalog import CallTranscriptReady
 from switchboard.foundation.events.outbox import publish
@@ -22,13 +23,12 @@ from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.states import build_call_event
 from switchboard.resources.identity.service import get_policy
-from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 MAX_ATTEMPTS = 3
 RETRY_AFTER = timedelta(seconds=60)
 INSTRUCTION = (
-    "You analyse a phone call between an agent and a caller. "
+    "You analyze a phone call between an agent and a caller. "
     "Answer with one JSON object of the given schema and nothing else. "
     "The agent's instructions were:\n{prompt}\n\nThe transcript follows."
 )
@@ -75,12 +75,12 @@ class Analysis(BaseModel):
     extracted_data: Annotated[dict[str, Value], BeforeValidator(_map_facts), WithJsonSchema(FACTS)]
 
 
-async def run_analysis(runtime: Runtime, organization_id: UUID, call_id: UUID) -> None:
+async def run_analysis(database: Database, providers: Providers, organization_id: UUID, call_id: UUID) -> None:
     """Analyze a finished call and publish that its transcript is ready, even if the analysis fails.
 
     If two analyses run, the first result counts.
     """
-    async with runtime.database.tenant(organization_id) as session:
+    async with database.tenant(organization_id) as session:
         call = await calls.get_call(session, call_id, lock=True)
         if call.analysis_due_at is None:
             return
@@ -90,7 +90,9 @@ async def run_analysis(runtime: Runtime, organization_id: UUID, call_id: UUID) -
     spoken = [line for line in lines if line.role in ("user", "agent")]
     usage, record = list[ModelUsage](), ServiceRecord()
     try:
-        analysis = await _request_analysis(runtime, call, spoken, usage, record) if spoken else None
+        analysis = (
+            await _request_analysis(database, providers, call, spoken, usage=usage, record=record) if spoken else None
+        )
     except (ProviderError, ValidationError) as error:
         logger.warning(
             "call not analyzed", call_id=str(call_id), attempt=call.analysis_attempts, error=type(error).__name__
@@ -98,13 +100,19 @@ async def run_analysis(runtime: Runtime, organization_id: UUID, call_id: UUID) -
         if call.analysis_attempts < MAX_ATTEMPTS:
             return
         analysis = None
-    await _save(runtime.database, call, analysis, usage, record)
+    await _save(database, call, analysis, usage, record)
 
 
 async def _request_analysis(
-    runtime: Runtime, call: Call, lines: list[TranscriptLine], usage: list[ModelUsage], record: ServiceRecord
+    database: Database,
+    providers: Providers,
+    call: Call,
+    lines: list[TranscriptLine],
+    *,
+    usage: list[ModelUsage],
+    record: ServiceRecord,
 ) -> Analysis:
-    async with runtime.database.tenant(call.organization_id) as session:
+    async with database.tenant(call.organization_id) as session:
         agent = await agents.find_agent(session, call.agent_id) if call.agent_id else None
     if agent is None:
         raise ProviderError("the call's agent has been deleted")
@@ -116,7 +124,7 @@ async def _request_analysis(
         response_schema=_build_schema(agent),
     )
     text = []
-    async with open_agent_model(runtime.database, runtime.providers, call.organization_id, agent, record) as model:
+    async with open_agent_model(database, providers, call.organization_id, agent, record) as model:
         async for event in model.chat(request):
             if isinstance(event, TextDelta):
                 text.append(event.text)
@@ -175,7 +183,6 @@ async def _save(
 async def _charge(session: TenantSession, call: Call, usage: list[ModelUsage]) -> None:
     """Charge the analysis as a ledger entry of its own, because the call was charged when it ended."""
     cost = calculate_model_cost((await get_policy(session, call.organization_id)).prices, usage)
-    if cost:
+    if await ledger.settle_hold(session, "analysis", call.id, cost):
         call.cost_parts = {**call.cost_parts, "analysis": float(cost)}
         call.cost_total += cost
-    await ledger.settle_hold(session, "analysis", call.id, cost)

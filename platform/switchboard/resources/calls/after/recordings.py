@@ -11,18 +11,17 @@ from switchboard.foundation.web.errors import NotFound, ProviderFailed
 from switchboard.plugin_sdk import ProviderError, RecordingStream, TelephonyProvider
 from switchboard.resources.calls.media.call_runner import build_recording_path
 from switchboard.resources.calls.models import Call
-from switchboard.runtime import Runtime
 
 
-async def respond_with_recording(runtime: Runtime, call: Call) -> Response:
+async def respond_with_recording(settings: Settings, providers: Providers, call: Call) -> Response:
     """Stream a call's recording.
 
     Raises `NotFound` if the call has no recording (yet), and `ProviderFailed` if the carrier does not return it.
     """
-    if (path := find_recording_file(runtime.settings, call)) is not None:
+    if (path := find_recording_file(settings, call)) is not None:
         return await _send_file(path)
     if call.carrier_recording_id is not None:
-        return await _stream_from_carrier(runtime.providers, call, call.carrier_recording_id)
+        return await _stream_from_carrier(providers, call, call.carrier_recording_id)
     raise NotFound("The call has no recording.")
 
 

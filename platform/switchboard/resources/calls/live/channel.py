@@ -18,6 +18,7 @@ from redis.exceptions import RedisError
 from switchboard.engine.conversation.call import EndedReason, Supervisor, TransferTargetEvent
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.handoff.supervision import SupervisionRefused
+from switchboard.foundation.redis_client import receive_messages
 from switchboard.resources.calls.live.feed import RedisMonitorFeed
 
 logger = structlog.get_logger()
@@ -80,13 +81,13 @@ async def _publish(redis: Redis, channel: str, data: bytes) -> bool:
 
 
 async def listen_for_messages(redis: Redis, node: str, engine: CallEngine) -> None:
-    """Pass messages on to this process's calls until cancelled."""
+    """Pass messages on to this process's calls until canceled."""
     voice = _voice_channel(node).encode()
     while True:
         try:
-            async with redis.pubsub(ignore_subscribe_messages=True) as subscription:
+            async with redis.pubsub() as subscription:
                 await subscription.subscribe(_channel(node), voice)
-                async for message in subscription.listen():
+                async for message in receive_messages(subscription):
                     try:
                         if message["channel"] == voice:
                             _handle_voice(engine, message["data"])

@@ -6,28 +6,28 @@ from datetime import timedelta
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from switchboard.foundation.database import now
+from switchboard.engine.conversation.engine import CallEngine
+from switchboard.foundation.database import Database, now
 from switchboard.foundation.observability import metrics
 from switchboard.resources.calls.media.funding import CallFunding
 from switchboard.resources.calls.system_queries import extend_call_leases, list_prepaid_calls
-from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 BEAT_SECONDS = 3.0
 LEASE = timedelta(seconds=10)
 
 
-async def run_heartbeat(runtime: Runtime) -> None:
-    """Extend the leases of this process's calls, and fund prepaid ones, until cancelled."""
-    funding = CallFunding(runtime.database, runtime.engine)
+async def run_heartbeat(database: Database, engine: CallEngine) -> None:
+    """Extend the leases of this process's calls, and fund prepaid ones, until canceled."""
+    funding = CallFunding(database, engine)
     while True:
         await asyncio.sleep(BEAT_SECONDS)
-        live = runtime.engine.live_call_ids
+        live = engine.live_call_ids
         metrics.live_calls.set(len(live))
         if not live:
             continue
         try:
-            async with runtime.database.system() as session:
+            async with database.system() as session:
                 await extend_call_leases(session, live, now() + LEASE)
                 prepaid = await list_prepaid_calls(session, live)
             await funding.hold_next_minutes(prepaid)

@@ -6,18 +6,23 @@ The socket may arrive at any process, so everything between it and the call goes
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from uuid import uuid4
 
 import numpy as np
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from yarl import URL
 
 from switchboard.engine.conversation.call import TranscriptEntry
+from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.handoff.supervision import SupervisionState
 from switchboard.foundation.database import Database
+from switchboard.foundation.redis_client import receive_messages
+from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.live import channel, feed
@@ -26,7 +31,6 @@ from switchboard.resources.calls.media.media_socket import AsgiMediaSocket, refu
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import is_over
 from switchboard.resources.identity.sign_in import can_enter
-from switchboard.runtime import Runtime
 
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, WebsocketScope
@@ -68,39 +72,52 @@ Command: TypeAlias = MonitorCommand | WhisperCommand
 _command: TypeAdapter[Command] = TypeAdapter(Annotated[Command, Field(discriminator="type")])
 
 
+@dataclass(frozen=True, slots=True)
+class MonitorServices:
+    """Parts of the process for a page's connection: Redis reaches the call, the engine knows that the process stops."""
+
+    database: Database
+    redis: Redis
+    engine: CallEngine
+
+
 async def serve_monitor_socket(
-    runtime: Runtime, scope: "WebsocketScope", receive: "ASGIReceiveCallable", send: "ASGISendCallable"
+    scope: "WebsocketScope",
+    receive: "ASGIReceiveCallable",
+    send: "ASGISendCallable",
+    settings: Settings,
+    services: MonitorServices,
 ) -> None:
     """Serve the socket of the call whose ticket is in the path.
 
     Refuse a foreign origin or an invalid ticket with 403.
     """
     await receive()
-    if not _is_own_page(runtime.settings.base_url, scope):
+    if not _is_own_page(settings.base_url, scope):
         logger.warning("live socket refused: the origin is not SWITCHBOARD_PUBLIC_URL")
         return await refuse_socket(send)
-    grant = await redeem_ticket(runtime.redis, scope["path"].removeprefix(PREFIX))
+    grant = await redeem_ticket(services.redis, scope["path"].removeprefix(PREFIX))
     if grant is None:
         logger.warning("live socket refused: the ticket is invalid")
         return await refuse_socket(send)
     structlog.contextvars.bind_contextvars(organization_id=str(grant.organization_id), call_id=str(grant.call_id))
     await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
     socket = AsgiMediaSocket(receive, send)
-    holder = await _wait_for_holder(runtime, grant)
+    holder = await _wait_for_holder(services, grant)
     if holder is None:
         await socket.send(json.dumps({"type": "ended", "reason": None}))
         await socket.close()
     else:
-        await MonitorConnection(runtime, grant, holder, socket).run()
+        await MonitorConnection(services, grant, holder, socket).run()
     await socket.drain()
     return None
 
 
-async def _wait_for_holder(runtime: Runtime, grant: TicketGrant) -> str | None:
+async def _wait_for_holder(services: MonitorServices, grant: TicketGrant) -> str | None:
     """Wait for a process to run the call and return it; None if the call is over before."""
     waited = 0.0
-    while waited < MAX_RINGING_SECONDS and not runtime.engine.stopping.is_set():
-        call = await _find_call(runtime.database, grant)
+    while waited < MAX_RINGING_SECONDS and not services.engine.stopping.is_set():
+        call = await _find_call(services.database, grant)
         if call is None or is_over(call) or call.holder is not None:
             return call.holder if call else None
         await asyncio.sleep(POLL_SECONDS)
@@ -132,8 +149,8 @@ class _ConnectionOver(Exception):
 class MonitorConnection:
     """Connection of one page, from its acceptance to its end."""
 
-    def __init__(self, runtime: Runtime, grant: TicketGrant, holder: str, socket: AsgiMediaSocket) -> None:
-        self._runtime = runtime
+    def __init__(self, services: MonitorServices, grant: TicketGrant, holder: str, socket: AsgiMediaSocket) -> None:
+        self._services = services
         self._grant = grant
         self._may_control = grant.access == "control"
         self._holder = holder
@@ -155,7 +172,7 @@ class MonitorConnection:
             self._read_page,
             self._read_call,
             self._attend,
-            self._runtime.engine.stopping.wait,
+            self._services.engine.stopping.wait,
             self._wait_for_sign_out,
         )
         try:
@@ -181,7 +198,7 @@ class MonitorConnection:
         while True:
             await asyncio.sleep(ACCESS_CHECK_SECONDS)
             if grant.browser is not None and not await can_enter(
-                self._runtime.database, grant.browser, grant.organization_id
+                self._services.database, grant.browser, grant.organization_id
             ):
                 return
 
@@ -208,7 +225,7 @@ class MonitorConnection:
         moment = asyncio.get_running_loop().time()
         if not has_call or moment < self._mute_until or len(audio) % 2 or not 0 < len(audio) <= MAX_VOICE_BYTES:
             return
-        if not await channel.send_voice(self._runtime.redis, self._holder, self._grant.call_id, self._id, audio):
+        if not await channel.send_voice(self._services.redis, self._holder, self._grant.call_id, self._id, audio):
             self._mute_until = moment + channel.RECONNECT_SECONDS
 
     async def _handle_command(self, message: str) -> None:
@@ -236,7 +253,7 @@ class MonitorConnection:
             text=text,
         )
         return await channel.send_live_message(
-            self._runtime.redis, self._holder, channel.LiveMessage(call_id=self._grant.call_id, monitor=message)
+            self._services.redis, self._holder, channel.LiveMessage(call_id=self._grant.call_id, monitor=message)
         )
 
     # --- from the call to the page ---
@@ -244,10 +261,10 @@ class MonitorConnection:
     async def _read_call(self) -> None:
         while True:
             try:
-                async with self._runtime.redis.pubsub(ignore_subscribe_messages=True) as subscription:
+                async with self._services.redis.pubsub() as subscription:
                     await subscription.subscribe(feed.feed_channel(self._grant.call_id))
                     await self._send_action("attend")
-                    async for message in subscription.listen():
+                    async for message in receive_messages(subscription):
                         if await self._handle_update(feed.parse_feed_message(message["data"])):
                             return
             except (RedisError, OSError) as error:
@@ -325,7 +342,7 @@ class MonitorConnection:
             quiet = asyncio.get_running_loop().time() - self._updated_at
             if quiet < QUIET_SECONDS:
                 continue
-            call = await _find_call(self._runtime.database, self._grant)
+            call = await _find_call(self._services.database, self._grant)
             if call is None or is_over(call) or quiet > LOST_SECONDS:
                 await self._send({"type": "ended", "reason": call.ended_reason if call else None})
                 return

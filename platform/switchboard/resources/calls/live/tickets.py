@@ -17,10 +17,10 @@ from redis.exceptions import RedisError
 from switchboard.engine.conversation.call import Supervisor
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, Unavailable
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.states import is_over
-from switchboard.runtime import Runtime
 
 TICKET_SECONDS = 30
 PREFIX = "/live/"
@@ -54,33 +54,40 @@ class TicketGrant:
 _grant: TypeAdapter[TicketGrant] = TypeAdapter(TicketGrant)
 
 
-async def mint_ticket(
-    runtime: Runtime,
-    session: TenantSession,
-    call_id: UUID,
-    supervisor: Supervisor,
-    access: TicketAccess,
-    *,
-    browser: UUID | None = None,
-) -> LiveTicket:
-    """Mint a ticket to one of the organization's calls, which may still be ringing.
+@dataclass(frozen=True, slots=True)
+class TicketMint:
+    """Mints tickets to the sockets of live calls."""
 
-    The caller has checked that the user may have this access. `browser` is the session in which the user is signed in:
-    the socket closes when it ends, or when the user's membership ends. Raises `NotFound` for an unknown call,
-    `InvalidState` for a call that is over or goes on without an agent, and `Unavailable` while Redis is.
-    """
-    call = await calls.get_call(session, call_id)
-    if is_over(call) or call.agent_id is None or call.transferred_to is not None:
-        raise InvalidState("The call is not live: it is over, or was forwarded.")
-    token = secrets.token_urlsafe(32)
-    grant = TicketGrant(call.organization_id, call.id, supervisor, access, browser)
-    try:
-        await runtime.redis.set(_key(token), _grant.dump_json(grant), ex=TICKET_SECONDS)
-    except (RedisError, OSError) as error:
-        raise Unavailable("Live calls cannot be followed at the moment; try again.") from error
-    record_audit(session, AuditAction.CALL_MONITORED, call.id)
-    scheme, _, rest = runtime.settings.base_url.partition("://")
-    return LiveTicket(f"{'wss' if scheme == 'https' else 'ws'}://{rest}{PREFIX}{token}", TICKET_SECONDS)
+    settings: Settings
+    redis: Redis
+
+    async def mint_ticket(
+        self,
+        session: TenantSession,
+        call_id: UUID,
+        supervisor: Supervisor,
+        access: TicketAccess,
+        *,
+        browser: UUID | None = None,
+    ) -> LiveTicket:
+        """Mint a ticket to one of the organization's calls, which may still be ringing.
+
+        The caller has checked that the user may have this access. `browser` is the session in which the user is signed
+        in: the socket closes when it ends, or when the user's membership ends. Raises `NotFound` for an unknown call,
+        `InvalidState` for a call that is over or goes on without an agent, and `Unavailable` while Redis is.
+        """
+        call = await calls.get_call(session, call_id)
+        if is_over(call) or call.agent_id is None or call.transferred_to is not None:
+            raise InvalidState("The call is not live: it is over, or was forwarded.")
+        token = secrets.token_urlsafe(32)
+        grant = TicketGrant(call.organization_id, call.id, supervisor, access, browser)
+        try:
+            await self.redis.set(_key(token), _grant.dump_json(grant), ex=TICKET_SECONDS)
+        except (RedisError, OSError) as error:
+            raise Unavailable("Live calls cannot be followed at the moment; try again.") from error
+        record_audit(session, AuditAction.CALL_MONITORED, call.id)
+        scheme, _, rest = self.settings.base_url.partition("://")
+        return LiveTicket(f"{'wss' if scheme == 'https' else 'ws'}://{rest}{PREFIX}{token}", TICKET_SECONDS)
 
 
 async def redeem_ticket(redis: Redis, token: str) -> TicketGrant | None:

@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.engine.conversation.call import Supervisor, TranscriptEntry, TurnLatency
 from switchboard.foundation.audit import AuditAction, record_audit_as
-from switchboard.foundation.database import Database, TenantSession, now
+from switchboard.foundation.database import Database, TenantSession, now, retry_while_away
 from switchboard.foundation.events.catalog import CallTakeover
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics
@@ -21,7 +21,7 @@ from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.states import build_call_event
 
 logger = structlog.get_logger()
-RETRY_SECONDS = 1.0
+RETRY_SECONDS = 120.0
 
 Write: TypeAlias = Callable[[TenantSession], Awaitable[None]]
 
@@ -83,20 +83,18 @@ class DatabaseCallLog:
             await self._execute(write)
 
     async def _execute(self, write: Write) -> None:
-        for delay in (RETRY_SECONDS, RETRY_SECONDS * 5, None):
-            try:
-                async with self._database.tenant(self._call.organization_id) as session:
-                    await write(session)
-            except (SQLAlchemyError, OSError):
-                logger.exception("call log was not written", call_id=str(self._call.id), last_try=delay is None)
-                if delay is not None:
-                    await asyncio.sleep(delay)
-            else:
-                return
+        async def attempt() -> None:
+            async with self._database.tenant(self._call.organization_id) as session:
+                await write(session)
+
+        try:
+            await retry_while_away(attempt, seconds=RETRY_SECONDS)
+        except (SQLAlchemyError, OSError):
+            logger.exception("call log was not written", call_id=str(self._call.id))
 
 
 async def _add_line(line: TranscriptLine, session: TenantSession) -> None:
-    session.add(TranscriptLine(**line.model_dump()))
+    await session.merge(TranscriptLine(**line.model_dump()))  # an earlier attempt may have been committed
 
 
 async def _record_takeover(live: Call, supervisor: Supervisor, at: datetime, session: TenantSession) -> None:

@@ -1,8 +1,8 @@
 """Running a call from the first message of its media socket to its result in the database."""
 
 from dataclasses import dataclass, fields
-from decimal import Decimal
 from functools import partial
+from itertools import count
 from pathlib import Path
 from uuid import UUID
 
@@ -17,11 +17,14 @@ from switchboard.engine.conversation.call import (
     Tool,
     TurnLatency,
 )
+from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.tools import OptOut, SendTextMessage
 from switchboard.engine.providers.conversation import open_conversation_providers
 from switchboard.engine.providers.failover import ServiceRecord
-from switchboard.foundation.database import Database, now
+from switchboard.engine.providers.instances import Providers
+from switchboard.foundation.database import Database, now, retry_while_away
 from switchboard.foundation.jobs import wake
+from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
 from switchboard.plugin_sdk import (
@@ -35,8 +38,7 @@ from switchboard.plugin_sdk import (
 )
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.tools import build_declared_tools
-from switchboard.resources.billing.costs import calculate_call_costs
+from switchboard.resources.agents.tools import AgentTools
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callback_urls import build_call_callback_urls, build_media_url
 from switchboard.resources.calls.dialing import hang_up
@@ -45,13 +47,14 @@ from switchboard.resources.calls.media.text_sender import CallTextSender
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import MEDIA_TIMEOUT, FinalStatus, finish_call, is_over, start_call
 from switchboard.resources.do_not_call import service as do_not_call
-from switchboard.resources.identity.service import get_policy
 from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
-from switchboard.runtime import Runtime
 
 logger = structlog.get_logger()
 LATENCY_FIELDS = tuple(field.name for field in fields(TurnLatency))
-FAILURES = {EndedReason.PROVIDER_FAILED, EndedReason.ERROR}
+CLAIM_SECONDS = 10.0
+"""Time for which a caller hears nothing while the database is away."""
+RESULT_SECONDS = 600.0
+FAILURES = {EndedReason.PROVIDER_FAILED, EndedReason.ERROR, EndedReason.SHUTDOWN}
 """Reasons that make a call `failed`; with any other reason it is `completed`."""
 
 
@@ -59,7 +62,8 @@ FAILURES = {EndedReason.PROVIDER_FAILED, EndedReason.ERROR}
 class ProviderCarrierLeg:
     """Carrier leg of a call (`CarrierLeg` of the engine)."""
 
-    runtime: Runtime
+    settings: Settings
+    database: Database
     call: Call
     carrier: TelephonyProvider[ProviderSettings]
 
@@ -94,7 +98,7 @@ class ProviderCarrierLeg:
 
     async def _refuse_listed(self, number: str) -> None:
         """Refuse numbers on the do-not-call list for transfers too: the model, or the caller, chooses the number."""
-        async with self.runtime.database.tenant(self.call.organization_id) as session:
+        async with self.database.tenant(self.call.organization_id) as session:
             if await do_not_call.is_listed(session, number):
                 raise ProviderError(calls.ON_DO_NOT_CALL_LIST, retryable=False)
 
@@ -105,7 +109,7 @@ class ProviderCarrierLeg:
     @property
     def _callbacks(self) -> CallbackUrls:
         return build_call_callback_urls(
-            self.runtime.settings,
+            self.settings,
             carrier=self.call.carrier,
             organization_id=self.call.organization_id,
             call_id=self.call.id,
@@ -114,100 +118,124 @@ class ProviderCarrierLeg:
     async def _carrier_call_id(self) -> str:
         """Return the carrier's id, which a callback may bring after the carrier has opened the media socket."""
         if self.call.carrier_call_id is None:
-            async with self.runtime.database.tenant(self.call.organization_id) as session:
+            async with self.database.tenant(self.call.organization_id) as session:
                 self.call.carrier_call_id = (await calls.get_call(session, self.call.id)).carrier_call_id
         if self.call.carrier_call_id is None:
             raise ProviderError("the carrier has not reported the call's id yet")
         return self.call.carrier_call_id
 
 
-async def run_call(runtime: Runtime, organization_id: UUID, call_id: UUID, carrier: str, socket: MediaSocket) -> None:
-    """Run one call to its end.
+@dataclass(frozen=True, slots=True)
+class CallRunner:
+    """Runs calls in this process, which has the id `node`."""
 
-    The socket is closed at once if the call is unknown, over, run by another process, or assigned to another carrier.
-    """
-    try:
-        call, agent = await _claim_call(runtime, organization_id, call_id, carrier)
-    except NotFound:
-        await socket.close()
-        return
-    structlog.contextvars.bind_contextvars(organization_id=str(organization_id), call_id=str(call_id))
-    try:
-        async with runtime.providers.use(organization_id, TelephonyProvider, carrier) as provider:
-            leg = ProviderCarrierLeg(runtime, call, provider)
-            if call.answered_by == "machine" and call.direction == "outbound":
-                await leg.hang_up()
-                await _finish_without_result(runtime.database, call, EndedReason.VOICEMAIL, None)
-                return
-            await _converse(runtime, call, agent, leg, socket)
-    except ProviderError as error:
-        await _finish_without_result(runtime.database, call, EndedReason.PROVIDER_FAILED, error.message)
-        await hang_up(runtime.providers, call)
-    finally:
-        await socket.close()
+    node: str
+    settings: Settings
+    database: Database
+    keyring: KeyRing
+    providers: Providers
+    engine: CallEngine
+    agent_tools: AgentTools
 
+    async def run_call(self, organization_id: UUID, call_id: UUID, carrier: str, socket: MediaSocket) -> None:
+        """Run one call to its end.
 
-async def _claim_call(runtime: Runtime, organization_id: UUID, call_id: UUID, carrier: str) -> tuple[Call, Agent]:
-    async with runtime.database.tenant(organization_id) as session:
-        call = await calls.get_call(session, call_id, lock=True)
-        agent = await agents.find_agent(session, call.agent_id) if call.agent_id else None
-        if is_over(call) or call.holder is not None or call.carrier != carrier or agent is None:
-            raise NotFound
-        await start_call(session, call)
-        call.holder, call.watch_at = runtime.node, now() + MEDIA_TIMEOUT
-        return call, agent
+        The socket is closed at once if the call is unknown, over, run by another process, or assigned to another
+        carrier.
+        """
+        with self.engine.hold():
+            await self._run_call(organization_id, call_id, carrier, socket)
 
+    async def _run_call(self, organization_id: UUID, call_id: UUID, carrier: str, socket: MediaSocket) -> None:
+        try:
+            attempts = count()
+            call, agent = await retry_while_away(
+                lambda: self._claim_call(organization_id, call_id, carrier, again=next(attempts) > 0),
+                seconds=CLAIM_SECONDS,
+            )
+        except NotFound:
+            await socket.close()
+            return
+        structlog.contextvars.bind_contextvars(organization_id=str(organization_id), call_id=str(call_id))
+        try:
+            async with self.providers.use(organization_id, TelephonyProvider, carrier) as provider:
+                leg = ProviderCarrierLeg(self.settings, self.database, call, provider)
+                if call.answered_by == "machine" and call.direction == "outbound":
+                    await leg.hang_up()
+                    await _finish_without_result(self.database, call, EndedReason.VOICEMAIL, None)
+                    return
+                await self._converse(call, agent, leg, socket)
+        except ProviderError as error:
+            await _finish_without_result(self.database, call, EndedReason.PROVIDER_FAILED, error.message)
+            await hang_up(self.providers, call)
+        finally:
+            await socket.close()
 
-async def _converse(runtime: Runtime, call: Call, agent: Agent, leg: ProviderCarrierLeg, socket: MediaSocket) -> None:
-    embeddings: list[ModelUsage] = []
-    record = ServiceRecord({"telephony": call.carrier})
-    log = DatabaseCallLog(runtime.database, call)
-    address = build_media_url(runtime.settings, runtime.keyring, call)
-    async with (
-        open_conversation_providers(
-            runtime.database, runtime.providers, call.organization_id, agent, record=record
-        ) as providers,
-        log,
-    ):
-        live = LiveCall(
-            call_id=call.id,
-            organization_id=call.organization_id,
-            direction="inbound" if call.direction == "inbound" else "outbound",
-            from_number=call.from_number,
-            to_number=call.to_number,
-            agent=build_agent_settings(agent),
-            speech_to_text=providers.speech_to_text,
-            text_to_speech=providers.text_to_speech,
-            llm=providers.llm,
-            codec=leg.carrier.create_media_codec(address),
-            leg=leg,
-            log=log,
-            recording_path=build_recording_path(runtime.settings, call),
-            tools=await _build_tools(runtime, call, agent),
-            variables={name: str(value) for name, value in call.call_metadata.items()},
-            hints=tuple(providers.llm.list_expected_phrases(agent.system_prompt)),
-            voicemail=call.voicemail,
-            digits_as_tones=not leg.carrier.capabilities.send_digits,
-            knowledge=build_agent_knowledge(
-                runtime.database, runtime.providers, call.organization_id, agent.knowledge_base_ids, embeddings
-            ),
+    async def _claim_call(
+        self, organization_id: UUID, call_id: UUID, carrier: str, *, again: bool
+    ) -> tuple[Call, Agent]:
+        """Claim a call for this process. `again`: an earlier attempt may have succeeded, and its reply been lost."""
+        async with self.database.tenant(organization_id) as session:
+            call = await calls.get_call(session, call_id, lock=True)
+            agent = await agents.find_agent(session, call.agent_id) if call.agent_id else None
+            if (
+                is_over(call)
+                or call.holder not in (None, self.node if again else None)
+                or call.carrier != carrier
+                or agent is None
+            ):
+                raise NotFound
+            await start_call(session, call)
+            call.holder, call.watch_at = self.node, now() + MEDIA_TIMEOUT
+            return call, agent
+
+    async def _converse(self, call: Call, agent: Agent, leg: ProviderCarrierLeg, socket: MediaSocket) -> None:
+        embeddings: list[ModelUsage] = []
+        record = ServiceRecord({"telephony": call.carrier})
+        log = DatabaseCallLog(self.database, call)
+        address = build_media_url(self.settings, self.keyring, call)
+        async with (
+            open_conversation_providers(
+                self.database, self.providers, call.organization_id, agent, record=record
+            ) as providers,
+            log,
+        ):
+            live = LiveCall(
+                call_id=call.id,
+                organization_id=call.organization_id,
+                direction="inbound" if call.direction == "inbound" else "outbound",
+                from_number=call.from_number,
+                to_number=call.to_number,
+                agent=build_agent_settings(agent),
+                speech_to_text=providers.speech_to_text,
+                text_to_speech=providers.text_to_speech,
+                llm=providers.llm,
+                codec=leg.carrier.create_media_codec(address),
+                leg=leg,
+                log=log,
+                recording_path=build_recording_path(self.settings, call),
+                tools=await self._build_tools(call, agent),
+                variables={name: str(value) for name, value in call.call_metadata.items()},
+                hints=tuple(providers.llm.list_expected_phrases(agent.system_prompt)),
+                voicemail=call.voicemail,
+                digits_as_tones=not leg.carrier.capabilities.send_digits,
+                knowledge=build_agent_knowledge(
+                    self.database, self.providers, call.organization_id, agent.knowledge_base_ids, embeddings
+                ),
+            )
+            result = await self.engine.run_call(live, socket)
+        result.usage.embeddings.extend(embeddings)
+        result.usage.text_to_speech_characters += record.overtaken_characters
+        await retry_while_away(
+            partial(_save_result, self.database, call, result, record.served), seconds=RESULT_SECONDS
         )
-        result = await runtime.engine.run_call(live, socket)
-    result.usage.embeddings.extend(embeddings)
-    result.usage.text_to_speech_characters += record.overtaken_characters
-    await _save_result(runtime.database, call, result, record.served)
 
-
-async def _build_tools(runtime: Runtime, call: Call, agent: Agent) -> list[Tool]:
-    own: list[Tool] = [
-        SendTextMessage(CallTextSender(runtime.database, call)),
-        OptOut(partial(_opt_out, runtime.database, call)),
-    ]
-    return [
-        *own,
-        *(tool() for tool in runtime.registry.tools),
-        *await build_declared_tools(runtime.database, runtime.keyring, runtime.outbound, agent),
-    ]
+    async def _build_tools(self, call: Call, agent: Agent) -> list[Tool]:
+        return [
+            SendTextMessage(CallTextSender(self.database, call)),
+            OptOut(partial(_opt_out, self.database, call)),
+            *await self.agent_tools.build_tools(agent),
+        ]
 
 
 async def _opt_out(database: Database, call: Call) -> None:
@@ -221,19 +249,22 @@ async def _opt_out(database: Database, call: Call) -> None:
 async def _save_result(database: Database, live: Call, result: CallResult, served: dict[str, str]) -> None:
     async with database.tenant(live.organization_id) as session:
         call = await calls.get_call(session, live.id, lock=True)
-        parts = calculate_call_costs(
-            (await get_policy(session, live.organization_id)).prices,
-            result.usage,
-            duration_seconds=result.duration_seconds,
-        )
-        call.cost_parts = {name: float(amount) for name, amount in parts.items()}
-        call.cost_total = sum(parts.values(), start=Decimal(0))
         call.served_by = served
         call.latencies = [{name: getattr(turn, name) for name in LATENCY_FIELDS} for turn in result.latencies]
         call.has_recording = result.recording_path is not None and result.recording_path.exists()
+        call.recording_error = result.recording_error
         call.transferred_to = result.transferred_to
+        if is_over(call):  # the reconciler ended it: this process could not reach the database for a while
+            return
         status: FinalStatus = "failed" if result.ended_reason in FAILURES else "completed"
-        await finish_call(session, call, status, reason=result.ended_reason, error=result.error_message)
+        await finish_call(
+            session,
+            call,
+            status,
+            reason=result.ended_reason,
+            error=result.error_message,
+            used=(result.usage, result.duration_seconds),
+        )
         call.analysis_due_at = now()
         wake(session, "analyze_call", organization_id=str(call.organization_id), call_id=str(call.id))
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from switchboard.foundation.keyring import KeyRing
 from switchboard.plugin_sdk import Frame
 from switchboard.resources.calls.callback_urls import read_media_token
-from switchboard.resources.calls.media.call_runner import run_call
-from switchboard.runtime import Runtime
+from switchboard.resources.calls.media.call_runner import CallRunner
 
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, WebsocketScope
@@ -77,16 +77,20 @@ async def refuse_socket(send: "ASGISendCallable") -> None:
 
 
 async def serve_media_socket(
-    runtime: Runtime, scope: "WebsocketScope", receive: "ASGIReceiveCallable", send: "ASGISendCallable"
+    scope: "WebsocketScope",
+    receive: "ASGIReceiveCallable",
+    send: "ASGISendCallable",
+    keyring: KeyRing,
+    runner: CallRunner,
 ) -> None:
     """Run the call whose token is in the path."""
     await receive()
-    found = read_media_token(runtime.keyring, scope["path"].removeprefix(PREFIX))
+    found = read_media_token(keyring, scope["path"].removeprefix(PREFIX))
     if found is None:
         logger.warning("media socket refused: the token is invalid")
         await refuse_socket(send)
         return
     await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
     socket = AsgiMediaSocket(receive, send)
-    await run_call(runtime, *found, socket)
+    await runner.run_call(*found, socket)
     await socket.drain()

@@ -5,26 +5,34 @@ pays for Quart's own work (docs/decisions/0014-media-socket-is-bare-asgi.md).
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from switchboard.runtime import Runtime
+from switchboard.foundation.injection import Parts, resolve_parameters
 
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallable, Scope, WebsocketScope
 
-Handler: TypeAlias = "Callable[[Runtime, WebsocketScope, ASGIReceiveCallable, ASGISendCallable], Awaitable[None]]"
+Handler: TypeAlias = Callable[..., Awaitable[None]]
+"""Serves one socket: `async def serve(scope, receive, send, keyring: KeyRing)`. Its other parameters are parts and
+services of the process.
+"""
+Socket: TypeAlias = "Callable[[WebsocketScope, ASGIReceiveCallable, ASGISendCallable], Awaitable[None]]"
+ARGUMENTS = frozenset({"scope", "receive", "send"})
 
 
-def route_websockets(
-    application: "ASGIFramework", runtime: Runtime, handlers: Mapping[str, Handler]
-) -> "ASGIFramework":
-    """Wrap an application so that WebSockets go to the handler of their path's prefix."""
+def route_websockets(application: "ASGIFramework", parts: Parts, handlers: Mapping[str, Handler]) -> "ASGIFramework":
+    """Wrap an application so that WebSockets go to the handler of their path's prefix. Raise `InvalidParameter`."""
+    sockets: dict[str, Socket] = {
+        prefix: partial(handler, **resolve_parameters(handler, parts, ARGUMENTS))
+        for prefix, handler in handlers.items()
+    }
 
     async def serve(scope: "Scope", receive: "ASGIReceiveCallable", send: "ASGISendCallable") -> None:
         if scope["type"] == "websocket":
-            for prefix, handler in handlers.items():
+            for prefix, socket in sockets.items():
                 if scope["path"].startswith(prefix):
-                    await handler(runtime, scope, receive, send)
+                    await socket(scope, receive, send)
                     return
         await application(scope, receive, send)
 

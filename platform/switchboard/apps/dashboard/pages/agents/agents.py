@@ -13,17 +13,19 @@ from switchboard.apps.dashboard.forms import agent as forms
 from switchboard.apps.dashboard.forms.form import Form, nest_fields
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.offers import list_offered_models
 from switchboard.engine.providers.service import list_provider_names
+from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import Conflict
 from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentCreate, AgentUpdate
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.phone_numbers import service as numbers
-from switchboard.runtime import Runtime, current_runtime
 
 LANGUAGES: Final = (
     "de-DE",
@@ -62,22 +64,20 @@ async def agents_page(session: TenantSession, query: PageQuery) -> str:
 
 @dashboard.get("/dashboard/agents/new")
 @page()
-async def new_agent_page(session: TenantSession, form: Form) -> str:
+async def new_agent_page(session: TenantSession, form: Form, voices: VoiceCatalog) -> str:
     """Show the form of a new agent, with the defaults filled in."""
     fresh = Agent(organization_id=session.organization_id, name="", llm_provider="", tts_provider="", stt_provider="")
     for field, capability in agents.PROVIDER_FIELDS.items():
         setattr(fresh, field, next(iter(await list_provider_names(session, capability)), ""))
-    return await _form_page(session, form.starting_with(forms.agent_to_form(fresh)), None)
+    return await _form_page(session, voices, form.starting_with(forms.agent_to_form(fresh)), None)
 
 
 @dashboard.post("/dashboard/agents/new")
 @action(invalid=new_agent_page)
-async def add_agent(session: TenantSession, runtime: Runtime) -> Next:
+async def add_agent(session: TenantSession, publisher: AgentPublisher) -> Next:
     """Create an agent."""
     with forms.read_agent_form(AgentCreate, nest_fields(await request.form)) as data:
-        agent = await agents.create_agent(
-            session, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
-        )
+        agent = await publisher.create_agent(session, data)
     return Next(
         url_for("dashboard.agent_page", agent_id=agent.id), f"{agent.name} was created. Test it before you take calls."
     )
@@ -85,36 +85,36 @@ async def add_agent(session: TenantSession, runtime: Runtime) -> Next:
 
 @dashboard.get("/dashboard/agents/voices")
 @page(query=OfferQuery)
-async def voices_part(viewer: Viewer, query: OfferQuery, runtime: Runtime) -> str:
+async def voices_part(viewer: Viewer, query: OfferQuery, voices: VoiceCatalog) -> str:
     """Render a provider's voices as options of a field."""
-    found = await runtime.voices.list_voices(viewer.organization_id, query.provider)
+    found = await voices.list_voices(viewer.organization_id, query.provider)
     return await render_part("dashboard/agents/voices.html", voices=found)
 
 
 @dashboard.get("/dashboard/agents/models")
 @page(query=OfferQuery)
-async def models_part(viewer: Viewer, query: OfferQuery, runtime: Runtime) -> str:
+async def models_part(viewer: Viewer, query: OfferQuery, providers: Providers) -> str:
     """Render a provider's models as options of a field."""
-    found = await list_offered_models(runtime.providers, viewer.organization_id, query.provider)
+    found = await list_offered_models(providers, viewer.organization_id, query.provider)
     return await render_part("dashboard/agents/models.html", models=found)
 
 
 @dashboard.get("/dashboard/agents/<agent_id>")
 @page()
-async def agent_page(session: TenantSession, agent_id: UUID, form: Form) -> str:
+async def agent_page(session: TenantSession, agent_id: UUID, form: Form, voices: VoiceCatalog) -> str:
     """Show the settings of an agent."""
     agent = await agents.get_agent(session, agent_id)
-    return await _form_page(session, form.starting_with(forms.agent_to_form(agent)), agent)
+    return await _form_page(session, voices, form.starting_with(forms.agent_to_form(agent)), agent)
 
 
 @dashboard.post("/dashboard/agents/<agent_id>")
 @action(invalid=agent_page)
-async def save_agent(session: TenantSession, agent_id: UUID) -> Next:
+async def save_agent(session: TenantSession, agent_id: UUID, publisher: AgentPublisher) -> Next:
     """Update an agent and publish it as a new version."""
     values = nest_fields(await request.form)
     _refuse_overwriting(await agents.get_agent(session, agent_id, lock=True), str(values.get("seen_version", "")))
     with forms.read_agent_form(AgentUpdate, values) as data:
-        agent = await _update(session, agent_id, data)
+        agent = await publisher.update_agent(session, agent_id, data)
     return Next(
         url_for("dashboard.agent_page", agent_id=agent_id),
         f"Version {agent.version} is published. New calls use it.",
@@ -123,17 +123,17 @@ async def save_agent(session: TenantSession, agent_id: UUID) -> Next:
 
 @dashboard.post("/dashboard/agents/<agent_id>/pause")
 @action()
-async def pause_agent(session: TenantSession, agent_id: UUID) -> Next:
+async def pause_agent(session: TenantSession, agent_id: UUID, publisher: AgentPublisher) -> Next:
     """Pause an agent: it does not take or place calls."""
-    agent = await _update(session, agent_id, AgentUpdate(status="paused"))
+    agent = await publisher.update_agent(session, agent_id, AgentUpdate(status="paused"))
     return Next(_came_from_list(agent_id), f"{agent.name} is paused. It does not take or place calls.")
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/activate")
 @action()
-async def activate_agent(session: TenantSession, agent_id: UUID) -> Next:
+async def activate_agent(session: TenantSession, agent_id: UUID, publisher: AgentPublisher) -> Next:
     """Activate a paused agent."""
-    agent = await _update(session, agent_id, AgentUpdate(status="active"))
+    agent = await publisher.update_agent(session, agent_id, AgentUpdate(status="active"))
     return Next(_came_from_list(agent_id), f"{agent.name} is active.")
 
 
@@ -156,20 +156,13 @@ def _refuse_overwriting(agent: Agent, seen_version: str) -> None:
         )
 
 
-async def _update(session: TenantSession, agent_id: UUID, data: AgentUpdate) -> Agent:
-    runtime = current_runtime()
-    return await agents.update_agent(
-        session, agent_id, data, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
-    )
-
-
 def _came_from_list(agent_id: UUID) -> str:
     """Return the address of the page that the button was on: the list, or the agent."""
     from_list = request.headers.get("Referer", "").partition("?")[0].endswith(url_for("dashboard.agents_page"))
     return url_for("dashboard.agents_page") if from_list else url_for("dashboard.agent_page", agent_id=agent_id)
 
 
-async def _form_page(session: TenantSession, form: Form, agent: Agent | None) -> str:
+async def _form_page(session: TenantSession, voices: VoiceCatalog, form: Form, agent: Agent | None) -> str:
     offered = {
         field: _with(await list_provider_names(session, capability), form.value(field))
         for field, capability in agents.PROVIDER_FIELDS.items()
@@ -184,9 +177,7 @@ async def _form_page(session: TenantSession, form: Form, agent: Agent | None) ->
         models={
             field: await agents.list_models_in_use(session, field) for field in ("llm_model", "tts_model", "stt_model")
         },
-        voices=await current_runtime().voices.list_voices(session.organization_id, speaker)
-        if speaker in offered["tts_provider"]
-        else (),
+        voices=await voices.list_voices(session.organization_id, speaker) if speaker in offered["tts_provider"] else (),
         languages=LANGUAGES,
         zones=sorted(available_timezones()),
     )

@@ -11,7 +11,6 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import page
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
-from switchboard.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +40,11 @@ def list_installed_sdks(settings: Settings) -> dict[str, ClientSdk]:
 
 @dashboard.get("/dashboard/client-sdks/<filename>")
 @page()
-async def client_sdk(filename: str, runtime: Runtime) -> Response:
+async def client_sdk(filename: str, settings: Settings) -> Response:
     """Serve a client SDK's file. Only known names are served; the file is not cached, so that a new version takes
     effect immediately.
     """
-    path = _path(runtime.settings, filename) if filename in {sdk.file for sdk in CLIENT_SDKS.values()} else None
+    path = _path(settings, filename) if filename in {sdk.file for sdk in CLIENT_SDKS.values()} else None
     if path is None:
         raise NotFound(f"The client SDK {filename} does not exist.")
     response = await send_file(path, mimetype="text/javascript", conditional=True)

@@ -10,18 +10,18 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms import simulation as forms
 from switchboard.apps.dashboard.forms.form import Form, nest_fields
-from switchboard.apps.dashboard.ui.live_parts import stream_part
+from switchboard.apps.dashboard.ui.live_parts import LiveParts
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import Database, TenantSession
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import PageQuery, Query, parse_id
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.schemas import BUILT_IN_TOOLS
 from switchboard.resources.simulations import service as simulations
 from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.schemas import SimulationCreate, SimulationOut
-from switchboard.runtime import Runtime, current_runtime
 
 
 class FreshQuery(Query):
@@ -41,7 +41,9 @@ async def simulations_page(session: TenantSession, agent_id: UUID, query: PageQu
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/rows")
 @page(query=PageQuery)
-async def live_simulations(viewer: Viewer, agent_id: UUID, query: PageQuery, runtime: Runtime) -> Response:
+async def live_simulations(
+    viewer: Viewer, agent_id: UUID, query: PageQuery, database: Database, live_parts: LiveParts
+) -> Response:
     """Stream the list of simulations."""
 
     async def show(session: TenantSession) -> str:
@@ -51,15 +53,15 @@ async def live_simulations(viewer: Viewer, agent_id: UUID, query: PageQuery, run
             simulations=await load_list(session, simulations.list_simulations(session, agent_id), query),
         )
 
-    async with runtime.database.tenant(viewer.organization_id) as session:
+    async with database.tenant(viewer.organization_id) as session:
         await agents.get_agent(session, agent_id)
-    return await stream_part(viewer, show)
+    return await live_parts.stream(viewer, show)
 
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/new")
 @page(query=FreshQuery)
 async def new_simulation_page(
-    session: TenantSession, agent_id: UUID, query: FreshQuery, form: Form, runtime: Runtime
+    session: TenantSession, agent_id: UUID, query: FreshQuery, form: Form, registry: Registry
 ) -> str:
     """Show the form of a new simulation, empty or copied from another."""
     agent = await agents.get_agent(session, agent_id)
@@ -69,12 +71,12 @@ async def new_simulation_page(
         if like is None:
             raise NotFound
         values = forms.simulation_to_form(await simulations.get_simulation(session, agent_id, like))
-    can_ring = await simulations.find_simulated_number(session, runtime.registry, agent_id) is not None
+    can_ring = await simulations.find_simulated_number(session, registry, agent_id) is not None
     tools = sorted(
         {
             *BUILT_IN_TOOLS,
             *(tool["name"] for tool in agent.tools),
-            *(tool.name for tool in runtime.registry.tools),
+            *(tool.name for tool in registry.tools),
         }
     )
     return await render(
@@ -88,10 +90,10 @@ async def new_simulation_page(
 
 @dashboard.post("/dashboard/agents/<agent_id>/simulations/new")
 @action(invalid=new_simulation_page)
-async def run_new_simulation(session: TenantSession, agent_id: UUID) -> Next:
+async def run_new_simulation(session: TenantSession, agent_id: UUID, registry: Registry) -> Next:
     """Create a simulation, which a worker runs."""
     with forms.read_simulation_form(nest_fields(await request.form)) as data:
-        return await _start(session, agent_id, data)
+        return await _start(session, registry, agent_id, data)
 
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/<simulation_id>")
@@ -108,7 +110,9 @@ async def simulation_page(session: TenantSession, agent_id: UUID, simulation_id:
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/<simulation_id>/result")
 @page()
-async def live_simulation(viewer: Viewer, agent_id: UUID, simulation_id: UUID, runtime: Runtime) -> Response:
+async def live_simulation(
+    viewer: Viewer, agent_id: UUID, simulation_id: UUID, database: Database, live_parts: LiveParts
+) -> Response:
     """Stream a simulation's progress and result."""
 
     async def show(session: TenantSession) -> str:
@@ -118,23 +122,26 @@ async def live_simulation(viewer: Viewer, agent_id: UUID, simulation_id: UUID, r
             return "The simulation was deleted with its agent."
         return await render_part("dashboard/agents/simulation_result.html", **_build_context(simulation))
 
-    async with runtime.database.tenant(viewer.organization_id) as session:
+    async with database.tenant(viewer.organization_id) as session:
         await simulations.get_simulation(session, agent_id, simulation_id)
-    return await stream_part(viewer, show)
+    return await live_parts.stream(viewer, show)
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/simulations/<simulation_id>/again")
 @action()
-async def run_simulation_again(session: TenantSession, agent_id: UUID, simulation_id: UUID) -> Next:
+async def run_simulation_again(session: TenantSession, agent_id: UUID, simulation_id: UUID, registry: Registry) -> Next:
     """Run the simulation again with the current version of the agent."""
     done = await simulations.get_simulation(session, agent_id, simulation_id)
     return await _start(
-        session, agent_id, SimulationCreate.model_validate(done.model_dump(include=set(SimulationCreate.model_fields)))
+        session,
+        registry,
+        agent_id,
+        SimulationCreate.model_validate(done.model_dump(include=set(SimulationCreate.model_fields))),
     )
 
 
-async def _start(session: TenantSession, agent_id: UUID, data: SimulationCreate) -> Next:
-    simulation = await simulations.create_simulation(session, current_runtime().registry, agent_id, data)
+async def _start(session: TenantSession, registry: Registry, agent_id: UUID, data: SimulationCreate) -> Next:
+    simulation = await simulations.create_simulation(session, registry, agent_id, data)
     return Next(url_for("dashboard.simulation_page", agent_id=agent_id, simulation_id=simulation.id))
 
 

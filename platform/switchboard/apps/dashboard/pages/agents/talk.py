@@ -2,6 +2,7 @@
 over this server's socket.
 """
 
+from dataclasses import dataclass
 from uuid import UUID
 
 from pydantic import BaseModel, Field
@@ -13,14 +14,30 @@ from switchboard.apps.dashboard.pages.agents.client_sdks import CLIENT_SDKS, lis
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.call import Supervisor
+from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ApiError, InvalidState, NotFound
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.browser_calls import service as browser_calls
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.browser import AGENT
-from switchboard.resources.calls.live import tickets
-from switchboard.runtime import Runtime, current_runtime
+from switchboard.resources.calls.live.tickets import TicketMint
+
+
+@dataclass(frozen=True, slots=True)
+class TalkCarrierFinder:
+    """Finds the carrier over which the browser talks to agents."""
+
+    settings: Settings
+    registry: Registry
+    providers: Providers
+
+    async def find_carrier(self, session: TenantSession) -> str:
+        """Return the carrier's name. Raises `InvalidState` if no carrier of the organization can do it."""
+        installed = list_installed_sdks(self.settings)
+        return await browser_calls.find_talk_carrier(session, self.providers, self.registry, installed)
 
 
 class Connected(BaseModel):
@@ -32,12 +49,12 @@ class Connected(BaseModel):
 
 @dashboard.get("/dashboard/agents/<agent_id>/talk")
 @page()
-async def talk_page(session: TenantSession, agent_id: UUID) -> Response:
+async def talk_page(session: TenantSession, agent_id: UUID, finder: TalkCarrierFinder) -> Response:
     """Show the page for talking. Only this page may connect to a carrier, and only to the carrier of its client SDK."""
     agent = await agents.get_agent(session, agent_id)
     carrier, missing = "", ""
     try:
-        carrier = await _carrier(session)
+        carrier = await finder.find_carrier(session)
     except InvalidState as refusal:
         missing = refusal.detail
     sdk = CLIENT_SDKS.get(carrier)
@@ -52,17 +69,25 @@ async def talk_page(session: TenantSession, agent_id: UUID) -> Response:
 
 @dashboard.post("/dashboard/agents/<agent_id>/talk")
 @action()
-async def begin_talking(session: TenantSession, viewer: Viewer, agent_id: UUID, runtime: Runtime) -> Response:
+async def begin_talking(
+    session: TenantSession,
+    viewer: Viewer,
+    agent_id: UUID,
+    *,
+    settings: Settings,
+    providers: Providers,
+    finder: TalkCarrierFinder,
+) -> Response:
     """Return the token and the connection for one call."""
     agent = await agents.get_agent(session, agent_id)
     try:
         if agent.status != "active":
             raise InvalidState("The agent is paused: it does not take or place calls.")
-        carrier = await _carrier(session)
+        carrier = await finder.find_carrier(session)
         minted = await browser_calls.create_browser_token(
             session,
-            runtime.providers,
-            runtime.settings.base_url,
+            providers,
+            settings.base_url,
             carrier=carrier,
             identity=f"user_{viewer.user.id.hex}",
             platform="web",
@@ -82,7 +107,7 @@ async def begin_talking(session: TenantSession, viewer: Viewer, agent_id: UUID, 
 @dashboard.post("/dashboard/agents/<agent_id>/talk/transcript")
 @action(form=Connected)
 async def follow_talk(
-    session: TenantSession, viewer: Viewer, agent_id: UUID, data: Connected, runtime: Runtime
+    session: TenantSession, viewer: Viewer, agent_id: UUID, data: Connected, mint: TicketMint
 ) -> Response:
     """Return the address of the live transcript, once the call is answered."""
     call = await calls.find_call_by_carrier_id(session, data.carrier, data.carrier_call_id)
@@ -90,17 +115,10 @@ async def follow_talk(
         raise NotFound
     person = Supervisor(viewer.user.id, viewer.user.email)
     try:
-        ticket = await tickets.mint_ticket(runtime, session, call.id, person, "transcript", browser=viewer.session.id)
+        ticket = await mint.mint_ticket(session, call.id, person, "transcript", browser=viewer.session.id)
     except ApiError as refusal:
         return _refuse(refusal)
     return jsonify({"url": ticket.url, "call": f"/dashboard/calls/{call.id}"})
-
-
-async def _carrier(session: TenantSession) -> str:
-    runtime = current_runtime()
-    return await browser_calls.find_talk_carrier(
-        session, runtime.providers, runtime.registry, list_installed_sdks(runtime.settings)
-    )
 
 
 def _refuse(refusal: ApiError) -> Response:

@@ -17,8 +17,8 @@ from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import AgentVersion
+from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.knowledge_bases import service as knowledge
-from switchboard.runtime import Runtime
 
 
 class CompareQuery(Query):
@@ -71,12 +71,10 @@ async def version_page(session: TenantSession, viewer: Viewer, agent_id: UUID, n
 
 @dashboard.post("/dashboard/agents/<agent_id>/versions/<number>/restore")
 @action()
-async def restore_version(session: TenantSession, agent_id: UUID, number: str, runtime: Runtime) -> Next:
+async def restore_version(session: TenantSession, agent_id: UUID, number: str, publisher: AgentPublisher) -> Next:
     """Publish an old version again, as a new version."""
     old = _number(number)
-    agent = await agents.restore_version(
-        session, agent_id, old, keyring=runtime.keyring, outbound=runtime.outbound, voices=runtime.voices
-    )
+    agent = await publisher.restore_version(session, agent_id, old)
     return Next(
         url_for("dashboard.agent_page", agent_id=agent_id), f"Version {old} was restored as version {agent.version}."
     )

@@ -1,0 +1,44 @@
+"""A database that is away: which errors say so, and work that waits until it is back."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import structlog
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+logger = structlog.get_logger()
+AWAY_STATES = ("08", "57P", "53300", "25006")
+"""SQLSTATEs by prefix: connection failures, shutdown and start-up, too many connections, and a standby that is still
+read-only (PostgreSQL manual, Appendix A)."""
+RETRY_SECONDS = 0.25
+ResultT = TypeVar("ResultT")
+
+
+def is_database_away(error: Exception) -> bool:
+    """Return whether the database cannot be used at the moment, as opposed to having refused a statement."""
+    if isinstance(error, OSError | OperationalError | InterfaceError | PoolTimeout):
+        return True
+    if not isinstance(error, DBAPIError):
+        return False
+    state = str(getattr(error.orig, "sqlstate", None) or "")
+    return error.connection_invalidated or state.startswith(AWAY_STATES)
+
+
+async def retry_while_away(work: Callable[[], Awaitable[ResultT]], *, seconds: float) -> ResultT:
+    """Do the work, again and again while the database is away, for so many seconds at most.
+
+    The work must be idempotent: its transaction may have been committed although the reply was lost. Raises the last
+    error.
+    """
+    clock = asyncio.get_running_loop().time
+    until = clock() + seconds
+    while True:
+        try:
+            return await work()
+        except (SQLAlchemyError, OSError) as error:
+            if not is_database_away(error) or clock() >= until:
+                raise
+            logger.warning("work waits for the database", error=type(error).__name__)
+        await asyncio.sleep(RETRY_SECONDS)

@@ -1,0 +1,169 @@
+"""Creating and changing agents: each change is published as a new version."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+from zoneinfo import available_timezones
+
+from pydantic import ValidationError
+
+from switchboard.engine.providers.service import choose_provider
+from switchboard.engine.providers.voices import VoiceCatalog
+from switchboard.foundation.audit import AuditAction, record_audit
+from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.events.targets import get_or_create_target, get_secret_label
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.outbound import OutboundClient
+from switchboard.foundation.outbound.fields import validate_public_url
+from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent, AgentVersion
+from switchboard.resources.agents.schemas import AgentCreate, AgentFields, AgentUpdate, DeclaredTool
+from switchboard.resources.knowledge_bases import service as knowledge
+
+RESTORED = AgentUpdate.model_fields.keys() - {"status", "webhook_secret"}
+UNVERSIONED = {"id", "organization_id", "created_at", "updated_at", "version"}
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPublisher:
+    """Creates agents, and publishes their changes as new versions."""
+
+    keyring: KeyRing
+    outbound: OutboundClient
+    voices: VoiceCatalog
+
+    async def create_agent(self, session: TenantSession, data: AgentCreate) -> Agent:
+        """Create an agent and its first version.
+
+        Raises `ValidationFailed` for a provider, voice, or address that cannot be used.
+        """
+        organization_id = session.organization_id
+        agent = Agent(
+            id=new_id(),
+            organization_id=organization_id,
+            name=data.name,
+            llm_provider="",
+            tts_provider="",
+            stt_provider="",
+        )
+        for field, capability in agents.PROVIDER_FIELDS.items():
+            setattr(agent, field, await choose_provider(session, capability, getattr(data, field), field=field))
+        await self._change(session, agent, data)
+        await self._check_voice(agent)
+        session.add(agent)
+        await session.flush()
+        await self._change_target(session, agent, data)
+        _write_version(session, agent)
+        record_audit(session, AuditAction.AGENT_CREATED, agent.id, fields=data.model_fields_set)
+        return agent
+
+    async def update_agent(self, session: TenantSession, agent_id: UUID, data: AgentUpdate) -> Agent:
+        """Change the given fields and publish the agent as a new version.
+
+        Raises `NotFound` and what `create_agent` raises.
+        """
+        agent = await self._publish(session, agent_id, data)
+        record_audit(session, AuditAction.AGENT_UPDATED, agent_id, fields=data.model_fields_set)
+        return agent
+
+    async def restore_version(self, session: TenantSession, agent_id: UUID, number: int) -> Agent:
+        """Publish the settings of an earlier version as a new version.
+
+        The status stays. Knowledge bases deleted since are dropped, and fields that the version does not have keep
+        their values. Raises `NotFound` and what `update_agent` raises.
+        """
+        kept = (await agents.get_version(session, agent_id, number)).settings
+        given = {name: kept[name] for name in RESTORED & kept.keys() if name != "timezone" or kept[name]}
+        if "knowledge_base_ids" in given:
+            there = {str(base.id) for base in await knowledge.resolve_knowledge_bases(session, None)}
+            given["knowledge_base_ids"] = [base_id for base_id in given["knowledge_base_ids"] if base_id in there]
+        try:
+            data = AgentUpdate.model_validate(given, strict=False)
+        except ValidationError as error:
+            raise ValidationFailed.of(error) from None
+        agent = await self._publish(session, agent_id, data)
+        record_audit(session, AuditAction.AGENT_VERSION_RESTORED, f"{agent_id} {number}")
+        return agent
+
+    async def _publish(self, session: TenantSession, agent_id: UUID, data: AgentUpdate) -> Agent:
+        agent = await agents.get_agent(session, agent_id, lock=True)
+        given = data.model_fields_set
+        for field in given & agents.PROVIDER_FIELDS.keys():
+            setattr(
+                agent,
+                field,
+                await choose_provider(session, agents.PROVIDER_FIELDS[field], getattr(data, field), field=field),
+            )
+        if "timezone" in given and data.timezone not in available_timezones():
+            raise ValidationFailed.field("timezone", f"{data.timezone} is not an IANA time zone")
+        await self._change(session, agent, data)
+        if given & {"tts_provider", "tts_voice_id"}:
+            await self._check_voice(agent)
+        await self._change_target(session, agent, data)
+        agent.version += 1
+        agent.updated_at = now()
+        _write_version(session, agent)
+        return agent
+
+    async def _change(self, session: TenantSession, agent: Agent, data: AgentFields) -> None:
+        fields = data.model_fields_set
+        for field in (
+            fields
+            - agents.PROVIDER_FIELDS.keys()
+            - {"webhook_url", "webhook_secret", "knowledge_base_ids", "extraction_schema", "tools"}
+        ):
+            setattr(agent, field, getattr(data, field))
+        if "tools" in fields:
+            agent.tools = _check_tools(data.tools, outbound=self.outbound)
+        if "extraction_schema" in fields:
+            agent.extraction_schema = (
+                data.extraction_schema.model_dump(exclude_none=True) if data.extraction_schema else None
+            )
+        if "knowledge_base_ids" in fields:
+            agent.knowledge_base_ids = [
+                str(base.id) for base in await knowledge.resolve_knowledge_bases(session, data.knowledge_base_ids)
+            ]
+        if "webhook_url" in fields:
+            agent.webhook_url = validate_public_url(self.outbound, data.webhook_url, field="webhook_url")
+
+    async def _check_voice(self, agent: Agent) -> None:
+        voice = agent.tts_voice_id
+        if voice is not None and await self.voices.lacks_voice(agent.organization_id, agent.tts_provider, voice):
+            raise ValidationFailed.field(
+                "tts_voice_id", f"{agent.tts_provider} has no voice {voice}; `switchboard voices` lists its voices"
+            )
+
+    async def _change_target(self, session: TenantSession, agent: Agent, data: AgentFields) -> None:
+        """Copy the agent's webhook to its event target. Without a secret its deliveries are not signed."""
+        if not data.model_fields_set & {"webhook_url", "webhook_secret"}:
+            return
+        target = await get_or_create_target(session, "agent", agent.id)
+        target.url, target.updated_at = agent.webhook_url, now()
+        if "webhook_secret" in data.model_fields_set:
+            label = get_secret_label(target.kind, target.id, target.organization_id)
+            target.secret = None if data.webhook_secret is None else self.keyring.encrypt(data.webhook_secret, label)
+
+
+def _check_tools(tools: list[DeclaredTool], *, outbound: OutboundClient) -> list[dict[str, Any]]:
+    """Check addresses and tool names. Raises `ValidationFailed` for an address that is not public, and for a
+    duplicate tool name.
+    """
+    for place, tool in enumerate(tools):
+        tool.url = validate_public_url(outbound, tool.url, field=f"tools.{place}.url") or ""
+        if tool.name in (earlier.name for earlier in tools[:place]):
+            raise ValidationFailed.field(f"tools.{place}.name", f"another tool is named {tool.name}")
+    return [tool.model_dump() for tool in tools]
+
+
+def _write_version(session: TenantSession, agent: Agent) -> None:
+    settings, made_by = agent.model_dump(mode="json", exclude=UNVERSIONED), session.actor
+    session.add(
+        AgentVersion(
+            organization_id=agent.organization_id,
+            agent_id=agent.id,
+            version=agent.version,
+            settings=settings,
+            made_by=made_by,
+        )
+    )

@@ -1,0 +1,43 @@
+"""Workers whose clock is a minute wrong: they end no live call, and still end a call whose server has died."""
+
+import os
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from switchboard.foundation.database import now
+
+from tests.fixtures.calls import add_call
+from tests.fixtures.eventually import eventually
+from tests.fixtures.json_access import Json
+from tests.fixtures.processes import start_live_platform
+
+SILENT = "+15550100070"
+
+
+def find_libfaketime() -> str:
+    """Find Debian's library that shifts the clock of a process."""
+    if shutil.which("faketime") is None and os.environ.get("DEBIAN_TOOLS") != "required":
+        pytest.skip("faketime is not installed: apt-get install faketime")
+    return str(next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")))
+
+
+@pytest.mark.parametrize("ahead", ["+60", "-60"])
+async def test_a_workers_wrong_clock_ends_no_live_call(tmp_path: Path, ahead: str) -> None:
+    wrong = {"LD_PRELOAD": find_libfaketime(), "FAKETIME": ahead, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+    async with start_live_platform(tmp_path, worker_environment=wrong) as (live, _):
+        placed = await live.place_call(SILENT)
+
+        async def look() -> Json:
+            return (await live.caller.get(f"/v1/calls/{placed['id']}")).json
+
+        await eventually(look, lambda call: call["status"] == "in-progress", seconds=60)
+        lapsed = now() - timedelta(seconds=1)
+        for _ in range(2):  # the reconciler may have read its calls before the live one was placed
+            orphan = await add_call(
+                live.runtime, live.caller, now(), status="in-progress", holder="dead", started_at=now(), watch_at=lapsed
+            )
+            ended = await live.wait_for_end(orphan.id)
+            assert ended["error_message"] == "The server that ran the call stopped."
+        assert (await look())["status"] == "in-progress"
