@@ -1,7 +1,5 @@
 """Workers whose clock is a minute wrong: they end no live call, and still end a call whose server has died."""
 
-import os
-import shutil
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,18 +7,12 @@ import pytest
 from switchboard.foundation.database import now
 
 from tests.fixtures.calls import add_call
+from tests.fixtures.debian_tools import find_libfaketime
 from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json
 from tests.fixtures.processes import start_live_platform
 
 SILENT = "+15550100070"
-
-
-def find_libfaketime() -> str:
-    """Find Debian's library that shifts the clock of a process."""
-    if shutil.which("faketime") is None and os.environ.get("DEBIAN_TOOLS") != "required":
-        pytest.skip("faketime is not installed: apt-get install faketime")
-    return str(next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")))
 
 
 @pytest.mark.parametrize("ahead", ["+60", "-60"])

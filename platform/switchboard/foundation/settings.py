@@ -54,7 +54,15 @@ class Settings(BaseSettings):
     database_url: str | None = Field(
         None,
         pattern=r"^postgres(ql)?://",
-        description="A PostgreSQL server of your own (`postgresql://…`); empty means the embedded one.",
+        description=(
+            "A PostgreSQL server of your own (`postgresql://…`, with libpq's parameters); empty means the embedded one."
+        ),
+    )
+    database_pool_size: int = Field(
+        20, ge=2, le=1000, description="Connections to PostgreSQL that each process opens at most."
+    )
+    database_statement_timeout: float = Field(
+        60, ge=0, description="Seconds that one SQL statement may take; 0: any time. Migrations have no limit."
     )
     redis_url: str | None = Field(
         None,

@@ -6,9 +6,10 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, make_url, text
+from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError, ProgrammingError
-from sqlalchemy.ext.asyncio import create_async_engine
+
+from switchboard.foundation.database.engine import create_engine
 
 LOCK = 7_265_001
 ROLES = ("switchboard_tenant", "switchboard_system")
@@ -24,7 +25,7 @@ async def upgrade(url: str) -> None:
     Raises `MigrationError` if the login of the URL lacks a right, or if the database has a schema that this version
     does not know.
     """
-    engine = create_async_engine(make_url(url).set(drivername="postgresql+asyncpg"))
+    engine = create_engine(url)
     try:
         async with engine.begin() as connection:
             await connection.execute(text(f"select pg_advisory_xact_lock({LOCK})"))

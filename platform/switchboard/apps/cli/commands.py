@@ -10,6 +10,7 @@ from switchboard.apps.cli.session import Failure
 from switchboard.apps.cli.simulate import simulate
 from switchboard.apps.cli.voices import voices
 from switchboard.apps.embedded import DirectoryInUse, EmbeddedError
+from switchboard.foundation.database import DatabaseUrlError
 from switchboard.foundation.settings import SettingsError
 from switchboard.migrations import MigrationError
 from switchboard.plugin_sdk.registry import Registry
@@ -50,6 +51,9 @@ def run() -> None:
             switchboard.add_command(command)
     try:
         switchboard()
+    except DatabaseUrlError as error:
+        click.echo(f"switchboard: SWITCHBOARD_DATABASE_URL: {error}", err=True)
+        sys.exit(1)
     except (Failure, SettingsError, DirectoryInUse, EmbeddedError, MigrationError) as error:
         click.echo(f"switchboard: {error}", err=True)
         sys.exit(1)

@@ -102,7 +102,12 @@ async def open_process_runtime(
     """Build a process's parts, and close them at the end. Connections open on first use."""
     redis, blocking_redis = connect_redis(redis_url), connect_blocking_redis(redis_url)
     queue = Queue(redis, blocking_redis)
-    database = Database(database_url, info={"queue": queue, "listeners": TRANSACTIONAL_HANDLERS})
+    database = Database(
+        database_url,
+        pool_size=settings.database_pool_size,
+        statement_timeout=settings.database_statement_timeout,
+        info={"queue": queue, "listeners": TRANSACTIONAL_HANDLERS},
+    )
     ring = keyring.load_keyring([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
     plugins = registry or Registry.discover(trace=settings.trace_plugins)
     providers = Providers(database, plugins, ring, data_dir=settings.data_dir)

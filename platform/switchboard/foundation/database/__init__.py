@@ -2,15 +2,18 @@
 
 from switchboard.foundation.database.clock import now
 from switchboard.foundation.database.columns import TenantTable, json_column, new_id
+from switchboard.foundation.database.engine import DatabaseUrlError, create_engine
 from switchboard.foundation.database.outages import is_database_away, retry_while_away
 from switchboard.foundation.database.session import Database, SystemSession, TenantSession, after_commit
 
 __all__ = [
     "Database",
+    "DatabaseUrlError",
     "SystemSession",
     "TenantSession",
     "TenantTable",
     "after_commit",
+    "create_engine",
     "is_database_away",
     "json_column",
     "new_id",

@@ -9,9 +9,9 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlch
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 logger = structlog.get_logger()
-AWAY_STATES = ("08", "57P", "53300", "25006")
-"""SQLSTATEs by prefix: connection failures, shutdown and start-up, too many connections, and a standby that is still
-read-only (PostgreSQL manual, Appendix A)."""
+AWAY_STATES = ("08", "57P", "57014", "53300", "25006")
+"""SQLSTATEs by prefix: connection failures, shutdown and start-up, a statement that took too long, too many
+connections, and a standby that is still read-only (PostgreSQL manual, Appendix A)."""
 RETRY_SECONDS = 0.25
 ResultT = TypeVar("ResultT")
 

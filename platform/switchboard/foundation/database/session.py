@@ -11,19 +11,19 @@ from contextlib import asynccontextmanager
 from typing import Protocol, TypeVar, cast
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, event, make_url
+from sqlalchemy import ColumnElement, event
 from sqlalchemy.engine import Connection
-from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.orm import SessionTransaction
 from sqlmodel import Session, col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database.clock import CLOCK
+from switchboard.foundation.database.engine import create_engine
 
 _ENTER = """
 select set_config('role', $1, true), set_config('app.organization_id', $2, true),
-  extract(epoch from clock_timestamp())::float8
+  set_config('statement_timeout', $3, true), extract(epoch from clock_timestamp())::float8
 """
 
 
@@ -46,9 +46,10 @@ class RoleSession(Session):
 def _enter(session: Session, _transaction: SessionTransaction, connection: Connection) -> None:
     organization_id = session.info.get("organization_id")
     entered = connection.exec_driver_sql(
-        _ENTER, (session.info["role"], str(organization_id) if organization_id else "")
+        _ENTER,
+        (session.info["role"], str(organization_id) if organization_id else "", session.info["statement_timeout"]),
     )
-    CLOCK.adjust(entered.one()[2])
+    CLOCK.adjust(entered.one()[-1])
 
 
 class SystemSession(AsyncSession):
@@ -111,16 +112,25 @@ def after_commit(session: AsyncSession, action: Callable[[], Awaitable[None]]) -
 class Database:
     """The connection pool and the two kinds of transaction."""
 
-    def __init__(self, url: str, *, pool_size: int = 10, info: Mapping[str, object] | None = None) -> None:
-        """Create the pool without connecting. `info` is given to every session, for `jobs.wake` and
-        `events.publish`.
+    def __init__(
+        self,
+        url: str,
+        *,
+        pool_size: int = 20,
+        statement_timeout: float = 0,
+        info: Mapping[str, object] | None = None,
+    ) -> None:
+        """Create the pool without connecting.
+
+        A statement may take `statement_timeout` seconds; 0: any time. It is set in each transaction, because poolers
+        refuse it as a parameter of the connection. `info` is given to every session, for `jobs.wake` and
+        `events.publish`. Raises `DatabaseUrlError`.
         """
-        self._info = dict(info or {})
-        dialect = make_url(url).set(drivername="postgresql+asyncpg")
-        self._engine = create_async_engine(
-            dialect,
+        self._info = {"statement_timeout": f"{round(statement_timeout * 1000)}ms", **(info or {})}
+        self._engine = create_engine(
+            url,
             pool_size=pool_size,
-            max_overflow=pool_size,
+            max_overflow=0,
             pool_pre_ping=True,
             pool_timeout=10,
             hide_parameters=True,  # they hold personal data, and errors are logged

@@ -1,0 +1,95 @@
+"""Connections to an operator's PostgreSQL: libpq's URL parameters, a pooler in transaction mode, and limits."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+from switchboard.apps.embedded import DataDirectory
+from switchboard.apps.server import app
+from switchboard.foundation.database import Database, is_database_away
+from switchboard.foundation.settings import Settings
+from switchboard.migrations import upgrade
+from switchboard.plugin_sdk.registry import Registry
+
+from tests.fixtures.app import Organizations
+from tests.fixtures.command_line import Operator
+from tests.fixtures.debian_tools import run_pgbouncer
+
+REQUESTS, ORGANIZATIONS = 60, 6
+POOLED_CONNECTIONS = 5
+
+
+async def read_setting(url: str, name: str) -> str:
+    database = Database(url)
+    async with database.system() as session:
+        value = (await (await session.connection()).exec_driver_sql(f"show {name}")).scalar_one()
+    await database.close()
+    return str(value)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "setting", "value"),
+    [
+        ("sslmode=disable", "ssl", "off"),
+        ("options=-c%20work_mem%3D7MB", "work_mem", "7MB"),
+        ("application_name=switchboard-1", "application_name", "switchboard-1"),
+        ("connect_timeout=3&keepalives=1&keepalives_idle=30&channel_binding=prefer", "ssl", "off"),
+        ("statement_cache_size=0", "ssl", "off"),
+        ("statement_cache_size=50&target_session_attrs=read-write", "ssl", "off"),
+    ],
+)
+async def test_parameters_of_libpq_are_understood(
+    servers: DataDirectory, parameters: str, setting: str, value: str
+) -> None:
+    assert await read_setting(f"{servers.database_url}&{parameters}", setting) == value
+
+
+@pytest.mark.parametrize(
+    ("parameters", "problem"),
+    [
+        ("statement_cache_size=many", "statement_cache_size must be a whole number, not 'many'"),
+        ("channel_binding=require", "channel_binding=require is not supported; use sslmode=verify-full"),
+    ],
+)
+def test_a_bad_parameter_is_one_clear_line(
+    servers: DataDirectory, tmp_path: Path, parameters: str, problem: str
+) -> None:
+    operator = Operator(
+        SWITCHBOARD_DATA_DIR=str(tmp_path), SWITCHBOARD_DATABASE_URL=f"{servers.database_url}&{parameters}"
+    )
+    result = operator.run("serve")
+    assert (result.returncode, result.stderr) == (1, f"switchboard: SWITCHBOARD_DATABASE_URL: {problem}\n")
+
+
+async def test_requests_at_once_through_a_pooler_in_transaction_mode(
+    servers: DataDirectory, registry: Registry, tmp_path: Path
+) -> None:
+    async with run_pgbouncer(servers, tmp_path, connections=POOLED_CONNECTIONS) as pooler_url:
+        url = f"{pooler_url}?statement_cache_size=0"
+        await upgrade(url)
+        async with app.open_process_runtime(
+            Settings(data_dir=tmp_path), database_url=url, redis_url=servers.redis_url, registry=registry
+        ) as runtime:
+            organizations = Organizations(runtime, app.create_app(runtime).test_client())
+            callers = [await organizations.create() for _ in range(ORGANIZATIONS)]
+            created = await asyncio.gather(
+                *(
+                    caller.post("/v1/contacts", {"phone_number": f"+1555010{number:04}"})
+                    for caller in callers
+                    for number in range(REQUESTS // ORGANIZATIONS)
+                )
+            )
+            assert {response.status for response in created} == {201}
+            for caller in callers:
+                assert (await caller.get("/v1/contacts")).json["total"] == REQUESTS // ORGANIZATIONS
+
+
+async def test_a_statement_that_takes_too_long_is_canceled(servers: DataDirectory) -> None:
+    database = Database(servers.database_url, statement_timeout=0.05)
+    with pytest.raises(DBAPIError) as caught:
+        async with database.system() as session:
+            await (await session.connection()).execute(text("select pg_sleep(30)"))
+    assert is_database_away(caught.value)
+    await database.close()
