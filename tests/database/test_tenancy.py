@@ -13,7 +13,8 @@ from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
 
-NOT_TENANTS = {"alembic_version", "user_account", "oauth_client"}
+NOT_TENANTS = {"user_account", "oauth_client"}
+OF_MIGRATIONS = {"alembic_version", "schema_compatibility"}
 
 
 async def test_a_query_without_a_filter_returns_only_the_tenants_rows(
@@ -87,6 +88,6 @@ async def test_row_level_security_is_forced_on_every_table(servers: DataDirector
             .all()
         )
     await database.close()
-    assert {name for name, forced in rows if not forced} == {"alembic_version"}
+    assert {name for name, forced in rows if not forced} == OF_MIGRATIONS
     assert owned == 0
-    assert set(columns) | NOT_TENANTS | {"organization"} >= {name for name, _ in rows} - {"alembic_version"}
+    assert set(columns) | NOT_TENANTS | {"organization"} >= {name for name, _ in rows} - OF_MIGRATIONS

@@ -42,6 +42,10 @@ TABLES = (
 )
 
 context.configure(
-    connection=context.config.attributes["connection"], target_metadata=SQLModel.metadata, compare_type=True
+    connection=context.config.attributes["connection"],
+    target_metadata=SQLModel.metadata,
+    compare_type=True,
+    transaction_per_migration=True,
 )
-context.run_migrations()
+with context.begin_transaction():
+    context.run_migrations()

@@ -2,17 +2,11 @@
 
 import sqlalchemy as sa
 from alembic import op
-from sqlalchemy.dialects import postgresql
-
-from switchboard.migrations.tenancy import protect
 
 revision = ${repr(up_revision)}
 down_revision = ${repr(down_revision)}
+oldest_program = ${repr(down_revision)}
 
 
 def upgrade() -> None:
     ${upgrades if upgrades else "pass"}
-
-
-def downgrade() -> None:
-    ${downgrades if downgrades else "pass"}

@@ -1,18 +1,23 @@
 """Upgrade a database to the current schema, for `make run` and `switchboard migrate`."""
 
-from pathlib import Path
+import asyncio
 
+import structlog
 from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError, ProgrammingError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from switchboard.foundation.database.engine import create_engine
+from switchboard.migrations.schema import SchemaState, compare_schema, load_scripts, write_compatibility
 
+logger = structlog.get_logger()
 LOCK = 7_265_001
 ROLES = ("switchboard_tenant", "switchboard_system")
+POLL_SECONDS = 0.2
+LOCK_TIMEOUT = "3s"
+"""Time for which a migration waits for a lock: whoever comes after it waits that long as well."""
+ATTEMPTS, RETRY_SECONDS = 10, 5.0
 
 
 class MigrationError(Exception):
@@ -22,19 +27,47 @@ class MigrationError(Exception):
 async def upgrade(url: str) -> None:
     """Create the missing roles and apply every pending migration. Safe to run in several processes at once.
 
-    Raises `MigrationError` if the login of the URL lacks a right, or if the database has a schema that this version
-    does not know.
+    A migration whose lock is not granted is tried again. Each migration is a transaction, so that one that builds an
+    index concurrently can leave it. Raises `MigrationError` if the login of the URL lacks a right, if the database has
+    a schema that this version does not know, or if other transactions keep a lock.
     """
     engine = create_engine(url)
     try:
-        async with engine.begin() as connection:
-            await connection.execute(text(f"select pg_advisory_xact_lock({LOCK})"))
-            await connection.run_sync(_prepare_roles)
-            await connection.run_sync(_upgrade)
+        async with engine.connect() as lock:
+            await _wait_for_turn(lock)
+            async with engine.begin() as connection:
+                await connection.run_sync(_prepare_roles)
+            await _migrate_patiently(engine)
     except DBAPIError as error:
         raise MigrationError(f"the database refused: {error.orig}") from error
     finally:
         await engine.dispose()
+
+
+async def _wait_for_turn(lock: AsyncConnection) -> None:
+    """Wait until no other process migrates; the lock is held as long as the transaction is.
+
+    PostgreSQL's own waiting would hold a snapshot, for which an index that is built concurrently waits.
+    """
+    statement = text(f"select pg_try_advisory_xact_lock({LOCK})")
+    while not (await lock.execute(statement)).scalar_one():
+        await lock.rollback()
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def _migrate_patiently(engine: AsyncEngine) -> None:
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            async with engine.connect() as connection:
+                async with connection.begin():
+                    await connection.execute(text(f"set lock_timeout = '{LOCK_TIMEOUT}'"))
+                return await connection.run_sync(_migrate)
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) != "55P03":  # lock_not_available
+                raise
+            logger.warning("a migration waits for a lock", attempt=attempt)
+        await asyncio.sleep(RETRY_SECONDS)
+    raise MigrationError("other transactions keep a lock that a migration needs: run `switchboard migrate` again later")
 
 
 def _prepare_roles(connection: Connection) -> None:
@@ -59,19 +92,18 @@ def _create(connection: Connection, role: str) -> None:
         ) from None
 
 
-def _upgrade(connection: Connection) -> None:
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent))
-    config.attributes["connection"] = connection
-    _refuse_unknown_revision(connection, config)
-    command.upgrade(config, "head")
-
-
-def _refuse_unknown_revision(connection: Connection, config: Config) -> None:
-    current = MigrationContext.configure(connection).get_current_revision()
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if current is not None and current not in known:
+def _migrate(connection: Connection) -> None:
+    with connection.begin():
+        schema = compare_schema(connection)
+    if schema.state is SchemaState.CURRENT:
+        return
+    if schema.state is not SchemaState.PENDING:
         raise MigrationError(
-            f"the database has schema {current}, which this version of Switchboard does not know: "
+            f"the database has schema {schema.revision}, which this version of Switchboard does not know: "
             "use the version that created it, or start with an empty database"
         )
+    scripts = load_scripts()
+    scripts.config.attributes["connection"] = connection
+    command.upgrade(scripts.config, "head")
+    with connection.begin():
+        write_compatibility(connection, scripts.oldest_program)

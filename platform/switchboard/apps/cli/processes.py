@@ -13,7 +13,7 @@ from switchboard.apps.server.http_server import CannotListen, raise_file_limit, 
 from switchboard.apps.worker.worker import run_worker
 from switchboard.foundation.observability import logs, metrics
 from switchboard.foundation.settings import Settings, load_settings
-from switchboard.migrations import upgrade
+from switchboard.migrations import upgrade, wait_for_schema
 
 
 @click.command()
@@ -57,6 +57,9 @@ async def _serve() -> None:
     stop = stop_on_signals()
     database_url, redis_url = get_server_urls(settings)
     raise_file_limit()
+    await wait_for_schema(database_url, stop)
+    if stop.is_set():
+        return
     async with app.open_process_runtime(settings, database_url=database_url, redis_url=redis_url) as parts:
         await serve_http(app.build_asgi_app(app.create_app(parts), parts), settings, parts.engine, stop)
 
@@ -69,6 +72,9 @@ async def _work() -> None:
     raise_file_limit()
     if settings.worker_port:
         _show_metrics(settings)
+    await wait_for_schema(database_url, stop)
+    if stop.is_set():
+        return
     async with app.open_process_runtime(settings, database_url=database_url, redis_url=redis_url) as parts:
         await run_worker(parts, stop)
 

@@ -8,6 +8,7 @@ from switchboard.migrations.tenancy import CURRENT, protect_table
 
 revision = "0001"
 down_revision = None
+oldest_program = "0001"
 
 # Every run of three letters in the words of a text, and one that every text has, as hashes that differ from
 # organization to organization: in the index one organization's search touches no other's rows. The declared cost keeps

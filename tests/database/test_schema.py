@@ -1,0 +1,202 @@
+"""Processes and the schema: they wait for one that is older, work on one that is a version ahead, and refuse others."""
+
+import asyncio
+import importlib
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import asyncpg
+import pytest
+import pytest_asyncio
+from aiohttp import ClientSession
+from alembic import command
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from sqlalchemy import Connection
+from switchboard.apps.embedded import DataDirectory
+from switchboard.foundation.database import create_engine
+from switchboard.migrations import MigrationError, upgrade
+from switchboard.migrations.indexes import create_index_concurrently
+from switchboard.migrations.schema import load_scripts
+
+from tests.fixtures.app import find_free_port
+from tests.fixtures.command_line import Operator
+from tests.fixtures.eventually import wait_for_port
+
+UPGRADE = importlib.import_module("switchboard.migrations.upgrade")  # the package's `upgrade` is the function
+NEXT_VERSION = (
+    "alter table contact add column nickname text",
+    "create table novelty (id uuid primary key)",
+    "update alembic_version set version_num = '9999'",
+)
+
+
+@pytest_asyncio.fixture
+async def empty_database(servers: DataDirectory) -> AsyncIterator[str]:
+    """URL of an empty database of the test."""
+    await administrate(servers, "create database blank")
+    yield f"postgresql://switchboard@/blank?host={servers.sockets}"
+    await administrate(servers, "drop database blank with (force)")
+
+
+async def administrate(servers: DataDirectory, statement: str) -> None:
+    connection = await asyncpg.connect(host=str(servers.sockets), user="switchboard", database="postgres")
+    await connection.execute(statement)
+    await connection.close()
+
+
+async def run_statements(url: str, *statements: str) -> None:
+    connection = await asyncpg.connect(url)
+    for statement in statements:
+        await connection.execute(statement)
+    await connection.close()
+
+
+@asynccontextmanager
+async def run_serve(operator: Operator) -> AsyncIterator[asyncio.subprocess.Process]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "switchboard", "serve", env=operator.environment, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.communicate()
+
+
+def build_operator(servers: DataDirectory, url: str, folder: Path, port: int) -> Operator:
+    return Operator(
+        SWITCHBOARD_DATA_DIR=str(folder),
+        SWITCHBOARD_DATABASE_URL=url,
+        SWITCHBOARD_REDIS_URL=servers.redis_url,
+        SWITCHBOARD_PORT=str(port),
+        SWITCHBOARD_DRAIN_SECONDS="0",
+    )
+
+
+async def test_a_server_waits_for_its_schema(servers: DataDirectory, empty_database: str, tmp_path: Path) -> None:
+    port = find_free_port()
+    async with run_serve(build_operator(servers, empty_database, tmp_path, port)) as process:
+        assert process.stderr is not None
+        async with asyncio.timeout(60):
+            while "run `switchboard migrate`" not in (await process.stderr.readline()).decode():
+                pass
+        await upgrade(empty_database)
+        await wait_for_port("127.0.0.1", port)
+
+
+async def test_a_waiting_server_stops_at_once(servers: DataDirectory, empty_database: str, tmp_path: Path) -> None:
+    async with run_serve(build_operator(servers, empty_database, tmp_path, find_free_port())) as process:
+        assert process.stderr is not None
+        assert "not started yet" in (await process.stderr.readline()).decode()
+        process.terminate()
+        assert await process.wait() == 0
+
+
+async def test_a_program_works_on_the_schema_of_the_next_version(
+    servers: DataDirectory, empty_database: str, tmp_path: Path
+) -> None:
+    await upgrade(empty_database)
+    await run_statements(empty_database, *NEXT_VERSION)
+    port = find_free_port()
+    operator = build_operator(servers, empty_database, tmp_path, port)
+    created = operator.ask("orgs", "create", "--name", "Old program, new schema")
+    async with run_serve(operator), ClientSession(headers={"Authorization": f"Bearer {created['api_key']}"}) as http:
+        await wait_for_port("127.0.0.1", port)
+        url = f"http://127.0.0.1:{port}/v1/contacts"
+        async with http.post(url, json={"phone_number": "+15550100001"}) as response:
+            assert response.status == 201
+        async with http.get(url) as response:
+            assert (await response.json())["total"] == 1
+
+
+async def test_a_schema_that_only_newer_programs_can_use_is_refused(
+    servers: DataDirectory, empty_database: str, tmp_path: Path
+) -> None:
+    await upgrade(empty_database)
+    await run_statements(empty_database, *NEXT_VERSION, "update schema_compatibility set oldest_program = '9999'")
+    operator = build_operator(servers, empty_database, tmp_path, find_free_port())
+    for role in ("serve", "worker"):
+        result = operator.run(role)
+        assert result.returncode == 1
+        assert result.stderr.startswith("switchboard: the database has schema 9999, which only a newer version"), role
+    result = operator.run("migrate")
+    assert result.returncode == 1
+    assert "schema 9999, which this version of Switchboard does not know" in result.stderr
+
+
+async def test_a_migration_waits_for_locks_without_holding_others_up(
+    empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(UPGRADE, "LOCK_TIMEOUT", "100ms")
+    monkeypatch.setattr(UPGRADE, "RETRY_SECONDS", 0.1)
+    await migrate_to(empty_database, "0001")
+    holder = await asyncpg.connect(empty_database)
+    transaction = holder.transaction()
+    await transaction.start()
+    await holder.execute("select from call")
+    migrating = asyncio.create_task(upgrade(empty_database))
+    async with asyncio.timeout(20):
+        for _ in range(20):
+            await run_statements(empty_database, "select from call")
+    assert not migrating.done()
+    await transaction.rollback()
+    await migrating
+    await holder.execute("select recording_error from call")
+    await holder.close()
+
+
+async def test_a_lock_that_stays_is_an_error_and_changes_nothing(
+    empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(UPGRADE, "LOCK_TIMEOUT", "50ms")
+    monkeypatch.setattr(UPGRADE, "RETRY_SECONDS", 0)
+    await migrate_to(empty_database, "0001")
+    holder = await asyncpg.connect(empty_database)
+    async with holder.transaction():
+        await holder.execute("select from call")
+        with pytest.raises(MigrationError, match="again later"):
+            await upgrade(empty_database)
+    assert await holder.fetchval("select version_num from alembic_version") == "0001"
+    await holder.close()
+
+
+async def test_an_index_is_built_while_rows_are_written(empty_database: str) -> None:
+    await run_statements(
+        empty_database, "create table berry (id int)", "create index berry_id on berry (id) where false"
+    )
+    writer = await asyncpg.connect(empty_database)
+    engine = create_engine(empty_database)
+    async with engine.connect() as connection:
+        building = asyncio.create_task(connection.run_sync(build_index))
+        for number in range(50):
+            await writer.execute("insert into berry values ($1)", number)
+        await building
+    assert await writer.fetchval(
+        "select indisvalid and indpred is null from pg_index where indrelid = 'berry'::regclass"
+    )
+    await writer.close()
+    await engine.dispose()
+
+
+async def migrate_to(url: str, revision: str) -> None:
+    """Migrate an empty database to an older revision."""
+
+    def migrate(connection: Connection) -> None:
+        config = load_scripts().config
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+
+    engine = create_engine(url)
+    async with engine.connect() as connection:
+        await connection.run_sync(migrate)
+    await engine.dispose()
+
+
+def build_index(connection: Connection) -> None:
+    context = MigrationContext.configure(connection, opts={"transaction_per_migration": True})
+    with Operations.context(context), context.begin_transaction(_per_migration=True):
+        create_index_concurrently("berry_id", "berry", ["id"])
