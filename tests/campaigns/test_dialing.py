@@ -2,14 +2,17 @@
 
 import asyncio
 from datetime import timedelta
+from decimal import Decimal
 
 from pydantic import JsonValue
 from switchboard.foundation.database import now
 from switchboard.plugin_sdk import TelephonyProvider
 from switchboard.resources.billing import ledger
+from switchboard.resources.campaigns.jobs import dial_campaigns
 from switchboard.resources.identity.policy import CallingHours, Policy, Prices
 from switchboard.resources.phone_numbers import purchases
 from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy
+from switchboard.runtime import Runtime
 
 from tests.fixtures.app import LivePlatform, Organizations, fresh_number
 from tests.fixtures.campaigns import (
@@ -211,6 +214,36 @@ async def test_a_campaign_pauses_before_the_balance_is_negative(
         await ledger.credit_account(session, 1)  # type: ignore[arg-type]
     await send_action(caller, campaign, "resume")
     assert (await wait_for_campaign(caller, campaign, lambda progress: progress["status"] != "running"))["called"] != 0
+
+
+async def test_dialing_leaves_the_account_to_others_in_between(runtime: Runtime, organizations: Organizations) -> None:
+    policy = Policy(billing_mode="prepaid", max_concurrent_calls=60, prices=Prices(call_minute=1))
+    caller = await organizations.create(policy=policy)
+
+    async def credit() -> None:
+        async with runtime.database.tenant(caller.organization_id) as session:
+            await ledger.credit_account(session, Decimal(10))
+
+    for _ in range(6):
+        await credit()
+    campaign = await create_campaign(
+        caller,
+        {"name": "Many", **await create_agent_and_number(runtime, caller)},
+        generate_numbers(*[RINGS] * 60),
+        max_concurrent=60,
+    )
+    await send_action(caller, campaign, "start")
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    dialing = asyncio.create_task(runtime.call(dial_campaigns, organization_id=str(caller.organization_id)))
+    longest = 0.0
+    while not dialing.done():
+        asked = clock()
+        await credit()
+        longest = max(longest, clock() - asked)
+    await dialing
+    assert (await caller.get(f"/v1/campaigns/{campaign['id']}")).json["called"] == 60
+    assert longest < (clock() - began) / 2, "sixty calls in one transaction lock the account for most of the time"
 
 
 async def test_contacts_are_not_dialed_outside_their_calling_hours(

@@ -5,8 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pydantic import JsonValue
-from sqlalchemy import func
-from sqlmodel import col, select
+from sqlmodel import col
 
 from switchboard.engine.providers.configuration import (
     ProviderSpec,
@@ -18,7 +17,7 @@ from switchboard.engine.providers.configuration import (
 )
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import TenantSession, lock_name
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.errors import FieldError, InvalidState, NotFound, ValidationFailed
 from switchboard.plugin_sdk import OPERATOR_ONLY, Provider, ProviderSettings
@@ -49,8 +48,7 @@ async def list_providers(session: TenantSession) -> list[ProviderConfiguration]:
 
 async def _lock_providers(session: TenantSession) -> list[ProviderConfiguration]:
     """List the organization's providers under a lock, so that concurrent changes see each other."""
-    name = f"providers {session.organization_id}"
-    await session.exec(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
+    await lock_name(session, f"providers {session.organization_id}")
     return await list_providers(session)
 
 

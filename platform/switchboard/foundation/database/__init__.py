@@ -3,6 +3,7 @@
 from switchboard.foundation.database.clock import now
 from switchboard.foundation.database.columns import TenantTable, json_column, new_id
 from switchboard.foundation.database.engine import DatabaseUrlError, create_engine
+from switchboard.foundation.database.locks import lock_name
 from switchboard.foundation.database.outages import is_database_away, retry_while_away
 from switchboard.foundation.database.session import Database, SystemSession, TenantSession, after_commit
 
@@ -16,6 +17,7 @@ __all__ = [
     "create_engine",
     "is_database_away",
     "json_column",
+    "lock_name",
     "new_id",
     "now",
     "retry_while_away",

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import func, update
 from sqlmodel import col, select
 
-from switchboard.foundation.database import Database, TenantSession, new_id
+from switchboard.foundation.database import Database, TenantSession, lock_name, new_id
 from switchboard.foundation.events.models import Event
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.observability import metrics
@@ -38,7 +38,7 @@ async def record_triggered_runs(database: Database, organization_id: UUID, event
             col(Event.trigger_due_at).is_not(None),
         )
         # An advisory lock instead of the row's: the job that notifies plugins skips locked events.
-        await session.exec(select(func.pg_advisory_xact_lock(func.hashtextextended(f"triggers of {event_id}", 0))))
+        await lock_name(session, f"triggers of {event_id}")
         event = (await session.exec(select(Event).where(*waiting))).one_or_none()
         if event is None:
             return

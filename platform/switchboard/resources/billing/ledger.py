@@ -50,9 +50,9 @@ async def require_solvency(session: TenantSession) -> None:
 async def settle_hold(session: TenantSession, kind: Spending, reference: UUID, amount: Decimal) -> bool:
     """Release a hold and charge the actual cost; repeated calls change nothing. Return whether this call charged it."""
     organization_id = session.organization_id
-    account = await _lock_account(session)
+    account = await _lock_account(session) if amount else None
     await session.exec(delete(LedgerHold).where(session.owns(LedgerHold), col(LedgerHold.id) == reference))
-    if not amount:
+    if account is None:
         return False
     row = LedgerEntry(
         id=new_id(), organization_id=organization_id, kind=kind, amount=-amount, reference=reference

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from sqlmodel import col
 
 from switchboard.engine.conversation.call import EndedReason
-from switchboard.foundation.database import Database, TenantSession, new_id, now
+from switchboard.foundation.database import Database, TenantSession, lock_name, new_id, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient, OutboundError
 from switchboard.foundation.settings import Settings
@@ -85,6 +85,8 @@ class InboundCallRouter:
         else:
             route = await self._route(organization_id, number, incoming)
         async with self.database.tenant(organization_id) as session:
+            # The carrier may announce the call twice at once, to two processes.
+            await lock_name(session, f"inbound call {carrier} {incoming.carrier_call_id}")
             call = await find_announced_call(session, carrier, incoming)
             if call is None:
                 call = await _create_call(session, carrier, incoming, number, route)

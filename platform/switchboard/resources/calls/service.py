@@ -9,7 +9,7 @@ from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.database import TenantSession, lock_name, new_id, now
 from switchboard.foundation.events.triggers import get_cause_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
@@ -145,7 +145,7 @@ async def acquire_call_capacity(session: TenantSession) -> int:
     An advisory lock keeps other transactions from asking until this one ends, so the number stays true.
     """
     organization_id = session.organization_id
-    await session.exec(select(func.pg_advisory_xact_lock(func.hashtextextended(f"calls of {organization_id}", 0))))
+    await lock_name(session, f"calls of {organization_id}")
     running = (
         select(func.count())
         .select_from(Call)

@@ -34,6 +34,8 @@ from switchboard.resources.phone_numbers.models import PhoneNumber
 logger = structlog.get_logger()
 BATCH = 200
 """Contacts examined in one transaction; some of them cannot be called."""
+MOST_CALLS = 10
+"""Calls of one transaction: it holds the lock of a prepaid organization's account, for which all its calls wait."""
 NO_MONEY = "The balance does not cover another call."
 
 
@@ -79,7 +81,8 @@ class _Dialer:
     def __init__(self, session: TenantSession, campaign: Campaign, share: int) -> None:
         self._session = session
         self._campaign = campaign
-        self._share = share
+        self._share = min(share, MOST_CALLS)
+        self._has_more_share = share > MOST_CALLS
 
     @classmethod
     async def of(cls, session: TenantSession, campaign_id: UUID, *, room: int) -> Self:
@@ -123,7 +126,8 @@ class _Dialer:
                 called += first
         await self._session.flush()
         campaign = await campaigns.add_to_counters(self._session, self._campaign.id, called=called, skipped=skipped)
-        return campaign.status == "running" and len(claimed) == BATCH and self._share > 0
+        more = len(claimed) == BATCH if self._share else self._has_more_share
+        return campaign.status == "running" and more
 
     async def _claim(self) -> list[CampaignContact]:
         due = campaigns.list_campaign_contacts(self._session, self._campaign.id, status="pending").where(

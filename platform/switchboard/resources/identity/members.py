@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlmodel import col, func, select
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.database import TenantSession, lock_name, now
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.identity.credentials import digest
 from switchboard.resources.identity.models import Invitation, Membership, User
@@ -99,8 +99,7 @@ async def remove_member(session: TenantSession, user_id: UUID) -> None:
 async def _get_membership(session: TenantSession, user_id: UUID) -> Membership:
     # Serialize changes of an organization's members: two owners who remove each other must not both succeed. An
     # advisory lock, because a lock on the organization's row would wait for tokens that are being issued.
-    lock = func.pg_advisory_xact_lock(func.hashtextextended(f"members {session.organization_id}", 0))
-    await session.exec(select(lock))
+    await lock_name(session, f"members {session.organization_id}")
     membership = (
         await session.exec(session.select(Membership).where(col(Membership.user_id) == user_id))
     ).one_or_none()

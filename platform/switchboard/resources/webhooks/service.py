@@ -4,12 +4,11 @@ import secrets
 from datetime import timedelta
 from uuid import UUID
 
-from sqlalchemy import func
-from sqlmodel import col, select
+from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.database import TenantSession, lock_name, new_id, now
 from switchboard.foundation.events.models import EventTarget
 from switchboard.foundation.events.targets import get_secret_label, remove_target
 from switchboard.foundation.jobs import wake
@@ -51,9 +50,7 @@ async def create_endpoint(
     """
     organization_id = session.organization_id
     # Serialize concurrent creations, so that they count each other.
-    await session.exec(
-        select(func.pg_advisory_xact_lock(func.hashtextextended(f"webhook endpoints {organization_id}", 0)))
-    )
+    await lock_name(session, f"webhook endpoints {session.organization_id}")
     if len(await get_all_endpoints(session)) >= MOST_ENDPOINTS:
         raise InvalidState(f"An organization can have {MOST_ENDPOINTS} webhook endpoints.")
     endpoint = EventTarget(

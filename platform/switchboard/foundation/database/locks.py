@@ -1,0 +1,10 @@
+"""Locks by name, for what has no row yet, or whose row others must go on reading."""
+
+from sqlalchemy import func
+from sqlmodel import select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+
+async def lock_name(session: AsyncSession, name: str) -> None:
+    """Wait until no other transaction holds the lock of this name, and hold it until this one ends."""
+    await session.exec(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
