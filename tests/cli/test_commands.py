@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
 import pytest
@@ -113,6 +113,9 @@ async def test_a_worker_serves_metrics_and_stops_on_a_signal(operator: Operator)
         page = await eventually(lambda: asyncio.to_thread(_read_page, f"http://127.0.0.1:{port}/metrics"), seconds=60)
         for name in ("delivery_attempts", "delivery_latency_seconds", "deliveries_under_way", "endpoints_disabled"):
             assert f"switchboard_{name}" in page
+        assert json.loads(_read_page(f"http://127.0.0.1:{port}/readyz"))["status"] == "ok"
+        with pytest.raises(HTTPError, match="404"):
+            await asyncio.to_thread(urlopen, f"http://127.0.0.1:{port}/v1/calls")
         second = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
         assert "set SWITCHBOARD_WORKER_PORT" in second.stderr
         assert second.returncode == 1

@@ -1,10 +1,14 @@
 """Access log: the ids of a request, quiet probes, and no personal data."""
 
+import logging
+
 import pytest
+import structlog
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
+from switchboard.foundation.observability import logs
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Client
@@ -37,6 +41,22 @@ async def test_probes_are_logged_at_debug(client: Client) -> None:
             await client.get(path)
     levels = [line["log_level"] for line in lines if line["event"] == "request"]
     assert levels == ["debug", "debug", "debug", "info"]
+
+
+def test_phone_numbers_are_masked_wherever_they_come_from(capfd: pytest.CaptureFixture[str]) -> None:
+    logs.configure_logging("INFO", json=True)
+    try:
+        logging.getLogger("carrier").warning("The 'To' number +4915112345678 is not valid, nor is %2B815550100001")
+        try:
+            raise ValueError("+15550107777")
+        except ValueError:
+            structlog.get_logger().exception("failed")
+    finally:
+        logged = capfd.readouterr().err
+        logs.configure_logging("WARNING", json=True)
+        structlog.reset_defaults()
+    for masked in ("+4915***5678", "%2B8155***0001", "ValueError: +1555***7777"):
+        assert masked in logged
 
 
 async def test_database_errors_name_no_values(runtime: Runtime, caller: Caller) -> None:

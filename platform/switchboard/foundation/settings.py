@@ -98,7 +98,9 @@ class Settings(BaseSettings):
             description="CIDRs exempt from the rule against private addresses, for development and private networks.",
         )
     )
-    worker_port: int = Field(0, ge=0, le=65_535, description="Port of a worker's `/metrics`, on HOST; 0: none.")
+    worker_port: int = Field(
+        0, ge=0, le=65_535, description="Port of a worker's health endpoints and metrics, on HOST; 0: none."
+    )
     campaign_tick: float = Field(1, gt=0, description="Seconds between looks for campaigns that have become due.")
     drain_seconds: float = Field(
         3600,

@@ -9,10 +9,16 @@ import uvloop
 from switchboard.apps.cli.launch import Launch
 from switchboard.apps.cli.session import Failure, get_server_urls
 from switchboard.apps.server import app
-from switchboard.apps.server.http_server import CannotListen, raise_file_limit, serve_http, stop_on_signals
+from switchboard.apps.server.http_server import (
+    CannotListen,
+    raise_file_limit,
+    serve_health,
+    serve_http,
+    stop_on_signals,
+)
 from switchboard.apps.worker.worker import run_worker
-from switchboard.foundation.observability import logs, metrics
-from switchboard.foundation.settings import Settings, load_settings
+from switchboard.foundation.observability import logs
+from switchboard.foundation.settings import load_settings
 from switchboard.migrations import upgrade, wait_for_schema
 
 
@@ -70,19 +76,10 @@ async def _work() -> None:
     stop = stop_on_signals()
     database_url, redis_url = get_server_urls(settings)
     raise_file_limit()
-    if settings.worker_port:
-        _show_metrics(settings)
     await wait_for_schema(database_url, stop)
     if stop.is_set():
         return
     async with app.open_process_runtime(settings, database_url=database_url, redis_url=redis_url) as parts:
+        serving = asyncio.create_task(serve_health(app.create_health_app(parts), settings, stop))
         await run_worker(parts, stop)
-
-
-def _show_metrics(settings: Settings) -> None:
-    try:
-        metrics.serve_metrics(settings.host, settings.worker_port)
-    except OSError as error:
-        raise CannotListen(
-            f"cannot listen on {settings.host}:{settings.worker_port}: {error.strerror}; set SWITCHBOARD_WORKER_PORT"
-        ) from error
+        await serving

@@ -145,6 +145,20 @@ def create_app(parts: Runtime) -> Quart:
     problems.install(app)
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint)
+    _add_context(app, parts)
+    _run_calls(app, parts)
+    return app
+
+
+def create_health_app(parts: Runtime) -> Quart:
+    """Create the application of a process that serves only the health endpoints."""
+    app = Quart("switchboard")
+    app.register_blueprint(health)
+    _add_context(app, parts)
+    return app
+
+
+def _add_context(app: Quart, parts: Runtime) -> None:
     app.extensions[context.EXTENSION] = context.WebContext(
         parts.database,
         parts.limiter,
@@ -152,8 +166,6 @@ def create_app(parts: Runtime) -> Quart:
         parts.keyring,
         resolve_handlers(app, parts.parts),
     )
-    _run_calls(app, parts)
-    return app
 
 
 def build_asgi_app(app: Quart, parts: Runtime) -> "ASGIFramework":

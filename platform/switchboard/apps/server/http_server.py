@@ -4,6 +4,8 @@ import asyncio
 import logging
 import resource
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import structlog
@@ -48,14 +50,6 @@ async def serve_http(application: "ASGIFramework", settings: Settings, engine: C
     While live calls drain, the server answers everything but `/readyz` as before.
     """
     host, port = settings.host, settings.port
-    config = Config()
-    config.bind = [f"{host}:{port}"]
-    config.graceful_timeout = GRACE_SECONDS
-    config.backlog = 2048
-    config.errorlog = logging.getLogger("hypercorn.error")
-    config.include_server_header = False
-    config.websocket_max_message_size = 1 << 20
-    config.websocket_ping_interval = None
 
     async def trigger() -> None:
         await stop.wait()
@@ -65,9 +59,41 @@ async def serve_http(application: "ASGIFramework", settings: Settings, engine: C
         await asyncio.sleep(min(NOT_READY_SECONDS, settings.drain_seconds * NOT_READY_SHARE))
         await engine.drain(settings.drain_seconds)
 
+    with _explain_address(host, port, "SWITCHBOARD_HOST or SWITCHBOARD_PORT"):
+        await hypercorn_serve(application, _build_config(host, port), shutdown_trigger=trigger)
+
+
+async def serve_health(application: "ASGIFramework", settings: Settings, stop: asyncio.Event) -> None:
+    """Serve a worker's health endpoints on `SWITCHBOARD_WORKER_PORT` until `stop` is set. Without a port only wait.
+
+    Sets `stop` and raises `CannotListen` if the address cannot be used.
+    """
+    if not settings.worker_port:
+        await stop.wait()
+        return
+    config = _build_config(settings.host, settings.worker_port)
     try:
-        await hypercorn_serve(application, config, shutdown_trigger=trigger)
+        with _explain_address(settings.host, settings.worker_port, "SWITCHBOARD_WORKER_PORT"):
+            await hypercorn_serve(application, config, shutdown_trigger=stop.wait)
+    finally:
+        stop.set()
+
+
+def _build_config(host: str, port: int) -> Config:
+    config = Config()
+    config.bind = [f"{host}:{port}"]
+    config.graceful_timeout = GRACE_SECONDS
+    config.backlog = 2048
+    config.errorlog = logging.getLogger("hypercorn.error")
+    config.include_server_header = False
+    config.websocket_max_message_size = 1 << 20
+    config.websocket_ping_interval = None
+    return config
+
+
+@contextmanager
+def _explain_address(host: str, port: int, variables: str) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
-        raise CannotListen(
-            f"cannot listen on {host}:{port}: {error.strerror or error}; set SWITCHBOARD_HOST or SWITCHBOARD_PORT"
-        ) from error
+        raise CannotListen(f"cannot listen on {host}:{port}: {error.strerror or error}; set {variables}") from error

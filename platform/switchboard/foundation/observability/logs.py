@@ -4,10 +4,13 @@ They contain ids of requests, organizations, and calls; never bodies, tokens, or
 """
 
 import logging
+import re
 import sys
+from typing import Any
 
 import structlog
 
+PHONE_NUMBER = re.compile(r"((?:\+|%2[Bb])\d{4})\d+(\d{4})(?!\d)")
 # These libraries log at INFO what our own lines say better; Authlib logs issued tokens at DEBUG.
 QUIET = (
     "authlib",
@@ -44,7 +47,8 @@ def configure_logging(level: str, *, json: bool | None = None) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *render]
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *render, _mask_numbers],
         )
     )
     logging.basicConfig(handlers=[handler], level=level, force=True)
@@ -52,6 +56,9 @@ def configure_logging(level: str, *, json: bool | None = None) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def mask_number(number: str) -> str:
-    """Mask a phone number for logs: `+1555***4567`."""
-    return f"{number[:5]}***{number[-4:]}" if len(number) > 9 else "***"
+def _mask_numbers(_logger: object, _method: str, line: Any) -> str:
+    """Mask the phone numbers of a rendered line, wherever they come from: `+1555***4567`.
+
+    Messages of carriers and tracebacks have some.
+    """
+    return PHONE_NUMBER.sub(r"\1***\2", str(line))

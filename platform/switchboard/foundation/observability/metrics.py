@@ -1,6 +1,6 @@
 """Prometheus metrics at `/metrics`. Labels have few values: never an id, a phone number, or an organization."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 registry = CollectorRegistry()
 
@@ -52,11 +52,6 @@ deliveries_under_way = Gauge(
 endpoints_disabled = Counter(
     "switchboard_endpoints_disabled", "Webhook endpoints disabled after failures", registry=registry
 )
-
-
-def serve_metrics(host: str, port: int) -> None:
-    """Serve the metrics from a process without an HTTP server. Raises `OSError` if the address is taken."""
-    start_http_server(port, addr=host, registry=registry)
 
 
 def render_metrics() -> bytes:

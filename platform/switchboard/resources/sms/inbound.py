@@ -13,7 +13,6 @@ from switchboard.foundation.events.catalog import SmsReceived
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.events.triggers import set_cause_depth
 from switchboard.foundation.observability import metrics
-from switchboard.foundation.observability.logs import mask_number
 from switchboard.plugin_sdk import TextMessageReceived
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.sms import service as sms
@@ -39,7 +38,7 @@ async def receive_message(
             logger.warning(
                 "message to a number that is not the organization's",
                 carrier=carrier,
-                to_number=mask_number(incoming.to_number),
+                to_number=incoming.to_number,
             )
             return
         conversation = await sms.get_or_create_conversation(session, number, incoming.from_number)
