@@ -15,7 +15,7 @@ help: ## list the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 10
 
 # Nothing is compiled beforehand: that takes longer than all the rest, and Python does it as it imports.
-# The lock is complete, so nothing is resolved; a package's needs that we leave out stay out (see requirements.overrides).
+# The lock is complete, so nothing is resolved.
 $(INSTALLED): requirements.lock $(addsuffix /pyproject.toml,$(DISTRIBUTIONS))
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Switchboard needs Python 3.11 or newer, found " + sys.version.split()[0])'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -53,13 +53,9 @@ screenshots: $(INSTALLED) ## make the pictures of docs/screenshots anew; needs C
 UV ?= uv
 lock: ## pin requirements.in anew
 	$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
-		--exclude-newer "$$(date -u -d '7 days ago' +%F)" --override requirements.overrides requirements.in \
+		--exclude-newer "$$(date -u -d '7 days ago' +%F)" requirements.in \
 		$(foreach p,voice $(subst _,-,$(addprefix voice-,$(notdir $(wildcard plugins/*)))),--no-emit-package switchboard-$(p)) \
-		$(foreach p,$(UNUSED),--no-emit-package $(p)) -o requirements.lock
-
-# What only the overridden sentence-transformers would bring.
-UNUSED := sentence-transformers torch transformers annotated-doc cloudpickle joblib mpmath narwhals networkx scikit-learn scipy \
-	shellingham sympy typer
+		-o requirements.lock
 
 clean: ## remove what the other targets made; data stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
