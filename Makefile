@@ -7,6 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DISTRIBUTIONS := platform $(sort $(wildcard plugins/*))
 INSTALLED := $(VENV)/installed
+DEVELOPED := $(VENV)/developed
 
 # Where Python is told to keep no bytecode, each of the processes that we start would compile for four seconds.
 unexport PYTHONDONTWRITEBYTECODE
@@ -14,19 +15,31 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 10
 
-# Nothing is compiled beforehand: that takes longer than all the rest, and Python does it as it imports.
-# The lock is complete, so nothing is resolved.
+# uv installs in seconds what takes pip a minute; where uv cannot be had, pip does it. Nothing is compiled beforehand: that
+# takes longer than all the rest, and Python does it as it imports. The locks are complete, so nothing is resolved.
+INSTALL = $(BIN)/uv pip install --python $(BIN)/python
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 $(INSTALLED): requirements.lock $(addsuffix /pyproject.toml,$(DISTRIBUTIONS))
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Switchboard needs Python 3.11 or newer, found " + sys.version.split()[0])'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation $(addprefix -e ./,$(DISTRIBUTIONS))
+	@test -x $(BIN)/python || { echo "Creating $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
+	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock | $(PIP) --no-deps --require-hashes -r /dev/stdin || echo "uv cannot be had; pip installs."
+	@echo "Installing what Switchboard needs to run ..."
+	@$(call install,--no-deps --require-hashes -r requirements.lock)
+	@$(call install,--no-deps --no-build-isolation $(addprefix -e ./,$(DISTRIBUTIONS)))
 	@touch $@
+
+$(DEVELOPED): $(INSTALLED) requirements-dev.lock
+	@echo "Installing the tools of the tests ..."
+	@$(call install,--no-deps --require-hashes -r requirements-dev.lock)
+	@touch $@
+
+# $(call install,ARGUMENTS): by uv, or by pip.
+install = if [ -x $(BIN)/uv ] && $(INSTALL) $(1); then :; else $(PIP) $(1); fi
 
 run: $(INSTALLED) ## start everything in the foreground, seeded with a demo organization
 	@exec $(BIN)/switchboard run
 
-check: $(INSTALLED) ## linters and type checker
+check: $(DEVELOPED) ## linters and type checker
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
@@ -36,26 +49,25 @@ check: $(INSTALLED) ## linters and type checker
 test: check ## linters, type checker and every test
 	$(BIN)/python -m pytest --numprocesses 4 --dist worksteal
 
-bench: $(INSTALLED) ## the benchmarks as tables; NAME=calls runs one
+bench: $(DEVELOPED) ## the benchmarks as tables; NAME=calls runs one
 	$(BIN)/python -m bench $(NAME)
 
-fuzz: $(INSTALLED) ## requests made from the OpenAPI document; EXAMPLES=5000 for longer
+fuzz: $(DEVELOPED) ## requests made from the OpenAPI document; EXAMPLES=5000 for longer
 	FUZZ_EXAMPLES=$(or $(EXAMPLES),500) $(BIN)/python -m pytest tests/fuzz -s
 
-docs: $(INSTALLED) ## write the generated pages of docs/ anew
+docs: $(DEVELOPED) ## write the generated pages of docs/ anew
 	$(BIN)/switchboard docs
 
-screenshots: $(INSTALLED) ## make the pictures of docs/screenshots anew; needs Chromium
+screenshots: $(DEVELOPED) ## make the pictures of docs/screenshots anew; needs Chromium
 	$(BIN)/python -m tests.dashboard.screenshots docs/screenshots
 
-# UV is a resolver that can pin for every platform at once; only whoever relocks needs it (pip install uv).
-# Releases younger than a week are left out: most malicious ones are found by then.
-UV ?= uv
-lock: ## pin requirements.in anew
-	$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
-		--exclude-newer "$$(date -u -d '7 days ago' +%F)" requirements.in \
-		$(foreach p,voice $(subst _,-,$(addprefix voice-,$(notdir $(wildcard plugins/*)))),--no-emit-package switchboard-$(p)) \
-		-o requirements.lock
+# For every platform at once. Releases younger than a week are left out: most malicious ones are found by then.
+PIN = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+	--exclude-newer "$$(date -u -d '7 days ago' +%F)"
+OWN := switchboard-voice $(subst _,-,$(addprefix switchboard-voice-,$(notdir $(wildcard plugins/*))))
+lock: $(INSTALLED) ## pin requirements.in and requirements-dev.in anew
+	$(PIN) requirements.in $(foreach p,$(OWN),--no-emit-package $(p)) -o requirements.lock
+	$(PIN) requirements-dev.in $$(sed -n 's/^\([a-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock) -o requirements-dev.lock
 
 clean: ## remove what the other targets made; data stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
