@@ -1,0 +1,113 @@
+"""Traffic through the balancer: callers, and API clients that retry as a careful client does."""
+
+import asyncio
+import random
+import wave
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import aiohttp
+from switchboard.plugin_sdk import ProviderError, SimulatedCarrier, SpokenLine, TelephonyProvider
+from switchboard.resources.phone_numbers.purchases import build_callback_urls
+from switchboard.runtime import Runtime
+
+RETRY_SECONDS, MOST_TRIES = 0.2, 200
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What the clients saw: answers by status, the contacts that were accepted, and the carrier's calls."""
+
+    statuses: Counter[int] = field(default_factory=Counter)
+    contacts: set[str] = field(default_factory=set)
+    carrier_calls: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Clients of one organization, until `stop` is set."""
+
+    runtime: Runtime
+    url: str
+    organization_id: UUID
+    api_key: str
+    number: str
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    outcome: Outcome = field(default_factory=Outcome)
+
+    async def keep_calling(self, seconds: tuple[float, float], folder: Path) -> None:
+        """Call again and again; each call lasts so long, at least and at most, after the greeting."""
+        while not self.stop.is_set():
+            silence = write_silence(folder / f"{uuid4().hex}.wav", random.uniform(*seconds))
+            await self._call(SpokenLine(wav=silence))
+            silence.unlink()
+
+    async def keep_writing(self, pause: float) -> None:
+        """Create contacts, each with its idempotency key until it is accepted, and list them."""
+        async with aiohttp.ClientSession(self.url, headers={"Authorization": f"Bearer {self.api_key}"}) as http:
+            while not self.stop.is_set():
+                number = f"+1555{random.randrange(10**7):07}"
+                if number not in self.outcome.contacts:
+                    await self._create_contact(http, number)
+                await self._request(http, "GET", "/v1/contacts")
+                await asyncio.sleep(pause)
+
+    async def _call(self, line: SpokenLine) -> None:
+        async with self.runtime.providers.use(self.organization_id, TelephonyProvider, "loopback") as carrier:
+            assert isinstance(carrier, SimulatedCarrier)
+            callbacks = build_callback_urls(self.url, self.organization_id, "loopback")
+            try:
+                call = await carrier.simulate_call(
+                    from_number="+15550100001", to_number=self.number, lines=[line], callbacks=callbacks
+                )
+            except ProviderError as error:
+                self.outcome.refused.append(error.message)
+                return
+        if call.answered:
+            self.outcome.carrier_calls.append(call.carrier_call_id)
+        else:
+            self.outcome.refused.append(str(call.refused_reason))
+
+    async def _create_contact(self, http: aiohttp.ClientSession, number: str) -> None:
+        key = uuid4().hex
+        for _ in range(MOST_TRIES):
+            status = await self._request(
+                http, "POST", "/v1/contacts", json={"phone_number": number}, headers={"Idempotency-Key": key}
+            )
+            if status == 201:
+                self.outcome.contacts.add(number)
+                return
+            await asyncio.sleep(RETRY_SECONDS)
+        raise AssertionError(f"a contact was not accepted in {MOST_TRIES} tries")
+
+    async def _request(
+        self,
+        http: aiohttp.ClientSession,
+        method: str,
+        path: str,
+        *,
+        json: dict[str, str] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> int:
+        """Return the status of the answer; 0 if there was none."""
+        status = 0
+        with suppress(aiohttp.ClientError):
+            async with http.request(method, path, json=json, headers=headers) as response:
+                await response.read()
+                status = response.status
+        self.outcome.statuses[status] += 1
+        return status
+
+
+def write_silence(path: Path, seconds: float) -> Path:
+    """Write a WAV file of a person who says nothing."""
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(8000)
+        file.writeframes(bytes(2 * round(8000 * seconds)))
+    return path
