@@ -4,7 +4,17 @@ import sys
 
 import click
 
-from switchboard.apps.cli import billing, documentation, identity, knowledge, phone, plugins, processes, tenants
+from switchboard.apps.cli import (
+    billing,
+    documentation,
+    identity,
+    knowledge,
+    phone,
+    plugins,
+    processes,
+    secret_keys,
+    tenants,
+)
 from switchboard.apps.cli.doctor import doctor
 from switchboard.apps.cli.session import Failure
 from switchboard.apps.cli.simulate import simulate
@@ -41,6 +51,7 @@ for command in (
     voices,
 ):
     switchboard.add_command(command)
+identity.keys.add_command(secret_keys.rotate_secret_keys)
 
 
 def run() -> None:
