@@ -1,5 +1,5 @@
 """The database schema and its migrations."""
 
-from switchboard.migrations.upgrade import MigrationError, upgrade
+from switchboard.migrations.upgrade import MigrationError, list_revisions, upgrade
 
-__all__ = ["MigrationError", "upgrade"]
+__all__ = ["MigrationError", "list_revisions", "upgrade"]

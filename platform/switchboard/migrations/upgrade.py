@@ -18,8 +18,9 @@ class MigrationError(Exception):
     """The database cannot be upgraded; the message tells the operator what to do."""
 
 
-async def upgrade(url: str) -> None:
-    """Create the missing roles and apply every pending migration. Safe to run in several processes at once.
+async def upgrade(url: str, revision: str = "head") -> None:
+    """Create the missing roles and apply every pending migration up to a revision. Safe to run in several processes at
+    once.
 
     Raises `MigrationError` if the login of the URL lacks a right, or if the database has a schema that this version
     does not know.
@@ -29,7 +30,7 @@ async def upgrade(url: str) -> None:
         async with engine.begin() as connection:
             await connection.execute(text(f"select pg_advisory_xact_lock({LOCK})"))
             await connection.run_sync(_prepare_roles)
-            await connection.run_sync(_upgrade)
+            await connection.run_sync(_upgrade, revision)
     except DBAPIError as error:
         raise MigrationError(f"the database refused: {error.orig}") from error
     finally:
@@ -58,18 +59,27 @@ def _create(connection: Connection, role: str) -> None:
         ) from None
 
 
-def _upgrade(connection: Connection) -> None:
+def list_revisions() -> set[str]:
+    """Return the revisions of the schema that this version knows."""
+    return {script.revision for script in ScriptDirectory.from_config(_build_config()).walk_revisions()}
+
+
+def _build_config() -> Config:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent))
+    return config
+
+
+def _upgrade(connection: Connection, revision: str) -> None:
+    _refuse_unknown_revision(connection)
+    config = _build_config()
     config.attributes["connection"] = connection
-    _refuse_unknown_revision(connection, config)
-    command.upgrade(config, "head")
+    command.upgrade(config, revision)
 
 
-def _refuse_unknown_revision(connection: Connection, config: Config) -> None:
+def _refuse_unknown_revision(connection: Connection) -> None:
     current = MigrationContext.configure(connection).get_current_revision()
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if current is not None and current not in known:
+    if current is not None and current not in list_revisions():
         raise MigrationError(
             f"the database has schema {current}, which this version of Switchboard does not know: "
             "use the version that created it, or start with an empty database"

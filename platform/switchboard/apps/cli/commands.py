@@ -5,6 +5,7 @@ import sys
 import click
 
 from switchboard.apps.cli import (
+    backup,
     billing,
     documentation,
     identity,
@@ -35,6 +36,8 @@ for command in (
     processes.serve,
     processes.worker,
     processes.migrate,
+    backup.backup,
+    backup.restore,
     doctor,
     documentation.docs,
     documentation.routes,
