@@ -8,7 +8,13 @@ pytest_plugins = [
 ]
 
 # The longest tests go first, so that no process is left alone with one at the end.
-LONGEST = ("tests/faults/", "tests/fuzz/", "tests/api/test_isolation.py", "tests/cli/")
+LONGEST = (
+    "tests/faults/",
+    "tests/backups/test_round_trip.py",
+    "tests/fuzz/",
+    "tests/api/test_isolation.py",
+    "tests/cli/",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -12,6 +12,7 @@ from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation.database import Database
+from switchboard.foundation.encryption import KeyCheck
 from switchboard.foundation.injection import Parts, resolve_parameters
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.keyring import KeyRing
@@ -36,6 +37,7 @@ class Runtime:
     limiter: RateLimiter
     registry: Registry
     keyring: KeyRing
+    key_check: KeyCheck
     providers: Providers
     voices: VoiceCatalog
     outbound: OutboundClient

@@ -1,4 +1,4 @@
-"""What must hold when the traffic is over, whatever happened meanwhile."""
+"""Checks of what must hold when the traffic is over, whatever happened meanwhile."""
 
 import json
 from collections import defaultdict

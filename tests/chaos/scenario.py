@@ -34,7 +34,7 @@ async def start_traffic(folder: Path, receiver: Receiver, **changes: str) -> Asy
             )
             caller = await Organizations(runtime, app.create_app(runtime).test_client()).create(policy=policy)
             live = await create_bakery(runtime, caller, fresh_number())
-            await caller.patch(f"/v1/agents/{live.agent_id}", {"end_call_silence_seconds": 600})
+            await caller.send("PUT", f"/v1/agents/{live.agent_id}", {"end_call_silence_seconds": 600})
             await caller.post("/v1/webhook-endpoints", {"url": receiver.url})
             traffic = Traffic(runtime, cluster.url, caller.organization_id, caller.key, live.number)
             yield cluster, traffic

@@ -1,6 +1,5 @@
 """An operator's own database: a login with only the privileges that docs/how-to/operating.md names."""
 
-import asyncpg
 import pytest
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
@@ -13,12 +12,7 @@ from switchboard.migrations.row_counters import create_row_counter
 from switchboard.migrations.tenancy import protect_table
 from switchboard.resources.identity.service import create_organization
 
-
-async def administrate(servers: DataDirectory, *statements: str) -> None:
-    connection = await asyncpg.connect(host=str(servers.sockets), user="switchboard", database="postgres")
-    for statement in statements:
-        await connection.execute(statement)
-    await connection.close()
+from tests.fixtures.servers import administrate
 
 
 def build_url(servers: DataDirectory, login: str) -> str:

@@ -11,7 +11,6 @@ import asyncpg
 import pytest
 import pytest_asyncio
 from aiohttp import ClientSession
-from alembic import command
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from sqlalchemy import Connection
@@ -19,7 +18,6 @@ from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.database import create_engine
 from switchboard.migrations import MigrationError, upgrade
 from switchboard.migrations.indexes import create_index_concurrently
-from switchboard.migrations.schema import load_scripts
 
 from tests.fixtures.app import find_free_port
 from tests.fixtures.command_line import Operator
@@ -133,7 +131,7 @@ async def test_a_migration_waits_for_locks_without_holding_others_up(
 ) -> None:
     monkeypatch.setattr(UPGRADE, "LOCK_TIMEOUT", "100ms")
     monkeypatch.setattr(UPGRADE, "RETRY_SECONDS", 0.1)
-    await migrate_to(empty_database, "0001")
+    await upgrade(empty_database, "0001")
     holder = await asyncpg.connect(empty_database)
     transaction = holder.transaction()
     await transaction.start()
@@ -154,7 +152,7 @@ async def test_a_lock_that_stays_is_an_error_and_changes_nothing(
 ) -> None:
     monkeypatch.setattr(UPGRADE, "LOCK_TIMEOUT", "50ms")
     monkeypatch.setattr(UPGRADE, "RETRY_SECONDS", 0)
-    await migrate_to(empty_database, "0001")
+    await upgrade(empty_database, "0001")
     holder = await asyncpg.connect(empty_database)
     async with holder.transaction():
         await holder.execute("select from call")
@@ -179,20 +177,6 @@ async def test_an_index_is_built_while_rows_are_written(empty_database: str) -> 
         "select indisvalid and indpred is null from pg_index where indrelid = 'berry'::regclass"
     )
     await writer.close()
-    await engine.dispose()
-
-
-async def migrate_to(url: str, revision: str) -> None:
-    """Migrate an empty database to an older revision."""
-
-    def migrate(connection: Connection) -> None:
-        config = load_scripts().config
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
-
-    engine = create_engine(url)
-    async with engine.connect() as connection:
-        await connection.run_sync(migrate)
     await engine.dispose()
 
 

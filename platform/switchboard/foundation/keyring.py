@@ -41,21 +41,22 @@ class KeyRing:
         """Raises `ValueError` without a key, or for an empty one."""
         if not keys or not all(keys):
             raise ValueError("a keyring needs at least one key, and no empty one")
-        self._keys = {hashlib.sha256(key.encode()).hexdigest()[:8]: _stretch(key, "encryption") for key in keys}
-        self._first = hashlib.sha256(keys[0].encode()).hexdigest()[:8]
-        self._root = keys[0]
+        self._roots = {hashlib.sha256(key.encode()).hexdigest()[:8]: key for key in keys}
+        self._keys = {fingerprint: _stretch(key, "encryption") for fingerprint, key in self._roots.items()}
+        self.fingerprints = tuple(self._roots)
+        """The id of each key in ciphertexts, 8 hexadecimal digits; the first key encrypts."""
 
     def encrypt(self, plain: str, place: str) -> str:
-        """Encrypt to `v1.<key id>.<base64 of nonce and ciphertext>`."""
+        """Encrypt to `v1.<fingerprint of the key>.<base64 of nonce and ciphertext>`."""
         nonce = os.urandom(NONCE_BYTES)
-        sealed = AESGCM(self._keys[self._first]).encrypt(nonce, plain.encode(), place.encode())
-        return f"{VERSION}.{self._first}.{base64.urlsafe_b64encode(nonce + sealed).decode()}"
+        sealed = AESGCM(self._keys[self.fingerprints[0]]).encrypt(nonce, plain.encode(), place.encode())
+        return f"{VERSION}.{self.fingerprints[0]}.{base64.urlsafe_b64encode(nonce + sealed).decode()}"
 
     def decrypt(self, sealed: str, place: str) -> str:
         """Decrypt. Raises `SecretError`."""
         version, _, rest = sealed.partition(".")
-        key_id, _, text = rest.partition(".")
-        key = self._keys.get(key_id)
+        fingerprint, _, text = rest.partition(".")
+        key = self._keys.get(fingerprint)
         if version != VERSION or key is None:
             raise SecretError("a secret was encrypted under a key that is not in SWITCHBOARD_SECRET_KEYS")
         try:
@@ -64,9 +65,14 @@ class KeyRing:
         except (InvalidTag, ValueError):
             raise SecretError("a secret cannot be decrypted: it was altered or moved") from None
 
-    def derive(self, purpose: str) -> str:
-        """Derive a signing key for values that the server gives out and takes back, from the ring's first key."""
-        return _stretch(self._root, purpose).hex()
+    def derive(self, purpose: str) -> list[str]:
+        """Derive signing keys for values that the server gives out and takes back, as itsdangerous expects them: the
+        last, which is of the ring's first key, signs, and all verify.
+
+        All, because processes with different first keys run side by side while keys are rotated
+        (docs/decisions/0025-key-rotation.md).
+        """
+        return [_stretch(key, purpose).hex() for key in reversed(self._roots.values())]
 
 
 def load_keyring(keys: Sequence[str], data_dir: Path) -> KeyRing:

@@ -36,12 +36,11 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class Scripts:
-    """The migrations of this program: their revisions, the newest, and the newest's `oldest_program`."""
+    """The migrations of this program: the newest revision, and the `oldest_program` of each."""
 
     config: Config
-    revisions: frozenset[str]
     head: str
-    oldest_program: str
+    oldest_programs: dict[str, str]
 
 
 @cache
@@ -51,9 +50,7 @@ def load_scripts() -> Scripts:
     config.set_main_option("script_location", str(Path(__file__).parent))
     directory = ScriptDirectory.from_config(config)
     scripts = list(directory.walk_revisions())
-    return Scripts(
-        config, frozenset(script.revision for script in scripts), scripts[0].revision, scripts[0].module.oldest_program
-    )
+    return Scripts(config, scripts[0].revision, {script.revision: script.module.oldest_program for script in scripts})
 
 
 def compare_schema(connection: Connection) -> Schema:
@@ -62,22 +59,31 @@ def compare_schema(connection: Connection) -> Schema:
     revision = MigrationContext.configure(connection).get_current_revision()
     if revision == scripts.head:
         state = SchemaState.CURRENT
-    elif revision is None or revision in scripts.revisions:
+    elif revision is None or revision in scripts.oldest_programs:
         state = SchemaState.PENDING
     else:
         oldest = _read_compatibility(connection)
-        state = SchemaState.NEWER if oldest in scripts.revisions else SchemaState.UNKNOWN
+        state = SchemaState.NEWER if oldest in scripts.oldest_programs else SchemaState.UNKNOWN
     return Schema(revision, scripts.head, state)
 
 
-def write_compatibility(connection: Connection, oldest_program: str) -> None:
+def write_compatibility(connection: Connection) -> None:
     """Write down the oldest schema whose programs work with the present one."""
+    revision = MigrationContext.configure(connection).get_current_revision()
+    if revision is None or not _has_compatibility(connection):
+        return
     connection.execute(text("delete from schema_compatibility"))
-    connection.execute(text("insert into schema_compatibility values (:oldest)"), {"oldest": oldest_program})
+    oldest = load_scripts().oldest_programs[revision]
+    connection.execute(text("insert into schema_compatibility values (:oldest)"), {"oldest": oldest})
 
 
 def _read_compatibility(connection: Connection) -> str | None:
-    if not connection.execute(text("select to_regclass('schema_compatibility')")).scalar():
+    if not _has_compatibility(connection):
         return None
     oldest: str | None = connection.execute(text("select oldest_program from schema_compatibility")).scalar()
     return oldest
+
+
+def _has_compatibility(connection: Connection) -> bool:
+    """Return whether the schema is new enough to have the table."""
+    return bool(connection.execute(text("select to_regclass('schema_compatibility')")).scalar())

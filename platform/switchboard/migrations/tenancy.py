@@ -2,6 +2,7 @@
 
 from alembic import op
 
+BACKUP_POLICY = "for select to current_user using ((select current_setting('app.backup', true)) = 'on')"
 CURRENT = "nullif(current_setting('app.organization_id', true), '')::uuid"
 
 
@@ -10,11 +11,12 @@ def protect_table(
 ) -> None:
     """Show an organization only its own rows, and grant the system role the given privileges across organizations.
 
-    Forced, so that it applies to the owner of the table too. `tenant` and `system` are lists of privileges, empty for
-    none.
+    Forced, so that it applies to the owner of the table too, which reads rows only for a backup. `tenant` and `system`
+    are lists of privileges, empty for none.
     """
     op.execute(f"alter table {table} enable row level security")
     op.execute(f"alter table {table} force row level security")
+    op.execute(f"create policy backup on {table} {BACKUP_POLICY}")
     if tenant:
         op.execute(f"grant {tenant} on {table} to switchboard_tenant")
         condition = f"{column} = (select {CURRENT})"

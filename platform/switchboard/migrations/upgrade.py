@@ -24,8 +24,8 @@ class MigrationError(Exception):
     """The database cannot be upgraded; the message tells the operator what to do."""
 
 
-async def upgrade(url: str) -> None:
-    """Create the missing roles and apply every pending migration. Safe to run in several processes at once.
+async def upgrade(url: str, revision: str = "head") -> None:
+    """Create the missing roles and apply every pending migration up to a revision. Safe to run several times at once.
 
     A migration whose lock is not granted is tried again. Each migration is a transaction, so that one that builds an
     index concurrently can leave it. Raises `MigrationError` if the login of the URL lacks a right, if the database has
@@ -37,7 +37,7 @@ async def upgrade(url: str) -> None:
             await _wait_for_turn(lock)
             async with engine.begin() as connection:
                 await connection.run_sync(_prepare_roles)
-            await _migrate_patiently(engine)
+            await _migrate_patiently(engine, revision)
     except DBAPIError as error:
         raise MigrationError(f"the database refused: {error.orig}") from error
     finally:
@@ -55,13 +55,13 @@ async def _wait_for_turn(lock: AsyncConnection) -> None:
         await asyncio.sleep(POLL_SECONDS)
 
 
-async def _migrate_patiently(engine: AsyncEngine) -> None:
+async def _migrate_patiently(engine: AsyncEngine, revision: str) -> None:
     for attempt in range(1, ATTEMPTS + 1):
         try:
             async with engine.connect() as connection:
                 async with connection.begin():
                     await connection.execute(text(f"set lock_timeout = '{LOCK_TIMEOUT}'"))
-                return await connection.run_sync(_migrate)
+                return await connection.run_sync(_migrate, revision)
         except DBAPIError as error:
             if getattr(error.orig, "sqlstate", None) != "55P03":  # lock_not_available
                 raise
@@ -92,7 +92,7 @@ def _create(connection: Connection, role: str) -> None:
         ) from None
 
 
-def _migrate(connection: Connection) -> None:
+def _migrate(connection: Connection, revision: str) -> None:
     with connection.begin():
         schema = compare_schema(connection)
     if schema.state is SchemaState.CURRENT:
@@ -104,6 +104,6 @@ def _migrate(connection: Connection) -> None:
         )
     scripts = load_scripts()
     scripts.config.attributes["connection"] = connection
-    command.upgrade(scripts.config, "head")
+    command.upgrade(scripts.config, revision)
     with connection.begin():
-        write_compatibility(connection, scripts.oldest_program)
+        write_compatibility(connection)

@@ -4,7 +4,18 @@ import sys
 
 import click
 
-from switchboard.apps.cli import billing, documentation, identity, knowledge, phone, plugins, processes, tenants
+from switchboard.apps.cli import (
+    backup,
+    billing,
+    documentation,
+    identity,
+    knowledge,
+    phone,
+    plugins,
+    processes,
+    secret_keys,
+    tenants,
+)
 from switchboard.apps.cli.doctor import doctor
 from switchboard.apps.cli.session import Failure
 from switchboard.apps.cli.simulate import simulate
@@ -26,6 +37,8 @@ for command in (
     processes.serve,
     processes.worker,
     processes.migrate,
+    backup.backup,
+    backup.restore,
     doctor,
     documentation.docs,
     documentation.routes,
@@ -42,6 +55,7 @@ for command in (
     voices,
 ):
     switchboard.add_command(command)
+identity.keys.add_command(secret_keys.rotate_secret_keys)
 
 
 def run() -> None:

@@ -18,6 +18,8 @@ from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_r
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import Database
+from switchboard.foundation.encryption import count_values_by_key
+from switchboard.foundation.keyring import KeyRing
 from switchboard.plugin_sdk import ProviderError, SpokenLine
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.identity.models import Organization
@@ -71,6 +73,8 @@ async def _examine(runtime: Runtime) -> AsyncIterator[Finding]:
     yield reachable
     if not database.well:
         return
+    for finding in await _secret_keys(runtime.database, runtime.keyring):
+        yield finding
     async with runtime.database.system() as session:
         organizations = (await session.exec(select(Organization))).all()
     for organization in organizations:
@@ -112,6 +116,24 @@ async def _database(database: Database) -> Finding:
         tables > 0,
         "" if tables else "Run `switchboard migrate`.",
     )
+
+
+async def _secret_keys(database: Database, keyring: KeyRing) -> list[Finding]:
+    counted = await count_values_by_key(database)
+    missing = sorted(counted.keys() - set(keyring.fingerprints))
+    if missing:
+        return [
+            Finding(
+                f"secret key {fingerprint}",
+                False,
+                f"{counted[fingerprint]} secrets are encrypted under it: add it to SWITCHBOARD_SECRET_KEYS of every "
+                "process (docs/how-to/keys.md).",
+            )
+            for fingerprint in missing
+        ]
+    unused = [fingerprint for fingerprint in keyring.fingerprints[1:] if not counted[fingerprint]]
+    advice = f"Not in use: {', '.join(unused)}. Remove it unless a rotation is in progress." if unused else ""
+    return [Finding(f"secret keys: {counted.total()} secrets can be decrypted", True, advice)]
 
 
 async def _redis(redis: Redis) -> Finding:

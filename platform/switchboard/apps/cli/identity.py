@@ -48,7 +48,7 @@ async def list_organizations(as_json: bool) -> None:
 
 @click.group()
 def keys() -> None:
-    """API keys."""
+    """API keys, and the keys that encrypt secrets."""
 
 
 @keys.command("create")

@@ -30,7 +30,7 @@ async def reindex_command(organization_id: UUID | None, as_json: bool) -> None:
     listed: list[JsonValue] = []
     well = True
     async with open_runtime() as runtime:
-        for one in await _organizations(runtime.database, organization_id):
+        for one in await list_organizations(runtime.database, organization_id):
             try:
                 results = await reindex_knowledge_bases(DocumentIndexer(runtime.database, runtime.providers), one)
             except ProviderError as error:
@@ -46,8 +46,8 @@ async def reindex_command(organization_id: UUID | None, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-async def _organizations(database: Database, organization_id: UUID | None) -> list[UUID]:
-    """Return one organization, or all."""
+async def list_organizations(database: Database, organization_id: UUID | None) -> list[UUID]:
+    """Return one organization, or all. Raises `Failure` if there is no such organization."""
     rows = select(Organization.id).order_by(col(Organization.created_at))
     async with database.system() as session:
         found = list(

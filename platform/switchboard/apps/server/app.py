@@ -17,6 +17,7 @@ from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation import keyring
 from switchboard.foundation.database import Database
+from switchboard.foundation.encryption import KeyCheck
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.redis_client import connect_blocking_redis, connect_redis
@@ -120,6 +121,7 @@ async def open_process_runtime(
         limiter=RateLimiter(redis),
         registry=plugins,
         keyring=ring,
+        key_check=KeyCheck(database, ring),
         providers=providers,
         voices=VoiceCatalog(providers),
         outbound=OutboundClient(settings.webhook_allowed_networks, own_url=settings.base_url),

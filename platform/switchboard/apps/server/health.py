@@ -10,6 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.database import Database
+from switchboard.foundation.encryption import KeyCheck
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.web.pipeline import inject
 from switchboard.resources.deliveries import system_queries
@@ -26,17 +27,21 @@ async def healthz() -> dict[str, str]:
 
 @blueprint.get("/readyz")
 @inject
-async def readyz(database: Database, redis: Redis, engine: CallEngine) -> tuple[dict[str, str], int]:
+async def readyz(
+    database: Database, redis: Redis, engine: CallEngine, key_check: KeyCheck
+) -> tuple[dict[str, str], int]:
     """Report whether this process can serve: 503 while the database does not respond, and while the process drains.
 
-    Without Redis it serves on, so it stays ready, and the status is `degraded`.
+    Without Redis, and without a key that encrypted some organization's secrets, it serves on, so it stays ready, and
+    the status is `degraded`.
     """
     parts = {"database": await _ping_database(database), "redis": await _ping_redis(redis)}
     if parts["database"] != "ok":
         return {"status": "unavailable", **parts}, 503
+    parts["secret_keys"] = await _check_keys(key_check)
     if engine.draining:
         return {"status": "draining", **parts}, 503
-    return {"status": "ok" if parts["redis"] == "ok" else "degraded", **parts}, 200
+    return {"status": "ok" if set(parts.values()) == {"ok"} else "degraded", **parts}, 200
 
 
 @blueprint.get("/metrics")
@@ -55,6 +60,15 @@ async def _ping_database(database: Database) -> str:
     except (SQLAlchemyError, OSError):
         return "unavailable"
     return "ok"
+
+
+async def _check_keys(key_check: KeyCheck) -> str:
+    try:
+        async with asyncio.timeout(DATABASE_SECONDS):
+            missing = await key_check.list_missing_keys()
+    except (SQLAlchemyError, OSError):
+        return "unknown"
+    return f"missing {', '.join(missing)}" if missing else "ok"
 
 
 async def _ping_redis(redis: Redis) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue, SecretStr
 from sqlmodel import col, delete
 
-from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.engine.providers.models import SECRETS_LABEL, ProviderConfiguration
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.plugin_sdk import Provider, ProviderSettings
@@ -29,7 +29,7 @@ class UnknownProvider(Exception):
 
 def format_secrets_label(row: ProviderConfiguration) -> str:
     """Return the label that a provider's encrypted secrets are bound to."""
-    return f"provider_configuration|secrets|{row.id}|{row.organization_id}"
+    return SECRETS_LABEL.format(id=row.id, organization_id=row.organization_id)
 
 
 def require_provider_class(registry: Registry, wanted: ProviderSpec) -> type[Provider[ProviderSettings]]:

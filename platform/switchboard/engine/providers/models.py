@@ -6,7 +6,9 @@ from typing import Any
 from sqlalchemy import UniqueConstraint
 from sqlmodel import Field
 
-from switchboard.foundation.database import TenantTable, json_column, now
+from switchboard.foundation.database import TenantTable, encryption_label, json_column, now
+
+SECRETS_LABEL = "provider_configuration|secrets|{id}|{organization_id}"
 
 
 class ProviderConfiguration(TenantTable, table=True):
@@ -22,5 +24,5 @@ class ProviderConfiguration(TenantTable, table=True):
     name: str
     position: int
     settings: dict[str, Any] = json_column()
-    secrets: str
+    secrets: str = Field(sa_column_kwargs=encryption_label(SECRETS_LABEL))
     updated_at: datetime = Field(default_factory=now)

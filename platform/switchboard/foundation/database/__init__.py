@@ -1,13 +1,20 @@
 """PostgreSQL access: typed transactions under two roles, and the columns that tables share. Knows no table."""
 
 from switchboard.foundation.database.clock import now
-from switchboard.foundation.database.columns import TenantTable, json_column, new_id
+from switchboard.foundation.database.columns import (
+    ENCRYPTION_LABEL,
+    TenantTable,
+    encryption_label,
+    json_column,
+    new_id,
+)
 from switchboard.foundation.database.engine import DatabaseUrlError, create_engine
 from switchboard.foundation.database.locks import lock_name
 from switchboard.foundation.database.outages import is_database_away, retry_while_away
 from switchboard.foundation.database.session import Database, SystemSession, TenantSession, after_commit
 
 __all__ = [
+    "ENCRYPTION_LABEL",
     "Database",
     "DatabaseUrlError",
     "SystemSession",
@@ -15,6 +22,7 @@ __all__ = [
     "TenantTable",
     "after_commit",
     "create_engine",
+    "encryption_label",
     "is_database_away",
     "json_column",
     "lock_name",

@@ -12,6 +12,8 @@ from uuid_utils.compat import uuid7
 
 from switchboard.foundation.database.clock import now
 
+ENCRYPTION_LABEL = "encryption_label"
+
 SQLModel.metadata = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -38,6 +40,15 @@ def json_column(empty: Callable[[], object] | None = dict) -> Any:
         if empty is None
         else Field(default_factory=empty, sa_type=kind, nullable=False)
     )
+
+
+def encryption_label(label: str) -> dict[str, Any]:
+    """Mark a column as encrypted by the keyring: `Field(sa_column_kwargs=encryption_label(…))`.
+
+    `label` is the template of the place that each value is bound to, with columns of the row in braces. `switchboard
+    keys rotate` and the check for missing keys find the column by this mark.
+    """
+    return {"info": {ENCRYPTION_LABEL: label}}
 
 
 class TenantTable(SQLModel):

@@ -8,8 +8,10 @@ from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Text, Uniqu
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlmodel import Field, SQLModel
 
-from switchboard.foundation.database import TenantTable, json_column, now
+from switchboard.foundation.database import TenantTable, encryption_label, json_column, now
 from switchboard.foundation.web.row_counts import RowCounter
+
+TARGET_LABEL = "{kind}|webhook_secret|{id}|{organization_id}"
 
 
 class Event(TenantTable, table=True):
@@ -48,8 +50,8 @@ class EventTarget(TenantTable, table=True):
     """An address that receives an organization's events.
 
     Three kinds: a webhook `endpoint`, an `agent`'s webhook (for events that concern the agent; the id is the agent's),
-    and the `integration`'s (the id is the organization's). No `events` means all. Secrets are encrypted by the keyring
-    (`secret_label`). `consecutive_failures` counts deliveries that ended `failed` since the last success.
+    and the `integration`'s (the id is the organization's). No `events` means all. Secrets are encrypted by the keyring.
+    `consecutive_failures` counts deliveries that ended `failed` since the last success.
     """
 
     __tablename__ = "event_target"
@@ -64,8 +66,8 @@ class EventTarget(TenantTable, table=True):
     description: str | None = None
     events: list[str] = Field(default_factory=list, sa_type=ARRAY(Text))
     enabled: bool = True
-    secret: str | None = None
-    previous_secret: str | None = None
+    secret: str | None = Field(default=None, sa_column_kwargs=encryption_label(TARGET_LABEL))
+    previous_secret: str | None = Field(default=None, sa_column_kwargs=encryption_label(TARGET_LABEL))
     previous_secret_expires_at: datetime | None = None
     consecutive_failures: int = 0
     updated_at: datetime = Field(default_factory=now)

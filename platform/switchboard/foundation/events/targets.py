@@ -7,7 +7,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select, update
 
 from switchboard.foundation.database import TenantSession, now
-from switchboard.foundation.events.models import Delivery, EventTarget
+from switchboard.foundation.events.models import TARGET_LABEL, Delivery, EventTarget
 from switchboard.foundation.keyring import KeyRing
 
 OWNERLESS = "the receiver was deleted"
@@ -72,4 +72,4 @@ async def remove_target(session: TenantSession, target_id: UUID) -> None:
 
 def get_secret_label(kind: str, target_id: UUID, organization_id: UUID) -> str:
     """Return the encryption label of a target's secrets."""
-    return f"{kind}|webhook_secret|{target_id}|{organization_id}"
+    return TARGET_LABEL.format(kind=kind, id=target_id, organization_id=organization_id)

@@ -15,7 +15,7 @@ from sqlmodel import col, delete, select
 from switchboard.foundation.database import SystemSession, TenantSession, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.errors import IdempotencyInFlight, IdempotencyMismatch, ValidationFailed
-from switchboard.foundation.web.models import IdempotencyRecord
+from switchboard.foundation.web.models import BODY_LABEL, IdempotencyRecord
 
 KEPT_FOR = timedelta(hours=24)
 
@@ -89,7 +89,7 @@ def store_response(
 
 
 def _place(request: IdempotentRequest) -> str:
-    return f"idempotency_record|body|{request.key}|{request.organization_id}"
+    return BODY_LABEL.format(key=request.key, organization_id=request.organization_id)
 
 
 async def delete_old_records(session: SystemSession) -> None:

@@ -8,7 +8,9 @@ from sqlalchemy import Index, LargeBinary
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
-from switchboard.foundation.database import new_id, now
+from switchboard.foundation.database import encryption_label, new_id, now
+
+BODY_LABEL = "idempotency_record|body|{key}|{organization_id}"
 
 
 class IdempotencyRecord(SQLModel, table=True):
@@ -21,7 +23,7 @@ class IdempotencyRecord(SQLModel, table=True):
     key: str = Field(primary_key=True)
     request_hash: bytes = Field(sa_type=LargeBinary)
     status: int
-    body: bytes = Field(sa_type=LargeBinary)
+    body: bytes = Field(sa_type=LargeBinary, sa_column_kwargs=encryption_label(BODY_LABEL))
     created_at: datetime = Field(default_factory=now)
 
 

@@ -1,5 +1,6 @@
 """URLs that a carrier gets for one call: its callbacks and its media socket."""
 
+from dataclasses import dataclass
 from uuid import UUID
 
 from itsdangerous import BadSignature, URLSafeSerializer
@@ -12,21 +13,30 @@ from switchboard.resources.calls.models import Call
 PURPOSE = "media socket"
 
 
+@dataclass(frozen=True, slots=True)
+class MediaGrant:
+    """The call that the holder of a media socket's `token` may connect."""
+
+    organization_id: UUID
+    call_id: UUID
+    carrier: str
+    token: str
+
+
 def build_media_url(settings: Settings, keyring: KeyRing, call: Call) -> str:
     """Build the URL of the call's media socket, which only its receiver can open.
 
     The token is in the path, because Twilio drops query strings.
     """
-    scheme, _, rest = settings.base_url.partition("://")
     token = _serializer(keyring).dumps([call.organization_id.hex, call.id.hex, call.carrier])
-    return f"{'wss' if scheme == 'https' else 'ws'}://{rest}/media/{token}"
+    return format_media_url(settings, token)
 
 
-def read_media_token(keyring: KeyRing, token: str) -> tuple[UUID, UUID, str] | None:
-    """Return the organization, call and carrier of a media socket's token, or None if it is not ours."""
+def read_media_token(keyring: KeyRing, token: str) -> MediaGrant | None:
+    """Return the content of a media socket's token, or None if it is not ours."""
     try:
         organization_id, call_id, carrier = _serializer(keyring).loads(token)
-        return UUID(organization_id), UUID(call_id), str(carrier)
+        return MediaGrant(UUID(organization_id), UUID(call_id), str(carrier), token)
     except (BadSignature, ValueError, TypeError, AttributeError):
         return None
 
@@ -37,6 +47,15 @@ def build_call_callback_urls(settings: Settings, *, carrier: str, organization_i
     They contain our id, because a callback may overtake the carrier's response.
     """
     return CallbackUrls(events=f"{settings.base_url}/carriers/{carrier}/{organization_id}/calls/{call_id}")
+
+
+def format_media_url(settings: Settings, token: str) -> str:
+    """Return the URL of the media socket with this token.
+
+    A call keeps the token that the carrier got: a carrier may have signed its URL, and other keys make other tokens.
+    """
+    scheme, _, rest = settings.base_url.partition("://")
+    return f"{'wss' if scheme == 'https' else 'ws'}://{rest}/media/{token}"
 
 
 def _serializer(keyring: KeyRing) -> URLSafeSerializer:

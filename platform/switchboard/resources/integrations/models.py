@@ -4,7 +4,9 @@ from datetime import datetime
 
 from sqlmodel import Field
 
-from switchboard.foundation.database import TenantTable, now
+from switchboard.foundation.database import TenantTable, encryption_label, now
+
+PARTNER_API_KEY_LABEL = "integration|partner_api_key|{id}|{organization_id}"
 
 
 class Integration(TenantTable, table=True):
@@ -14,5 +16,5 @@ class Integration(TenantTable, table=True):
 
     __tablename__ = "integration"
 
-    partner_api_key: str | None = None
+    partner_api_key: str | None = Field(default=None, sa_column_kwargs=encryption_label(PARTNER_API_KEY_LABEL))
     updated_at: datetime = Field(default_factory=now)

@@ -10,7 +10,7 @@ from switchboard.foundation.events.targets import get_or_create_target, get_secr
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.outbound.fields import validate_public_url
-from switchboard.resources.integrations.models import Integration
+from switchboard.resources.integrations.models import PARTNER_API_KEY_LABEL, Integration
 from switchboard.resources.integrations.schemas import IntegrationOut, IntegrationUpdate
 
 
@@ -29,7 +29,7 @@ async def update_integration(
     target = await get_or_create_target(session, "integration", integration.id)
     given = data.model_fields_set
     if "partner_api_key" in given:
-        place = f"integration|partner_api_key|{integration.id}|{integration.organization_id}"
+        place = PARTNER_API_KEY_LABEL.format(id=integration.id, organization_id=integration.organization_id)
         integration.partner_api_key = (
             None if data.partner_api_key is None else keyring.encrypt(data.partner_api_key, place)
         )

@@ -7,8 +7,10 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, Index, UniqueConstraint, text
 from sqlmodel import Field
 
-from switchboard.foundation.database import TenantTable, json_column
+from switchboard.foundation.database import TenantTable, encryption_label, json_column
 from switchboard.foundation.web.row_counts import RowCounter
+
+FORWARD_WEBHOOK_LABEL = "phone_number|forward_webhook_secret|{id}|{organization_id}"
 
 
 class PhoneNumber(TenantTable, table=True):
@@ -42,7 +44,7 @@ class PhoneNumber(TenantTable, table=True):
     sms_schedule: dict[str, Any] | None = json_column(None)
     forward_number: str | None = None
     forward_webhook_url: str | None = None
-    forward_webhook_secret: str | None = None
+    forward_webhook_secret: str | None = Field(default=None, sa_column_kwargs=encryption_label(FORWARD_WEBHOOK_LABEL))
     sms_active: bool = False
     carrier: str
     carrier_number_id: str | None = None

@@ -19,7 +19,7 @@ from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.agents import service as agents
 from switchboard.resources.billing import ledger
 from switchboard.resources.phone_numbers import rent
-from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.phone_numbers.models import FORWARD_WEBHOOK_LABEL, PhoneNumber
 from switchboard.resources.phone_numbers.schedule import find_period_end
 from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy, PhoneNumberUpdate
 
@@ -185,7 +185,7 @@ async def schedule_release(session: TenantSession, number_id: UUID) -> PhoneNumb
 
 def get_webhook_secret_label(number: PhoneNumber) -> str:
     """Return the encryption label of a number's webhook secret."""
-    return f"phone_number|forward_webhook_secret|{number.id}|{number.organization_id}"
+    return FORWARD_WEBHOOK_LABEL.format(id=number.id, organization_id=number.organization_id)
 
 
 def _set_webhook(number: PhoneNumber, url: str | None, *, keyring: KeyRing, outbound: OutboundClient) -> str | None:

@@ -24,7 +24,6 @@ from switchboard.engine.providers.failover import ServiceRecord
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, now, retry_while_away
 from switchboard.foundation.jobs import wake
-from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
 from switchboard.plugin_sdk import (
@@ -40,7 +39,7 @@ from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.tools import AgentTools
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.callback_urls import build_call_callback_urls, build_media_url
+from switchboard.resources.calls.callback_urls import MediaGrant, build_call_callback_urls, format_media_url
 from switchboard.resources.calls.dialing import hang_up
 from switchboard.resources.calls.media.call_log import DatabaseCallLog
 from switchboard.resources.calls.media.text_sender import CallTextSender
@@ -132,21 +131,21 @@ class CallRunner:
     node: str
     settings: Settings
     database: Database
-    keyring: KeyRing
     providers: Providers
     engine: CallEngine
     agent_tools: AgentTools
 
-    async def run_call(self, organization_id: UUID, call_id: UUID, carrier: str, socket: MediaSocket) -> None:
+    async def run_call(self, grant: MediaGrant, socket: MediaSocket) -> None:
         """Run one call to its end.
 
         The socket is closed at once if the call is unknown, over, run by another process, or assigned to another
         carrier.
         """
         with self.engine.hold():
-            await self._run_call(organization_id, call_id, carrier, socket)
+            await self._run_call(grant, socket)
 
-    async def _run_call(self, organization_id: UUID, call_id: UUID, carrier: str, socket: MediaSocket) -> None:
+    async def _run_call(self, grant: MediaGrant, socket: MediaSocket) -> None:
+        organization_id, call_id, carrier = grant.organization_id, grant.call_id, grant.carrier
         try:
             attempts = count()
             call, agent = await retry_while_away(
@@ -164,7 +163,7 @@ class CallRunner:
                     await leg.hang_up()
                     await _finish_without_result(self.database, call, EndedReason.VOICEMAIL, None)
                     return
-                await self._converse(call, agent, leg, socket)
+                await self._converse(call, agent, leg, socket, media_url=format_media_url(self.settings, grant.token))
         except ProviderError as error:
             await _finish_without_result(self.database, call, EndedReason.PROVIDER_FAILED, error.message)
             await hang_up(self.providers, call)
@@ -189,11 +188,12 @@ class CallRunner:
             call.holder, call.watch_at = self.node, now() + MEDIA_TIMEOUT
             return call, agent
 
-    async def _converse(self, call: Call, agent: Agent, leg: ProviderCarrierLeg, socket: MediaSocket) -> None:
+    async def _converse(
+        self, call: Call, agent: Agent, leg: ProviderCarrierLeg, socket: MediaSocket, *, media_url: str
+    ) -> None:
         embeddings: list[ModelUsage] = []
         record = ServiceRecord({"telephony": call.carrier})
         log = DatabaseCallLog(self.database, call)
-        address = build_media_url(self.settings, self.keyring, call)
         async with (
             open_conversation_providers(
                 self.database, self.providers, call.organization_id, agent, record=record
@@ -210,7 +210,7 @@ class CallRunner:
                 speech_to_text=providers.speech_to_text,
                 text_to_speech=providers.text_to_speech,
                 llm=providers.llm,
-                codec=leg.carrier.create_media_codec(address),
+                codec=leg.carrier.create_media_codec(media_url),
                 leg=leg,
                 log=log,
                 recording_path=build_recording_path(self.settings, call),

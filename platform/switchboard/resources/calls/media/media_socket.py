@@ -85,12 +85,12 @@ async def serve_media_socket(
 ) -> None:
     """Run the call whose token is in the path."""
     await receive()
-    found = read_media_token(keyring, scope["path"].removeprefix(PREFIX))
-    if found is None:
+    grant = read_media_token(keyring, scope["path"].removeprefix(PREFIX))
+    if grant is None:
         logger.warning("media socket refused: the token is invalid")
         await refuse_socket(send)
         return
     await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
     socket = AsgiMediaSocket(receive, send)
-    await runner.run_call(*found, socket)
+    await runner.run_call(grant, socket)
     await socket.drain()

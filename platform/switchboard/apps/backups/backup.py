@@ -1,0 +1,142 @@
+"""Write a backup: every row of one snapshot, then the recordings of the calls in it."""
+
+import gzip
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from switchboard.apps.backups.archive import (
+    CHUNK_BYTES,
+    HEADER,
+    ArchivedTable,
+    ArchiveHeader,
+    ArchiveWriter,
+    create_archive,
+)
+from switchboard.apps.backups.recordings import RecordingFiles
+from switchboard.apps.backups.snapshot import (
+    SnapshotError,
+    count_keys,
+    get_driver_connection,
+    list_tables,
+    open_snapshot,
+    read_revision,
+)
+
+PART_BYTES = 8 * CHUNK_BYTES
+"""Rows in a part of a table, before compression. A restore loads one part at a time."""
+RECORDED_CALLS = "select organization_id, id from call where has_recording"
+PROGRESS_EVERY = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class BackupSummary:
+    """Counts of a backup. `missing_recordings` are not on this machine."""
+
+    rows: int
+    recordings: int
+    missing_recordings: int
+
+
+class _TableParts:
+    """Cuts the rows of a table into parts, as asyncpg delivers them."""
+
+    def __init__(self, archive: ArchiveWriter, table: str) -> None:
+        self._archive = archive
+        self._table = table
+        self._part = 0
+        self._rows = bytearray()
+
+    async def write(self, data: bytes) -> None:
+        """Take bytes of rows; each row ends with the only line feed in it."""
+        self._rows += data
+        if len(self._rows) >= PART_BYTES and (end := self._rows.rfind(b"\n") + 1):
+            self._add(bytes(self._rows[:end]))
+            del self._rows[:end]
+
+    def finish(self) -> None:
+        """Write the rest."""
+        if self._rows:
+            self._add(bytes(self._rows))
+
+    def _add(self, rows: bytes) -> None:
+        name = f"tables/{self._table}/{self._part:06d}.copy.gz"
+        self._archive.add_bytes(name, gzip.compress(rows, compresslevel=1, mtime=0))
+        self._part += 1
+
+
+async def write_backup(
+    path: Path, database_url: str, recordings: RecordingFiles, *, report: Callable[[str], None]
+) -> BackupSummary:
+    """Write the backup to a file that appears once it is whole; the platform may serve meanwhile.
+
+    `report` gets lines of progress. Raises `SnapshotError` if the login cannot read every row, and `OSError` if the
+    file cannot be written.
+    """
+    with create_archive(path) as archive, tempfile.TemporaryFile() as recorded_calls:
+        async with open_snapshot(database_url) as connection:
+            rows = await _write_tables(connection, archive, recorded_calls, report)
+        # After the snapshot, which would keep the database from vacuuming.
+        stored, missing = _write_recordings(archive, recorded_calls, recordings, report)
+        archive.finish(rows, stored)
+    return BackupSummary(sum(rows.values()), stored, missing)
+
+
+async def _write_tables(
+    connection: AsyncConnection, archive: ArchiveWriter, recorded_calls: IO[bytes], report: Callable[[str], None]
+) -> dict[str, int]:
+    revision = await read_revision(connection)
+    if revision is None:
+        raise SnapshotError("the database has no schema of Switchboard")
+    tables = await list_tables(connection)
+    header = ArchiveHeader(
+        switchboard=version("switchboard-voice"),
+        schema_revision=revision,
+        created_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        tables=tables,
+        keys=await count_keys(connection, tables),
+    )
+    archive.add_bytes(HEADER, header.model_dump_json(indent=1).encode())
+    rows = {}
+    for table in tables:
+        rows[table.name] = await _write_table(connection, archive, table)
+        report(f"{table.name}: {rows[table.name]} rows")
+    driver = await get_driver_connection(connection)
+    await driver.copy_from_query(RECORDED_CALLS, output=recorded_calls)
+    return rows
+
+
+async def _write_table(connection: AsyncConnection, archive: ArchiveWriter, table: ArchivedTable) -> int:
+    driver, parts = await get_driver_connection(connection), _TableParts(archive, table.name)
+    columns = ", ".join(f'"{column}"' for column in table.columns)
+    done = await driver.copy_from_query(f'select {columns} from "{table.name}"', output=parts.write)  # noqa: S608
+    parts.finish()
+    return int(done.removeprefix("COPY "))
+
+
+def _write_recordings(
+    archive: ArchiveWriter, recorded_calls: IO[bytes], recordings: RecordingFiles, report: Callable[[str], None]
+) -> tuple[int, int]:
+    """Write the recordings of the listed calls; return how many were written, and how many are not here."""
+    stored = missing = 0
+    recorded_calls.seek(0)
+    for line in recorded_calls:
+        organization_id, call_id = (UUID(field) for field in line.decode().split())
+        recording = recordings.open(organization_id, call_id)
+        if recording is None:
+            missing += 1
+            continue
+        with recording.file:
+            archive.add_file(f"recordings/{recording.key}", recording.file, recording.size)
+        stored += 1
+        if stored % PROGRESS_EVERY == 0:
+            report(f"recordings: {stored}")
+    report(f"recordings: {stored}" + (f", {missing} are not on this machine" if missing else ""))
+    return stored, missing

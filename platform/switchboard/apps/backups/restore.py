@@ -1,0 +1,110 @@
+"""Restore a backup into an empty installation."""
+
+import gzip
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from switchboard.apps.backups.archive import ArchiveError, ArchiveHeader, ArchiveSummary, read_members
+from switchboard.apps.backups.recordings import RecordingFiles
+from switchboard.apps.backups.snapshot import get_driver_connection, open_connection
+from switchboard.migrations import load_scripts, upgrade
+
+COUNT_TABLES = """
+select count(*) from pg_class where relkind in ('r', 'p') and relnamespace = current_schema()::regnamespace
+"""
+PROGRESS_EVERY = 1000
+
+
+class RestoreError(Exception):
+    """The backup cannot be restored here; the message tells the operator what to do."""
+
+
+async def check_target(header: ArchiveHeader, database_url: str, fingerprints: Sequence[str]) -> None:
+    """Raise `RestoreError` if the database is not empty, the schema is of a newer version, or a key is missing."""
+    if header.schema_revision not in load_scripts().oldest_programs:
+        raise RestoreError(
+            f"the backup has schema {header.schema_revision} of Switchboard {header.switchboard}, which this version "
+            "does not know: restore it with that version or a newer one"
+        )
+    if missing := sorted(header.keys.keys() - set(fingerprints)):
+        raise RestoreError(
+            f"SWITCHBOARD_SECRET_KEYS (or secret.key in SWITCHBOARD_DATA_DIR) lacks the keys with the fingerprints "
+            f"{', '.join(missing)}, under which secrets in the backup are encrypted (docs/how-to/keys.md)"
+        )
+    async with open_connection(database_url) as connection:
+        if (await connection.execute(text(COUNT_TABLES))).scalar_one():
+            raise RestoreError("the database is not empty: restore into a new database or a new SWITCHBOARD_DATA_DIR")
+
+
+async def load_backup(
+    path: Path,
+    header: ArchiveHeader,
+    summary: ArchiveSummary,
+    database_url: str,
+    recordings: RecordingFiles,
+    *,
+    report: Callable[[str], None],
+) -> None:
+    """Restore a verified backup: recordings, then rows in the schema that they had, then the current schema.
+
+    Recordings come first, so that a full disk leaves the database empty, and the restore can be repeated. Rows are one
+    transaction. `report` gets lines of progress. Raises `ArchiveError`, `MigrationError`, and `OSError`.
+    """
+    _load_recordings(path, summary, recordings, report)
+    await upgrade(database_url, header.schema_revision)
+    async with open_connection(database_url) as connection:
+        await _load_tables(connection, path, header, summary, report)
+    await upgrade(database_url)
+
+
+def _load_recordings(
+    path: Path, summary: ArchiveSummary, recordings: RecordingFiles, report: Callable[[str], None]
+) -> None:
+    stored = 0
+    with read_members(path) as members:
+        for member, content in members:
+            if not member.name.startswith("recordings/"):
+                continue
+            recordings.put(member.name.removeprefix("recordings/"), content)
+            stored += 1
+            if stored % PROGRESS_EVERY == 0:
+                report(f"recordings: {stored} of {summary.recordings}")
+    report(f"recordings: {stored}")
+
+
+async def _load_tables(
+    connection: AsyncConnection,
+    path: Path,
+    header: ArchiveHeader,
+    summary: ArchiveSummary,
+    report: Callable[[str], None],
+) -> None:
+    """Load every row, without the triggers that count rows, whose counts are rows of the backup too."""
+    for table in header.tables:
+        await connection.execute(text(f'alter table "{table.name}" no force row level security, disable trigger user'))
+    rows = dict.fromkeys(summary.rows, 0)
+    columns = {table.name: table.columns for table in header.tables}
+    driver = await get_driver_connection(connection)
+    with read_members(path) as members:
+        for member, content in members:
+            folder, _, rest = member.name.partition("/")
+            if folder == "tables":
+                name = rest.partition("/")[0]
+                rows[name] += await _load_part(driver, name, columns[name], content)
+    for name, count in rows.items():
+        if count != summary.rows[name]:
+            raise ArchiveError(f"{path} is damaged: {name} has {count} rows instead of {summary.rows[name]}")
+        report(f"{name}: {count} rows")
+    for table in header.tables:
+        await connection.execute(text(f'alter table "{table.name}" force row level security, enable trigger user'))
+
+
+async def _load_part(driver: Any, table: str, columns: list[str], content: IO[bytes]) -> int:
+    source = io.BytesIO(gzip.decompress(content.read()))
+    done = await driver.copy_to_table(table, source=source, columns=columns, format="text")
+    return int(done.removeprefix("COPY "))

@@ -1,0 +1,128 @@
+"""`backup` and `restore`."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+
+import asyncpg
+import click
+from sqlalchemy.exc import DBAPIError
+
+from switchboard.apps.backups import (
+    ArchiveError,
+    RecordingFiles,
+    RestoreError,
+    SnapshotError,
+    check_target,
+    load_backup,
+    read_header,
+    verify_archive,
+    write_backup,
+)
+from switchboard.apps.cli.knowledge import list_organizations
+from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
+from switchboard.apps.embedded import DataDirectory, DirectoryInUse, EmbeddedServers
+from switchboard.foundation.keyring import load_keyring
+from switchboard.foundation.observability import logs
+from switchboard.foundation.settings import Settings, load_settings
+from switchboard.plugin_sdk import ProviderError
+from switchboard.resources.knowledge_bases.indexing import DocumentIndexer
+from switchboard.resources.knowledge_bases.reindex import reindex_knowledge_bases
+
+FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+report = partial(click.echo, err=True)
+
+
+@click.command()
+@FILE
+@as_json
+@run_async
+async def backup(file: Path, as_json: bool) -> None:
+    """Write database and recordings into one archive, while the platform serves."""
+    settings = load_settings()
+    logs.configure_logging("ERROR")
+    with _explain_errors():
+        async with _open_database(settings, may_be_in_use=True) as database_url:
+            summary = await write_backup(file, database_url, RecordingFiles(settings), report=report)
+    if summary.missing_recordings:
+        report(f"{summary.missing_recordings} recordings are on other machines, and not in the backup.")
+    _print(file, summary.rows, summary.recordings, as_json=as_json)
+
+
+@click.command()
+@FILE
+@as_json
+@run_async
+async def restore(file: Path, as_json: bool) -> None:
+    """Restore a backup into an empty installation, and rebuild the vectors of its knowledge bases."""
+    settings = load_settings()
+    logs.configure_logging("ERROR")
+    with _explain_errors():
+        header = read_header(file)
+        keyring = load_keyring([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
+        async with _open_database(settings, may_be_in_use=False) as database_url:
+            await check_target(header, database_url, keyring.fingerprints)
+            report("verifying the archive")
+            summary = verify_archive(file)
+            await load_backup(file, header, summary, database_url, RecordingFiles(settings), report=report)
+            await _rebuild_vectors()
+    _print(file, sum(summary.rows.values()), summary.recordings, as_json=as_json)
+
+
+def _print(file: Path, rows: int, recordings: int, *, as_json: bool) -> None:
+    size = file.stat().st_size
+    print_result({"file": str(file), "rows": rows, "recordings": recordings, "bytes": size}, as_json=as_json)
+
+
+@contextmanager
+def _explain_errors() -> Iterator[None]:
+    """Raise `Failure` for what the operator can mend."""
+    try:
+        yield
+    except (ArchiveError, RestoreError, SnapshotError, OSError) as error:
+        raise Failure(str(error)) from error
+    except DBAPIError as error:
+        raise Failure(f"the database refused: {error.orig}") from error
+    except asyncpg.PostgresError as error:  # of COPY, which SQLAlchemy does not wrap
+        raise Failure(f"the database refused: {error}") from error
+
+
+@asynccontextmanager
+async def _open_database(settings: Settings, *, may_be_in_use: bool) -> AsyncIterator[str]:
+    """Yield the URL of the database. The embedded one is started if it does not run.
+
+    Raises `DirectoryInUse` if it runs and must not.
+    """
+    if settings.database_url is not None:
+        yield settings.database_url
+        return
+    directory = DataDirectory(settings.data_dir)
+    try:
+        directory.claim()
+    except DirectoryInUse:
+        if not may_be_in_use:
+            raise
+        yield directory.database_url
+        return
+    try:
+        async with EmbeddedServers(directory, redis=False):
+            yield directory.database_url
+    finally:
+        directory.release()
+
+
+async def _rebuild_vectors() -> None:
+    """Rebuild the vectors, which are not in a backup. What fails is reported: everything else is restored."""
+    report("rebuilding the vectors of knowledge bases, which are not in a backup")
+    async with open_runtime() as runtime:
+        for organization_id in await list_organizations(runtime.database, None):
+            indexer = DocumentIndexer(runtime.database, runtime.providers)
+            try:
+                results = await reindex_knowledge_bases(indexer, organization_id)
+            except ProviderError as error:
+                report(f"{error.message}: run `switchboard knowledge reindex --org {organization_id}`")
+                continue
+            for result in results:
+                if result.error is not None:
+                    report(f"{result.error}: run `switchboard knowledge reindex --org {organization_id}`")

@@ -1,0 +1,80 @@
+"""Key rotation: encrypt again under the first key what another key of the ring encrypted, while the platform serves."""
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import RowMapping, tuple_
+from sqlmodel import select, update
+
+from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.encryption.columns import EncryptedColumn, list_encrypted_columns
+from switchboard.foundation.encryption.system_queries import list_organizations_to_rotate
+from switchboard.foundation.keyring import KeyRing, SecretError
+
+BATCH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRotation:
+    """Result for one column, as `event_target.secret`. `unreadable` values were altered or moved, and stay."""
+
+    column: str
+    rotated: int
+    unreadable: int
+
+
+async def rotate_keys(database: Database, keyring: KeyRing) -> AsyncGenerator[ColumnRotation]:
+    """Encrypt under the first key each value that is under another key of the ring; yield each column's result.
+
+    Each batch is one transaction of one organization, so that an interrupted rotation continues where it was.
+    """
+    retired = keyring.fingerprints[1:]
+    for encrypted in list_encrypted_columns():
+        rotated = unreadable = 0
+        for organization_id in await list_organizations_to_rotate(database, encrypted, retired):
+            after: Sequence[Any] | None = None
+            while True:
+                async with database.tenant(organization_id) as session:
+                    rows = await _lock_batch(session, encrypted, organization_id, retired, after)
+                    failed = [row for row in rows if not await _rotate_value(session, keyring, encrypted, row)]
+                rotated, unreadable = rotated + len(rows) - len(failed), unreadable + len(failed)
+                if len(rows) < BATCH:
+                    break
+                after = [rows[-1][column.name] for column in encrypted.column.table.primary_key]
+        yield ColumnRotation(encrypted.name, rotated, unreadable)
+
+
+async def _lock_batch(
+    session: TenantSession,
+    encrypted: EncryptedColumn,
+    organization_id: UUID,
+    retired: Sequence[str],
+    after: Sequence[Any] | None,
+) -> Sequence[RowMapping]:
+    """Lock the next rows in the order of their key, against writers that would set a value meanwhile."""
+    table = encrypted.column.table
+    key = list(table.primary_key)
+    columns = dict.fromkeys([*key, *encrypted.label_fields, encrypted.column])
+    rows = select(*columns).where(table.c.organization_id == organization_id, encrypted.fingerprint.in_(retired))
+    if after is not None:
+        rows = rows.where(tuple_(*key) > tuple(after))
+    connection = await session.connection()
+    return (await connection.execute(rows.order_by(*key).limit(BATCH).with_for_update())).mappings().all()
+
+
+async def _rotate_value(session: TenantSession, keyring: KeyRing, encrypted: EncryptedColumn, row: RowMapping) -> bool:
+    """Encrypt one value again; return False for one that cannot be decrypted."""
+    place = encrypted.label.format(**{column.name: row[column.name] for column in encrypted.label_fields})
+    sealed = row[encrypted.column.name]
+    try:
+        fresh = keyring.encrypt(keyring.decrypt(sealed.decode() if encrypted.is_binary else sealed, place), place)
+    except SecretError:
+        return False
+    table = encrypted.column.table
+    same_row = [column == row[column.name] for column in table.primary_key]
+    value = fresh.encode() if encrypted.is_binary else fresh
+    connection = await session.connection()
+    await connection.execute(update(table).where(*same_row).values({encrypted.column.name: value}))
+    return True
