@@ -1,6 +1,6 @@
 # The one door: every target works on a fresh clone with Python 3.11+, make and git.
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench fuzz docs screenshots lock clean
+.PHONY: help run test check bench fuzz faults docs screenshots lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -41,6 +41,9 @@ bench: $(INSTALLED) ## the benchmarks as tables; NAME=calls runs one
 
 fuzz: $(INSTALLED) ## requests made from the OpenAPI document; EXAMPLES=5000 for longer
 	FUZZ_EXAMPLES=$(or $(EXAMPLES),500) $(BIN)/python -m pytest tests/fuzz -s
+
+faults: $(INSTALLED) ## processes killed under load; SCALE=20 for longer
+	FAULT_SCALE=$(or $(SCALE),5) $(BIN)/python -m pytest tests/faults
 
 docs: $(INSTALLED) ## write the generated pages of docs/ anew
 	$(BIN)/switchboard docs
