@@ -23,8 +23,8 @@ SHORTEST_PHONE, LONGEST_PHONE = 0.035, 0.2
 """Seconds per phone in ordinary speech; a match outside this range is rejected."""
 VOICED_LEVEL = 300
 STATES_PER_FRAME = 2_000
-"""States that the decoder keeps. With PocketSphinx's 30,000 the general model takes 2.5 times as long, and makes as many
-errors (24 sentences: 79 % of the words, and 75 % with 2,000).
+"""States that the decoder keeps. With PocketSphinx's 30,000 the general model takes 2.5 times as long, and errs as
+often (24 sentences: 79 % of the words, and 75 % with 2,000).
 """
 DITHER = np.random.default_rng(0).normal(0, 1, 8000)
 
