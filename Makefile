@@ -1,6 +1,6 @@
 # The one door: every target works on a fresh clone with Python 3.11+, make and git.
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench fuzz docs screenshots lock clean
+.PHONY: help run test check bench fuzz faults chaos docs screenshots lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -54,6 +54,12 @@ bench: $(DEVELOPED) ## the benchmarks as tables; NAME=calls runs one
 
 fuzz: $(DEVELOPED) ## requests made from the OpenAPI document; EXAMPLES=5000 for longer
 	FUZZ_EXAMPLES=$(or $(EXAMPLES),500) $(BIN)/python -m pytest tests/fuzz -s
+
+faults: $(DEVELOPED) ## processes killed under load; SCALE=20 for longer
+	FAULT_SCALE=$(or $(SCALE),5) $(BIN)/python -m pytest tests/faults
+
+chaos: $(DEVELOPED) ## processes restarted behind haproxy while people talk; CALLERS=50 ROUNDS=20
+	CHAOS_CALLERS=$(or $(CALLERS),50) CHAOS_ROUNDS=$(or $(ROUNDS),20) $(BIN)/python -m pytest tests/chaos -s
 
 docs: $(DEVELOPED) ## write the generated pages of docs/ anew
 	$(BIN)/switchboard docs

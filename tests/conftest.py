@@ -4,11 +4,12 @@ import pytest
 
 pytest_plugins = [
     f"tests.fixtures.{name}"
-    for name in ("servers", "url_rules", "app", "oauth", "command_line", "litellm_clients", "receiver", "dashboard")
+    for name in ("servers", "shared_parts", "app", "oauth", "command_line", "litellm_clients", "receiver", "dashboard")
 ]
 
 # The longest tests go first, so that no process is left alone with one at the end.
 LONGEST = (
+    "tests/chaos/",
     "tests/faults/",
     "tests/backups/test_round_trip.py",
     "tests/fuzz/",

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 import pytest
-from quart import Quart
 from switchboard.apps.server import app
 from switchboard.foundation.web.openapi import Json, build_document
 
@@ -92,9 +91,7 @@ async def test_foreign_ids_are_answered_like_unknown_ids_in_every_operation(
     stranger = await organizations.create(policy=FREE)
     await stranger.post("/v1/agents", {"name": "Own"})
     await stranger.post("/v1/phone-numbers", {"phone_number": fresh_number()})
-    application = Quart("switchboard")
-    for blueprint in app.BLUEPRINTS:
-        application.register_blueprint(blueprint)
+    application = app.create_routes()
     places = list(find_places(build_document(application, server="http://localhost")))
     assert {place.where for place in places} == {"path", "query", "body"}
     await wait_until_quiet(live.runtime, victim)
@@ -102,11 +99,11 @@ async def test_foreign_ids_are_answered_like_unknown_ids_in_every_operation(
     owned = await read_rows(live.runtime, stranger)
     foreign = {str(json.loads(lines[0])["id"]) for lines in before.values() if lines}
     for place in places:
+        unknown = str(uuid4())
+        expected = normalize_response(await send(stranger, place, unknown, owned), unknown)
+        assert expected[0] < 500
         for key in foreign:
-            unknown = str(uuid4())
-            expected = normalize_response(await send(stranger, place, unknown, owned), unknown)
             assert normalize_response(await send(stranger, place, key, owned), key) == expected, (
                 f"{place} tells of {key}"
             )
-            assert expected[0] < 500
     assert await read_rows(live.runtime, victim) == before

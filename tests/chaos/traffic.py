@@ -19,7 +19,7 @@ RETRY_SECONDS, MOST_TRIES = 0.2, 200
 
 @dataclass(slots=True)
 class Outcome:
-    """What the clients saw: answers by status, the contacts that were accepted, and the carrier's calls."""
+    """Experience of the clients: answers by status, the contacts that were accepted, and the carrier's calls."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     contacts: set[str] = field(default_factory=set)

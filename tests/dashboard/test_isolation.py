@@ -7,7 +7,6 @@ import re
 from uuid import uuid4
 
 import pytest
-from quart import Quart
 from switchboard.apps.server import app
 from switchboard.runtime import Runtime
 from werkzeug.routing import Rule
@@ -31,9 +30,7 @@ NOUNS = {
 
 
 def list_pages() -> list[tuple[str, Rule]]:
-    application = Quart("switchboard")
-    for blueprint in app.BLUEPRINTS:
-        application.register_blueprint(blueprint)
+    application = app.create_routes()
     dashboard_rules = [rule for rule in application.url_map.iter_rules() if rule.endpoint.startswith("dashboard.")]
     return [
         (method, rule)

@@ -23,15 +23,17 @@ async def test_a_call_that_ends_while_the_database_is_away_keeps_its_result(tmp_
             await servers.cut_postgres()
         statuses: set[int] = set()
         asking = asyncio.create_task(_collect_statuses(live.caller.client, live.caller.key, statuses))
-        await asyncio.sleep(AWAY_SECONDS)
-        await servers.start_postgres()
+        try:
+            await asyncio.sleep(AWAY_SECONDS)
+            await servers.start_postgres()
 
-        async def look() -> Json:
-            response = await live.caller.get(f"/v1/calls/{caller.call_id}")
-            return response.json if response.status == 200 else {"ended_at": None}
+            async def look() -> Json:
+                response = await live.caller.get(f"/v1/calls/{caller.call_id}")
+                return response.json if response.status == 200 else {"ended_at": None}
 
-        call = await eventually(look, lambda found: found["ended_at"] is not None, seconds=60)
-        asking.cancel()
+            call = await eventually(look, lambda found: found["ended_at"] is not None, seconds=60)
+        finally:
+            asking.cancel()
         assert (call["status"], call["ended_reason"], call["error_message"]) == ("completed", "caller_hung_up", None)
         assert "bakery" in str(await read_lines())
         assert statuses == {200, 503}

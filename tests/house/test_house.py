@@ -91,10 +91,7 @@ MAY_CROSS = {
 
 @pytest.fixture(scope="module")
 def application() -> Quart:
-    application = Quart("switchboard")
-    for blueprint in app.BLUEPRINTS:
-        application.register_blueprint(blueprint)
-    return application
+    return app.create_routes()
 
 
 def sources(*roots: str) -> Iterator[tuple[Path, str]]:

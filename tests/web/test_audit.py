@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
 import pytest
-from quart import Quart
 from sqlmodel import col
 from switchboard.apps.server import app
 from switchboard.foundation.audit import AuditAction, AuditEntry
@@ -33,9 +32,7 @@ PEOPLE = [{"phone_number": "+15550100001"}]
 
 def write_operations() -> set[str]:
     """The operations whose scope allows changes."""
-    application = Quart("switchboard")
-    for blueprint in app.BLUEPRINTS:
-        application.register_blueprint(blueprint)
+    application = app.create_routes()
     return {
         declared.name
         for _, method, declared in iterate_endpoints(application)

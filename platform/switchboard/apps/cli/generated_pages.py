@@ -5,8 +5,6 @@ import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from quart import Quart
-
 from switchboard.apps.server import app
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.settings import PREFIX, Settings
@@ -103,8 +101,6 @@ def render_api_map() -> str:
 
 
 def _handlers() -> Iterator[tuple[str, str, Callable[..., object]]]:
-    application = Quart("switchboard")
-    for blueprint in app.BLUEPRINTS:
-        application.register_blueprint(blueprint)
+    application = app.create_routes()
     for rule, method, _ in iterate_endpoints(application):
         yield method.upper(), rule.rule, inspect.unwrap(application.view_functions[rule.endpoint])

@@ -139,14 +139,20 @@ async def open_process_runtime(
         await blocking_redis.aclose()
 
 
-def create_app(parts: Runtime) -> Quart:
-    """Create the HTTP application of a process. Its engine starts and stops with it."""
+def create_routes() -> Quart:
+    """Create an application with every route, not yet bound to a process's parts."""
     app = Quart("switchboard")
     app.config["MAX_CONTENT_LENGTH"] = app.config["MAX_FORM_MEMORY_SIZE"] = MAX_BODY_BYTES
-    app.extensions[EXTENSION] = parts
     problems.install(app)
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint)
+    return app
+
+
+def create_app(parts: Runtime) -> Quart:
+    """Create the HTTP application of a process. Its engine starts and stops with it."""
+    app = create_routes()
+    app.extensions[EXTENSION] = parts
     _add_context(app, parts)
     _run_calls(app, parts)
     return app
