@@ -16,6 +16,7 @@ import aiohttp
 import pytest
 from switchboard.apps.server import app
 from switchboard.foundation.keyring import KEY_FILE
+from switchboard.foundation.object_store import ObjectNotFound, ObjectStore, ObjectStoreAway
 from switchboard.foundation.settings import Settings
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.media import call_runner
@@ -122,12 +123,25 @@ async def wait_for_recording(live: LivePlatform, call_id: object, *, seconds: fl
     await eventually(look, lambda call: call["recording_url"] is not None, seconds=seconds)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 async def test_recordings_outlive_the_process_and_the_outage_of_the_store(tmp_path: Path) -> None:
     async with start_two_servers(tmp_path) as (live, s3, one, two):
         await _check_fetch_from_other_server(live, s3, one, two)
         await _check_outage(live, s3, one, two)
         await _check_killed_server(live, s3, one, two)
+
+
+async def test_a_missing_bucket_is_a_store_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with start_s3_server() as s3:
+        for name, value in s3.environment.items():
+            monkeypatch.setenv(name, value)
+        store = ObjectStore("s3://nowhere/calls")
+        with pytest.raises(ObjectStoreAway):
+            await store.put("a/b.flac", b"audio", "audio/flac")
+        with pytest.raises(ObjectStoreAway):
+            await store.list_keys("a")
+        with pytest.raises(ObjectNotFound):
+            await store.find("a/b.flac")
 
 
 async def test_a_full_disk_drops_the_recording_and_not_the_call(

@@ -77,13 +77,13 @@ class ObjectStore:
 
     async def find(self, key: str) -> ObjectInfo:
         """Return size and tag of an object."""
-        async with _bound_request(REQUEST_SECONDS):
+        async with _bound_request(REQUEST_SECONDS, absent=ObjectNotFound):
             found = await obstore.head_async(self._store, key)
         return ObjectInfo(key, found["size"], (found["e_tag"] or "").strip('"'))
 
     async def read(self, key: str, start: int, end: int) -> bytes:
         """Return the bytes of an object from `start` to before `end`."""
-        async with _bound_request(REQUEST_SECONDS):
+        async with _bound_request(REQUEST_SECONDS, absent=ObjectNotFound):
             return bytes(await obstore.get_range_async(self._store, key, start=start, end=end))
 
     def open(self, found: ObjectInfo) -> "ObjectFile":
@@ -99,7 +99,7 @@ class ObjectStore:
         """Delete objects. A missing one is no error."""
         for key in keys:
             with suppress(ObjectNotFound):
-                async with _bound_request(REQUEST_SECONDS):
+                async with _bound_request(REQUEST_SECONDS, absent=ObjectNotFound):
                     await obstore.delete_async(self._store, key)
 
     async def sign_url(self, key: str, valid: timedelta) -> str:
@@ -164,13 +164,13 @@ def _open_store(url: str) -> "VendorStore":
 
 
 @asynccontextmanager
-async def _bound_request(seconds: float) -> AsyncIterator[None]:
-    """Bound a request, and translate the vendor's errors."""
+async def _bound_request(seconds: float, *, absent: type[Exception] = ObjectStoreAway) -> AsyncIterator[None]:
+    """Bound a request, and translate the vendor's errors: `absent` is the one for a missing object, or bucket."""
     try:
         async with asyncio.timeout(seconds):
             yield
     except FileNotFoundError as error:
-        raise ObjectNotFound(_first_line(error)) from None
+        raise absent(_first_line(error)) from None
     except TimeoutError:
         raise ObjectStoreAway(f"no response within {seconds:.0f} seconds") from None
     except VENDOR_ERRORS as error:
