@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from switchboard.engine.conversation.media.recording import build_wav_header
 from switchboard.foundation.database import now
-from switchboard.foundation.object_store import ObjectStore
+from switchboard.foundation.object_store import ObjectStore, ObjectStoreAway
 from switchboard.foundation.settings import Settings, SettingsError
 from switchboard.plugin_sdk.audio import Samples
 from switchboard.resources.calls import service as calls
@@ -209,6 +209,22 @@ async def test_azure_and_google_links_are_signed_here(tmp_path: Path, monkeypatc
     link = urlsplit(await ObjectStore("gs://bucket/calls").sign_url("one.flac", timedelta(minutes=1)))
     assert link.path.endswith("/bucket/calls/one.flac")
     assert parse_qs(link.query)["X-Goog-Signature"]
+
+
+async def test_a_recording_that_is_replaced_while_it_is_read(runtime: Runtime, caller: Caller) -> None:
+    """A server that is back stores the whole recording in place of what was assembled."""
+    call, frames, stored = await add_call(runtime, caller, now()), synthesize_frames(), runtime.call(RecordingArchive)
+    spool_recording(runtime, call, frames[:16_000])
+    await upload(runtime)
+    assembled = await stored.find(await read_call(runtime, call))
+    assert assembled is not None
+    audio = stored.open_audio(assembled.file)
+    assert np.array_equal(audio.read(0, 8000), frames[:8000])
+    spool_recording(runtime, call, frames)
+    await upload(runtime)
+    assert np.array_equal(audio.read(4000, 40_000), frames[4000:16_000])
+    with pytest.raises(ObjectStoreAway):
+        await runtime.recordings.read(assembled.file, 0, 100)
 
 
 async def test_everything_of_a_recording_can_be_deleted(runtime: Runtime, caller: Caller) -> None:

@@ -14,6 +14,7 @@ from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, LocalStore, S3Store, from_url
 
 if TYPE_CHECKING:
+    from obstore import ReadableFile
     from obstore.store import ObjectStore as VendorStore
     from typing_extensions import Buffer
 
@@ -79,16 +80,22 @@ class ObjectStore:
         """Return size and tag of an object."""
         async with _bound_request(REQUEST_SECONDS, absent=ObjectNotFound):
             found = await obstore.head_async(self._store, key)
-        return ObjectInfo(key, found["size"], (found["e_tag"] or "").strip('"'))
+        return ObjectInfo(key, found["size"], found["e_tag"] or "")
 
-    async def read(self, key: str, start: int, end: int) -> bytes:
-        """Return the bytes of an object from `start` to before `end`."""
+    async def read(self, found: ObjectInfo, start: int, end: int) -> bytes:
+        """Return the bytes of an object from `start` to before `end`, if it has not been replaced since."""
         async with _bound_request(REQUEST_SECONDS, absent=ObjectNotFound):
-            return bytes(await obstore.get_range_async(self._store, key, start=start, end=end))
+            result = await obstore.get_async(
+                self._store, found.key, options={"range": (start, end), "if_match": found.etag}
+            )
+            return bytes(await result.bytes_async())
 
-    def open(self, found: ObjectInfo) -> "ObjectFile":
-        """Open an object as a file, for reading in a thread."""
-        return ObjectFile(self._store, found)
+    def open(self, key: str) -> "ObjectFile":
+        """Open an object as a file, in a thread."""
+        try:
+            return ObjectFile(obstore.open_reader(self._store, key, buffer_size=READ_AHEAD_BYTES))
+        except VENDOR_ERRORS as error:
+            raise ObjectStoreAway(_first_line(error)) from None
 
     async def list_keys(self, prefix: str) -> list[str]:
         """Return the keys below a prefix in order: those below `a/b` begin with `a/b/`."""
@@ -114,10 +121,10 @@ class ObjectFile(io.RawIOBase):
     libsndfile, which reads it through callbacks, cannot raise: `error` has the reason why a read returned nothing.
     """
 
-    def __init__(self, store: "VendorStore", found: ObjectInfo) -> None:
+    def __init__(self, reader: "ReadableFile") -> None:
         super().__init__()
         self.error: ObjectStoreAway | None = None
-        self._reader = obstore.open_reader(store, found.key, buffer_size=READ_AHEAD_BYTES, size=found.size)
+        self._reader = reader
 
     def readable(self) -> bool:
         """Return True."""

@@ -135,7 +135,7 @@ async def _recordings(recordings: ObjectStore) -> Finding:
     try:
         await recordings.put(key, b"check", "text/plain")
         await recordings.list_keys(CHECK_FOLDER)
-        await recordings.read(key, 0, 5)
+        await recordings.read(await recordings.find(key), 0, 5)
         await recordings.delete([key])
     except (ObjectStoreAway, ObjectNotFound) as error:
         return Finding(

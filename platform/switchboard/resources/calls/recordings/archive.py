@@ -16,7 +16,7 @@ from typing import BinaryIO, ParamSpec, TypeVar
 from uuid import UUID
 
 from switchboard.engine.conversation.media.stereo_mixer import RATE
-from switchboard.foundation.object_store import InvalidStoreUrl, ObjectFile, ObjectInfo, ObjectNotFound, ObjectStore
+from switchboard.foundation.object_store import InvalidStoreUrl, ObjectInfo, ObjectNotFound, ObjectStore
 from switchboard.foundation.settings import PREFIX, Settings, SettingsError
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.file_formats import (
@@ -71,16 +71,33 @@ class StoredRecording:
 class StoredAudio:
     """Decoder of a recording in the store; its methods block. Raises `ObjectStoreAway` and `RecordingDamaged`."""
 
-    def __init__(self, file: ObjectFile) -> None:
-        self._file = file
-        with self._blame_store():
-            self._reader = RecordingReader(file)
+    def __init__(self, recordings: ObjectStore, key: str) -> None:
+        self._recordings = recordings
+        self._key = key
+        self._open()
         self.frames = self._reader.frames
 
     def read(self, first: int, count: int) -> Frames:
         """Return the `count` frames from `first` on, or those up to the end."""
+        count = min(count, self.frames - first)
+        try:
+            return self._read(first, count)
+        except RecordingDamaged:
+            # A server that is back has replaced what was assembled from segments; the whole recording begins the same.
+            self._open()
+            return self._read(first, count)
+
+    def _open(self) -> None:
+        self._file = self._recordings.open(self._key)
         with self._blame_store():
-            return self._reader.read(first, count)
+            self._reader = RecordingReader(self._file)
+
+    def _read(self, first: int, count: int) -> Frames:
+        with self._blame_store():
+            frames = self._reader.read(first, count)
+        if len(frames) < count:
+            raise RecordingDamaged("the recording has become shorter")
+        return frames
 
     @contextmanager
     def _blame_store(self) -> Iterator[None]:
@@ -144,7 +161,7 @@ class RecordingArchive:
             with RecordingWriter(encoded, audio_format) as writer:
                 for key in segments:
                     segment = await self.recordings.find(key)
-                    await run_in_thread(_append_segment, writer, await self.recordings.read(key, 0, segment.size))
+                    await run_in_thread(_append_segment, writer, await self.recordings.read(segment, 0, segment.size))
             key = build_key(organization_id, call_id, audio_format)
             await self.recordings.put(key, encoded, FILE_FORMATS[audio_format].content_type)
         return audio_format
@@ -160,9 +177,9 @@ class RecordingArchive:
             return None
         return StoredRecording(found, audio_format)
 
-    def open_audio(self, found: ObjectInfo) -> "StoredAudio":
+    def open_audio(self, found: ObjectInfo) -> StoredAudio:
         """Open a stored recording for decoding, in a thread. Raises `RecordingDamaged` too."""
-        return StoredAudio(self.recordings.open(found))
+        return StoredAudio(self.recordings, found.key)
 
     async def delete_segments(self, organization_id: UUID, call_id: UUID) -> None:
         """Delete a call's segments."""

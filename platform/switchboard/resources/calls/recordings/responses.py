@@ -69,7 +69,8 @@ class RecordingResponder:
         response.content_length = body.size
         response.headers["Accept-Ranges"] = "bytes"
         response.headers["Vary"] = "Accept"
-        response.set_etag(f"{stored.file.etag}-{content_type.partition('/')[2]}")
+        tag = stored.file.etag.strip('"')
+        response.set_etag(f"{tag}-{content_type.partition('/')[2]}")
         try:
             await response.make_conditional(request, accept_ranges=True, complete_length=body.size)
         except RequestedRangeNotSatisfiable:
@@ -128,7 +129,7 @@ class _StoredBody(_RangedBody):
 
     async def _read(self) -> AsyncIterator[bytes]:
         for position in range(self.begin, self.end, CHUNK_BYTES):
-            yield await self._archive.recordings.read(self._found.key, position, min(position + CHUNK_BYTES, self.end))
+            yield await self._archive.recordings.read(self._found, position, min(position + CHUNK_BYTES, self.end))
 
 
 class _WavBody(_RangedBody):
