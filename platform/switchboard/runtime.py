@@ -16,6 +16,7 @@ from switchboard.foundation.encryption import KeyCheck
 from switchboard.foundation.injection import Parts, resolve_parameters
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.object_store import ObjectStore
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.rate_limits import RateLimiter
@@ -27,7 +28,9 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The parts of a process. `node` identifies the process; `deliveries_due` and `runs_due` wake its worker loops."""
+    """The parts of a process. `node` identifies the process; `deliveries_due`, `runs_due`, and `recordings_due` wake
+    its loops.
+    """
 
     node: str
     settings: Settings
@@ -41,9 +44,11 @@ class Runtime:
     providers: Providers
     voices: VoiceCatalog
     outbound: OutboundClient
+    recordings: ObjectStore
     engine: CallEngine
     deliveries_due: asyncio.Event
     runs_due: asyncio.Event
+    recordings_due: asyncio.Event
 
     @property
     def parts(self) -> Parts:

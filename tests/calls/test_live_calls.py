@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import io
 import os
 import socket
 import sys
@@ -25,7 +26,6 @@ from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.live import tickets
 from switchboard.resources.calls.live.feed import RedisMonitorFeed
-from switchboard.resources.calls.media.call_runner import build_recording_path
 
 from tests.fixtures.app import LivePlatform, Organizations
 from tests.fixtures.eventually import eventually, wait_for_port
@@ -128,9 +128,7 @@ async def test_a_supervisor_takes_over_speaks_and_hands_back(live: LivePlatform)
         "call.taken_over",
         "call.handed_back",
     ]
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
-        path = build_recording_path(live.runtime.settings, await calls.get_call(session, caller.call_id))
-    with wave.open(str(path)) as file:
+    with wave.open(io.BytesIO(await live.wait_for_recording(caller.call_id))) as file:
         recorded = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2").reshape(-1, 2)
     assert measure_likeness(recorded[:, 1], synthesize_samples(PERSON)) > SOME
 

@@ -8,8 +8,8 @@ from uuid import UUID
 from sqlmodel import update
 from switchboard.foundation.database import now
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.media.call_runner import build_recording_path
 from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.phone_numbers.jobs import repair_purchases
 from switchboard.resources.phone_numbers.models import PhoneNumber
 
@@ -26,8 +26,9 @@ async def fetch_carrier_recording(live: LivePlatform, call_id: UUID) -> bytes:
         async with live.runtime.database.tenant(live.caller.organization_id) as session:
             return await calls.get_call(session, call_id)
 
-    call = await eventually(read_call, lambda call: call.carrier_recording_id)
-    build_recording_path(live.runtime.settings, call).unlink()  # the platform's own recording takes precedence
+    await eventually(read_call, lambda call: call.carrier_recording_id and call.has_recording)
+    # The platform's own recording takes precedence.
+    await live.runtime.call(RecordingArchive).delete_recording(live.caller.organization_id, call_id)
     whole = await live.caller.get(f"/v1/calls/{call_id}/recording")
     assert (whole.status, whole.headers["Content-Type"]) == (200, "audio/x-wav")
     part = await live.caller.send("GET", f"/v1/calls/{call_id}/recording", Range="bytes=4-11")

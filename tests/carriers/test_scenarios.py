@@ -176,9 +176,7 @@ async def _check_introductions(line: Line, heard_seconds: float) -> None:
 
 async def _check_recording(line: Line, call_id: object, seconds: float) -> None:
     path = f"/v1/calls/{call_id}/recording"
-    recording = await line.live.caller.get(path)
-    assert recording.headers["Content-Type"] == "audio/wav"
-    with wave.open(io.BytesIO(recording.body)) as file:
+    with wave.open(io.BytesIO(await line.live.wait_for_recording(call_id))) as file:
         assert (file.getnchannels(), file.getframerate()) == (2, 8000)
         assert abs(file.getnframes() / 8000 - seconds) < 1
         samples = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2").reshape(-1, 2).astype(np.int32)

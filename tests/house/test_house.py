@@ -19,12 +19,13 @@ from switchboard.foundation.web.principal import SCOPES
 from tests.fixtures.servers import REPOSITORY
 
 PLATFORM = REPOSITORY / "platform" / "switchboard"
-# Paths outside /v1: applications authenticate with their secret, carriers' callbacks by their signature, and the rest
-# is public.
+# Paths outside /v1: applications authenticate with their secret, carriers' callbacks by their signature, links to
+# recordings by theirs, and the rest is public.
 PUBLIC = (
     "/api/oauth/",
     "/.well-known/",
     "/carriers/",
+    "/recordings/",
     "/healthz",
     "/readyz",
     "/metrics",

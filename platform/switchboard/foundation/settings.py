@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr, TypeAdapter, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -75,6 +75,20 @@ class Settings(BaseSettings):
             "Comma list of keys that encrypt secrets at rest; the first encrypts, all decrypt. Empty means one "
             "created in DATA_DIR."
         ),
+    )
+    recordings_url: str | None = Field(
+        None,
+        pattern=r"^(file:///|(s3|gs|az)://[^/]+).*$",
+        description=(
+            "Where recordings are stored: `file:///folder`, `s3://bucket/prefix`, `gs://bucket/prefix`, or "
+            "`az://container/prefix`; empty means the folder `recordings` in DATA_DIR."
+        ),
+    )
+    recordings_format: Literal["wav", "flac", "opus"] = Field(
+        "flac", description="Format in which recordings are stored: `wav`, `flac` (lossless), or `opus` (smallest)."
+    )
+    recordings_interval: float = Field(
+        30, gt=0, description="Seconds of a live call after which its recording so far is uploaded."
     )
     tenants_dir: Path = Field(Path("tenants"), description="The operator's organization files.")
     browser_sdks_dir: Path | None = Field(

@@ -47,12 +47,16 @@ async def upgrade(url: str, revision: str = "head") -> None:
 async def _wait_for_turn(lock: AsyncConnection) -> None:
     """Wait until no other process migrates; the lock is held as long as the transaction is.
 
-    PostgreSQL's own waiting would hold a snapshot, for which an index that is built concurrently waits.
+    An index that is built concurrently waits for every snapshot. PostgreSQL's own waiting for a lock would hold one,
+    and so does the statement that got the lock, until a simple query takes its place.
     """
     statement = text(f"select pg_try_advisory_xact_lock({LOCK})")
     while not (await lock.execute(statement)).scalar_one():
         await lock.rollback()
         await asyncio.sleep(POLL_SECONDS)
+    driver = (await lock.get_raw_connection()).driver_connection
+    assert driver is not None  # noqa: S101 - the connection is open
+    await driver.execute("select 1")
 
 
 async def _migrate_patiently(engine: AsyncEngine, revision: str) -> None:

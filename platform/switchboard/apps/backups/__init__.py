@@ -2,14 +2,14 @@
 
 from switchboard.apps.backups.archive import ArchiveError, read_header, verify_archive
 from switchboard.apps.backups.backup import BackupSummary, write_backup
-from switchboard.apps.backups.recordings import RecordingFiles
+from switchboard.apps.backups.recordings import BackupRecordings
 from switchboard.apps.backups.restore import RestoreError, check_target, load_backup
 from switchboard.apps.backups.snapshot import SnapshotError
 
 __all__ = [
     "ArchiveError",
+    "BackupRecordings",
     "BackupSummary",
-    "RecordingFiles",
     "RestoreError",
     "SnapshotError",
     "check_target",

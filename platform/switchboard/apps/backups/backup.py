@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO
-from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -20,7 +19,7 @@ from switchboard.apps.backups.archive import (
     ArchiveWriter,
     create_archive,
 )
-from switchboard.apps.backups.recordings import RecordingFiles
+from switchboard.apps.backups.recordings import RECORDED_CALLS, BackupRecordings
 from switchboard.apps.backups.snapshot import (
     SnapshotError,
     count_keys,
@@ -32,13 +31,12 @@ from switchboard.apps.backups.snapshot import (
 
 PART_BYTES = 8 * CHUNK_BYTES
 """Rows in a part of a table, before compression. A restore loads one part at a time."""
-RECORDED_CALLS = "select organization_id, id from call where has_recording"
 PROGRESS_EVERY = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class BackupSummary:
-    """Counts of a backup. `missing_recordings` are not on this machine."""
+    """Counts of a backup. `missing_recordings` are not in the store (yet)."""
 
     rows: int
     recordings: int
@@ -73,7 +71,7 @@ class _TableParts:
 
 
 async def write_backup(
-    path: Path, database_url: str, recordings: RecordingFiles, *, report: Callable[[str], None]
+    path: Path, database_url: str, recordings: BackupRecordings, *, report: Callable[[str], None]
 ) -> BackupSummary:
     """Write the backup to a file that appears once it is whole; the platform may serve meanwhile.
 
@@ -84,7 +82,7 @@ async def write_backup(
         async with open_snapshot(database_url) as connection:
             rows = await _write_tables(connection, archive, recorded_calls, report)
         # After the snapshot, which would keep the database from vacuuming.
-        stored, missing = _write_recordings(archive, recorded_calls, recordings, report)
+        stored, missing = await _write_recordings(archive, recorded_calls, recordings, report)
         archive.finish(rows, stored)
     return BackupSummary(sum(rows.values()), stored, missing)
 
@@ -121,15 +119,14 @@ async def _write_table(connection: AsyncConnection, archive: ArchiveWriter, tabl
     return int(done.removeprefix("COPY "))
 
 
-def _write_recordings(
-    archive: ArchiveWriter, recorded_calls: IO[bytes], recordings: RecordingFiles, report: Callable[[str], None]
+async def _write_recordings(
+    archive: ArchiveWriter, recorded_calls: IO[bytes], recordings: BackupRecordings, report: Callable[[str], None]
 ) -> tuple[int, int]:
-    """Write the recordings of the listed calls; return how many were written, and how many are not here."""
+    """Write the recordings of the listed calls; return how many were written, and how many the store does not have."""
     stored = missing = 0
     recorded_calls.seek(0)
     for line in recorded_calls:
-        organization_id, call_id = (UUID(field) for field in line.decode().split())
-        recording = recordings.open(organization_id, call_id)
+        recording = await recordings.open(line.decode().strip())
         if recording is None:
             missing += 1
             continue
@@ -138,5 +135,5 @@ def _write_recordings(
         stored += 1
         if stored % PROGRESS_EVERY == 0:
             report(f"recordings: {stored}")
-    report(f"recordings: {stored}" + (f", {missing} are not on this machine" if missing else ""))
+    report(f"recordings: {stored}" + (f", {missing} are not in the store" if missing else ""))
     return stored, missing

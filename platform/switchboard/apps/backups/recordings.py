@@ -1,48 +1,53 @@
 """The recordings of an installation: the only module of the backup that knows where they are."""
 
-import os
+import re
 from dataclasses import dataclass
-from shutil import copyfileobj
-from typing import IO
-from uuid import UUID
+from io import BufferedReader
+from pathlib import PurePosixPath
+from typing import IO, BinaryIO
 
 from switchboard.apps.backups.archive import ArchiveError
-from switchboard.foundation.settings import Settings
+from switchboard.foundation.object_store import ObjectNotFound, ObjectStore
+from switchboard.resources.calls.recordings.file_formats import FILE_FORMATS, RecordingFormat
 
-CHUNK_BYTES = 1 << 20
+RECORDED_CALLS = """
+select organization_id || '/' || id || '.' || coalesce(to_jsonb(call)->>'recording_format', 'wav')
+from call where has_recording
+"""
+"""Keys of the recordings. A schema from before the formats has WAV files."""
+KEY = re.compile(rf"[0-9a-f-]{{36}}/[0-9a-f-]{{36}}\.({'|'.join(FILE_FORMATS)})")
 
 
 @dataclass(frozen=True, slots=True)
 class OpenRecording:
-    """A recording to read, with its size in bytes. Whoever opened it closes the file."""
+    """A recording to read, with its size in bytes."""
 
     key: str
-    file: IO[bytes]
+    file: BinaryIO
     size: int
 
 
-class RecordingFiles:
-    """The recordings in the data directory. A key is `<organization>/<call>.wav`."""
+@dataclass(frozen=True, slots=True)
+class BackupRecordings:
+    """The recordings in their store. Its methods raise `ObjectStoreAway`."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._folder = settings.data_dir / "recordings"
+    store: ObjectStore
 
-    def open(self, organization_id: UUID, call_id: UUID) -> OpenRecording | None:
-        """Open a call's recording; None if it is not here."""
-        key = f"{organization_id}/{call_id}.wav"
+    async def open(self, key: str) -> OpenRecording | None:
+        """Open a recording; None if the store does not have it."""
         try:
-            file = (self._folder / key).open("rb")
-        except FileNotFoundError:
+            found = await self.store.find(key)
+        except ObjectNotFound:
             return None
-        return OpenRecording(key, file, os.fstat(file.fileno()).st_size)
+        return OpenRecording(key, BufferedReader(self.store.open(key)), found.size)
 
-    def put(self, key: str, content: IO[bytes]) -> None:
-        """Store a recording. Raises `ArchiveError` for a key that leads out of the folder."""
-        path = (self._folder / key).resolve()
-        if not path.is_relative_to(self._folder.resolve()):
-            raise ArchiveError(f"the archive has a recording outside of the folder of recordings: {key}")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name}")
-        with beside.open("wb") as file:
-            copyfileobj(content, file, CHUNK_BYTES)
-        beside.rename(path)
+    async def put(self, key: str, content: IO[bytes]) -> None:
+        """Store a recording. Raises `ArchiveError` for a key that no recording has."""
+        if not KEY.fullmatch(key):
+            raise ArchiveError(f"the archive has a recording by the name of {key}, which no recording has")
+        await self.store.put(key, content, FILE_FORMATS[_get_format(key)].content_type)
+
+
+def _get_format(key: str) -> RecordingFormat:
+    suffix = PurePosixPath(key).suffix.removeprefix(".")
+    return next(name for name in FILE_FORMATS if name == suffix)

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from switchboard.apps.backups.archive import ArchiveError, ArchiveHeader, ArchiveSummary, read_members
-from switchboard.apps.backups.recordings import RecordingFiles
+from switchboard.apps.backups.recordings import BackupRecordings
 from switchboard.apps.backups.snapshot import get_driver_connection, open_connection
 from switchboard.migrations import load_scripts, upgrade
 
@@ -46,7 +46,7 @@ async def load_backup(
     header: ArchiveHeader,
     summary: ArchiveSummary,
     database_url: str,
-    recordings: RecordingFiles,
+    recordings: BackupRecordings,
     *,
     report: Callable[[str], None],
 ) -> None:
@@ -55,22 +55,22 @@ async def load_backup(
     Recordings come first, so that a full disk leaves the database empty, and the restore can be repeated. Rows are one
     transaction. `report` gets lines of progress. Raises `ArchiveError`, `MigrationError`, and `OSError`.
     """
-    _load_recordings(path, summary, recordings, report)
+    await _load_recordings(path, summary, recordings, report)
     await upgrade(database_url, header.schema_revision)
     async with open_connection(database_url) as connection:
         await _load_tables(connection, path, header, summary, report)
     await upgrade(database_url)
 
 
-def _load_recordings(
-    path: Path, summary: ArchiveSummary, recordings: RecordingFiles, report: Callable[[str], None]
+async def _load_recordings(
+    path: Path, summary: ArchiveSummary, recordings: BackupRecordings, report: Callable[[str], None]
 ) -> None:
     stored = 0
     with read_members(path) as members:
         for member, content in members:
             if not member.name.startswith("recordings/"):
                 continue
-            recordings.put(member.name.removeprefix("recordings/"), content)
+            await recordings.put(member.name.removeprefix("recordings/"), content)
             stored += 1
             if stored % PROGRESS_EVERY == 0:
                 report(f"recordings: {stored} of {summary.recordings}")

@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 
 from switchboard.apps.backups import (
     ArchiveError,
-    RecordingFiles,
+    BackupRecordings,
     RestoreError,
     SnapshotError,
     check_target,
@@ -24,9 +24,11 @@ from switchboard.apps.cli.knowledge import list_organizations
 from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
 from switchboard.apps.embedded import DataDirectory, DirectoryInUse, EmbeddedServers
 from switchboard.foundation.keyring import load_keyring
+from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import Settings, load_settings
 from switchboard.plugin_sdk import ProviderError
+from switchboard.resources.calls.recordings.archive import open_recording_store
 from switchboard.resources.knowledge_bases.indexing import DocumentIndexer
 from switchboard.resources.knowledge_bases.reindex import reindex_knowledge_bases
 
@@ -44,9 +46,11 @@ async def backup(file: Path, as_json: bool) -> None:
     logs.configure_logging("ERROR")
     with _explain_errors():
         async with _open_database(settings, may_be_in_use=True) as database_url:
-            summary = await write_backup(file, database_url, RecordingFiles(settings), report=report)
+            summary = await write_backup(
+                file, database_url, BackupRecordings(open_recording_store(settings)), report=report
+            )
     if summary.missing_recordings:
-        report(f"{summary.missing_recordings} recordings are on other machines, and not in the backup.")
+        report(f"{summary.missing_recordings} recordings are not in the store, and not in the backup.")
     _print(file, summary.rows, summary.recordings, as_json=as_json)
 
 
@@ -65,7 +69,9 @@ async def restore(file: Path, as_json: bool) -> None:
             await check_target(header, database_url, keyring.fingerprints)
             report("verifying the archive")
             summary = verify_archive(file)
-            await load_backup(file, header, summary, database_url, RecordingFiles(settings), report=report)
+            await load_backup(
+                file, header, summary, database_url, BackupRecordings(open_recording_store(settings)), report=report
+            )
             await _rebuild_vectors()
     _print(file, sum(summary.rows.values()), summary.recordings, as_json=as_json)
 
@@ -80,7 +86,7 @@ def _explain_errors() -> Iterator[None]:
     """Raise `Failure` for what the operator can mend."""
     try:
         yield
-    except (ArchiveError, RestoreError, SnapshotError, OSError) as error:
+    except (ArchiveError, ObjectStoreAway, RestoreError, SnapshotError, OSError) as error:
         raise Failure(str(error)) from error
     except DBAPIError as error:
         raise Failure(f"the database refused: {error.orig}") from error

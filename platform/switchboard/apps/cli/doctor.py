@@ -20,6 +20,7 @@ from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import Database
 from switchboard.foundation.encryption import count_values_by_key
 from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.object_store import ObjectNotFound, ObjectStore, ObjectStoreAway
 from switchboard.plugin_sdk import ProviderError, SpokenLine
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.identity.models import Organization
@@ -27,6 +28,8 @@ from switchboard.resources.phone_numbers import service as numbers
 from switchboard.runtime import Runtime
 
 REACH_SECONDS = 10.0
+CHECK_FOLDER = "doctor"
+"""Prefix of the object that the check of the store writes and deletes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,7 @@ async def _examine(runtime: Runtime) -> AsyncIterator[Finding]:
     database = await _database(runtime.database)
     yield database
     yield await _redis(runtime.redis)
+    yield await _recordings(runtime.recordings)
     for plugin in runtime.registry.plugins:
         yield Finding(f"plugin {plugin.name}", not plugin.faults, "; ".join(plugin.faults))
     reachable = await _public_address(runtime.settings.base_url)
@@ -146,6 +150,23 @@ async def _redis(redis: Redis) -> Finding:
             f"It does not answer ({error}): calls start later, and rate limits apply per process.",
         )
     return Finding("redis", True)
+
+
+async def _recordings(recordings: ObjectStore) -> Finding:
+    key = f"{CHECK_FOLDER}/{secrets.token_hex(8)}"
+    try:
+        await recordings.put(key, b"check", "text/plain")
+        await recordings.list_keys(CHECK_FOLDER)
+        await recordings.read(await recordings.find(key), 0, 5)
+        await recordings.delete([key])
+    except (ObjectStoreAway, ObjectNotFound) as error:
+        return Finding(
+            "store of recordings",
+            False,
+            f"It cannot be used ({error}): recordings stay on their server's disk. docs/how-to/recordings.md lists "
+            "the permissions.",
+        )
+    return Finding("store of recordings", True)
 
 
 async def _public_address(base_url: str) -> Finding:

@@ -41,6 +41,8 @@ from switchboard.resources.calls.live.tickets import PREFIX as LIVE
 from switchboard.resources.calls.media.media_socket import PREFIX as MEDIA
 from switchboard.resources.calls.media.media_socket import serve_media_socket
 from switchboard.resources.calls.media.websockets import Handler, route_websockets
+from switchboard.resources.calls.recordings.archive import open_recording_store
+from switchboard.resources.calls.recordings.uploads import RecordingUploader
 from switchboard.resources.calls.routes import blueprint as calls
 from switchboard.resources.campaigns.outcomes import update_campaign_contact as follow_campaign
 from switchboard.resources.campaigns.routes import blueprint as campaigns
@@ -100,7 +102,11 @@ CREDENTIALS = {API_KEY: find_api_key, ACCESS_TOKEN: find_access_token}
 async def open_process_runtime(
     settings: Settings, *, database_url: str, redis_url: str, registry: Registry | None = None
 ) -> AsyncIterator[Runtime]:
-    """Build a process's parts, and close them at the end. Connections open on first use."""
+    """Build a process's parts, and close them at the end. Connections open on first use.
+
+    Raises `SettingsError` for a store of recordings that cannot be opened.
+    """
+    recordings = open_recording_store(settings)
     redis, blocking_redis = connect_redis(redis_url), connect_blocking_redis(redis_url)
     queue = Queue(redis, blocking_redis)
     database = Database(
@@ -124,10 +130,12 @@ async def open_process_runtime(
         key_check=KeyCheck(database, ring),
         providers=providers,
         voices=VoiceCatalog(providers),
+        recordings=recordings,
         outbound=OutboundClient(settings.webhook_allowed_networks, own_url=settings.base_url),
         engine=CallEngine(),
         deliveries_due=asyncio.Event(),
         runs_due=asyncio.Event(),
+        recordings_due=asyncio.Event(),
     )
     try:
         yield parts
@@ -188,12 +196,14 @@ def build_asgi_app(app: Quart, parts: Runtime) -> "ASGIFramework":
 
 def _run_calls(app: Quart, parts: Runtime) -> None:
     background: list[asyncio.Task[None]] = []
+    uploader = parts.call(RecordingUploader)
 
     @app.before_serving
     async def start() -> None:
         await parts.engine.start()
         background.append(asyncio.create_task(listen_for_messages(parts.redis, parts.node, parts.engine)))
         background.append(asyncio.create_task(run_heartbeat(parts.database, parts.engine)))
+        background.append(asyncio.create_task(uploader.run()))
 
     @app.after_serving
     async def stop() -> None:
@@ -201,3 +211,4 @@ def _run_calls(app: Quart, parts: Runtime) -> None:
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
+        await uploader.finish()

@@ -19,7 +19,7 @@ from switchboard.resources.automations.jobs import (
     wake_run_worker,
 )
 from switchboard.resources.automations.run_worker import RunWorker
-from switchboard.resources.calls.jobs import analyze_call, dial_call, hang_up_call, reconcile_calls
+from switchboard.resources.calls.jobs import analyze_call, dial_call, hang_up_call, reconcile_calls, recover_recordings
 from switchboard.resources.campaigns.jobs import dial_campaigns, reconcile_campaigns
 from switchboard.resources.deliveries.delivery_worker import DeliveryWorker
 from switchboard.resources.deliveries.jobs import delete_old_deliveries, expire_deliveries, wake_delivery_worker
@@ -69,6 +69,7 @@ def build_reconcilers(settings: Settings) -> tuple[Reconciler, ...]:
     """Return the reconcilers, which find work whose wake-up was lost or whose worker died."""
     return (
         Reconciler(reconcile_calls, 2),
+        Reconciler(recover_recordings, 5),
         Reconciler(reconcile_texts, 2),
         Reconciler(reconcile_triggers, 2),
         Reconciler(reconcile_knowledge, 5),

@@ -136,6 +136,13 @@ class UnsupportedMediaType(ApiError):
     default_detail = "Send the body as `Content-Type: application/json`."
 
 
+class RangeNotSatisfiable(ApiError):
+    """416: the resource has no such range; `Content-Range` says how long it is."""
+
+    status, code, title = 416, "range_not_satisfiable", "Range not satisfiable"
+    default_detail = "The recording has no such range of bytes."
+
+
 class ValidationFailed(ApiError):
     """422: the request is invalid; `errors` names each field."""
 

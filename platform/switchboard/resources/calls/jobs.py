@@ -30,3 +30,8 @@ async def analyze_call(database: Database, providers: Providers, *, organization
 async def reconcile_calls(reconciler: CallReconciler) -> None:
     """Recover calls whose job was lost or whose process died."""
     await reconciler.reconcile_due_calls()
+
+
+async def recover_recordings(reconciler: CallReconciler) -> None:
+    """Find the recordings of calls whose process died."""
+    await reconciler.recover_recordings()

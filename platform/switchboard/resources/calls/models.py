@@ -20,6 +20,8 @@ class Call(TenantTable, table=True):
     - `watch_at` is when the reconciler recovers the call if nothing happens to it before; None once it is over.
     - `cause_depth` is the length of the automation chain that caused the call; its events continue the chain.
     - `transfer_target` is the carrier's id of a transfer's target that waits to be connected.
+    - `has_recording` says that the store has the recording, in `recording_format`. Until then, `recording_due_at` is
+      when the reconciler looks for it in the store; None if nothing is expected.
     - `taken_over_by` is the name of the supervisor who has the call since `taken_over_at`, or had it when it ended.
     """
 
@@ -33,6 +35,7 @@ class Call(TenantTable, table=True):
         Index(None, "organization_id", "from_number", "created_at"),
         Index(None, "organization_id", "to_number", "created_at"),
         Index("ix_call_watched", "watch_at", postgresql_where=text("watch_at is not null")),
+        Index("ix_call_recording_due", "recording_due_at", postgresql_where=text("recording_due_at is not null")),
         Index("ix_call_open", "organization_id", postgresql_where=text("ended_at is null")),
         Index(
             "uq_call_carrier",
@@ -76,7 +79,9 @@ class Call(TenantTable, table=True):
     carrier_call_id: str | None = None
     carrier_recording_id: str | None = None
     has_recording: bool = False
+    recording_format: str = "wav"
     recording_error: str | None = None
+    recording_due_at: datetime | None = None
     voicemail: bool = False
     holder: str | None = None
     dialing_at: datetime | None = None

@@ -7,13 +7,12 @@ import structlog
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, now
-from switchboard.foundation.settings import Settings
 from switchboard.resources.calls import dialing, system_queries
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.after import analysis
 from switchboard.resources.calls.dialing import CallDialer
-from switchboard.resources.calls.media.call_runner import build_recording_path
 from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.recordings.recovery import RecordingRecovery
 from switchboard.resources.calls.states import finish_call
 
 logger = structlog.get_logger()
@@ -23,10 +22,10 @@ logger = structlog.get_logger()
 class CallReconciler:
     """Recovers calls whose job was lost or whose process died."""
 
-    settings: Settings
     database: Database
     providers: Providers
     dialer: CallDialer
+    recovery: RecordingRecovery
 
     async def reconcile_due_calls(self) -> None:
         """Recover every call that is overdue, and analyze finished ones whose analysis is due."""
@@ -37,6 +36,13 @@ class CallReconciler:
             await self._recover(call)
         for organization_id, call_id in to_analyze:
             await analysis.run_analysis(self.database, self.providers, organization_id, call_id)
+
+    async def recover_recordings(self) -> None:
+        """Look in the store for recordings that their process has not reported."""
+        async with self.database.system() as session:
+            missing = await system_queries.list_missing_recordings(session)
+        for organization_id, call_id in missing:
+            await self.recovery.recover_recording(organization_id, call_id)
 
     async def _recover(self, call: Call) -> None:
         if call.status == "queued" and call.dialing_at is None:
@@ -55,8 +61,7 @@ class CallReconciler:
                 await finish_call(
                     session, call, "failed", reason=EndedReason.ERROR, error="The server that ran the call stopped."
                 )
-                call.has_recording = build_recording_path(self.settings, call).exists()
-                call.analysis_due_at = now()
+                call.recording_due_at = call.analysis_due_at = now()
             elif call.transferred_to is not None:
                 await finish_call(session, call, "completed", reason=EndedReason.TRANSFERRED)
             elif call.status == "in-progress" and call.agent_id is None:

@@ -5,17 +5,25 @@ from uuid import UUID
 
 from quart import Response
 
-from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import Database, TenantSession
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
-from switchboard.foundation.web.errors import InsufficientBalance, InvalidState, ProviderFailed
+from switchboard.foundation.web.errors import (
+    InsufficientBalance,
+    InvalidState,
+    ProviderFailed,
+    RangeNotSatisfiable,
+    Unavailable,
+)
 from switchboard.foundation.web.paging import paginate
+from switchboard.foundation.web.pipeline import inject
+from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.after import recordings
-from switchboard.resources.calls.schemas import CallCreate, CallOut, CallQuery, TranscriptEntryOut
+from switchboard.resources.calls.recordings.links import RecordingLinks
+from switchboard.resources.calls.recordings.responses import RecordingResponder
+from switchboard.resources.calls.schemas import CallCreate, CallOut, CallQuery, RecordingLinkOut, TranscriptEntryOut
 
 blueprint = ApiBlueprint("calls", __name__, tags={"calls": "Calls, transcripts, and recordings."})
 
@@ -57,13 +65,37 @@ async def get_call_transcript(session: TenantSession, call_id: UUID) -> list[Tra
 
 
 @blueprint.get("/v1/calls/<call_id>/recording")
-@endpoint(scope="calls:read", answer=None, media_type="audio/wav", errors=[ProviderFailed])
+@endpoint(
+    scope="calls:read", answer=None, media_type="audio/wav", errors=[RangeNotSatisfiable, ProviderFailed, Unavailable]
+)
 async def get_call_recording(
-    session: TenantSession, call_id: UUID, settings: Settings, providers: Providers
+    principal: Principal, call_id: UUID, database: Database, responder: RecordingResponder
 ) -> Response:
     """Stream a call's recording.
 
     Stereo WAV with the caller left and the agent right, or a carrier's own recording in the carrier's format.
-    `Range` requests get status 206.
+    `Accept: audio/flac` or `audio/ogg` gets the recording as it is stored, if it is stored so. `Range` requests get
+    status 206.
     """
-    return await recordings.respond_with_recording(settings, providers, await calls.get_call(session, call_id))
+    return await responder.respond(await calls.read_call(database, principal.organization_id, call_id))
+
+
+@blueprint.get("/v1/calls/<call_id>/recording-url")
+@endpoint(scope="calls:read", answer=RecordingLinkOut, errors=[Unavailable])
+async def get_call_recording_url(
+    principal: Principal, call_id: UUID, database: Database, links: RecordingLinks
+) -> RecordingLinkOut:
+    """Get a link to a call's recording.
+
+    The link needs no credential and is valid for 15 minutes. It returns the recording as it is stored.
+    """
+    return await links.build_link(await calls.read_call(database, principal.organization_id, call_id))
+
+
+@blueprint.get("/recordings/<token>")
+@inject
+async def follow_recording_link(
+    token: str, database: Database, links: RecordingLinks, responder: RecordingResponder
+) -> Response:
+    """Stream the recording of a link, as it is stored."""
+    return await responder.respond(await calls.read_call(database, *links.read_token(token)), as_stored=True)

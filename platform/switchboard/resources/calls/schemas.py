@@ -119,6 +119,17 @@ class CallOut(Answer):
         )
 
 
+class RecordingLinkOut(Answer):
+    """Link to a call's recording that needs no credential until it expires."""
+
+    url: str
+    expires_at: Moment
+    content_type: str | None = Field(
+        description="`audio/flac`, `audio/ogg` (Opus), or `audio/wav`, as the recording is stored; null if the carrier "
+        "stores it."
+    )
+
+
 class TranscriptEntryOut(Answer):
     """Utterance, tool call, or event of a call. Milliseconds count from the start of the call's audio."""
 

@@ -9,7 +9,7 @@ from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, lock_name, new_id, now
+from switchboard.foundation.database import Database, TenantSession, lock_name, new_id, now
 from switchboard.foundation.events.triggers import get_cause_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
@@ -50,11 +50,22 @@ def filter_by_number(rows: SelectOfScalar[Call], phone_number: str) -> SelectOfS
 
 async def get_call(session: TenantSession, call_id: UUID, *, lock: bool = False) -> Call:
     """Return a call. Raises `NotFound`."""
-    rows = list_calls(session).where(col(Call.id) == call_id)
-    call = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    call = await find_call(session, call_id, lock=lock)
     if call is None:
         raise NotFound
     return call
+
+
+async def read_call(database: Database, organization_id: UUID, call_id: UUID) -> Call:
+    """Return a call in a transaction of its own, for work that must not hold one. Raises `NotFound`."""
+    async with database.tenant(organization_id) as session:
+        return await get_call(session, call_id)
+
+
+async def find_call(session: TenantSession, call_id: UUID, *, lock: bool = False) -> Call | None:
+    """Return a call, or None."""
+    rows = list_calls(session).where(col(Call.id) == call_id)
+    return (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from switchboard.resources.calls.models import Call
 from switchboard.resources.identity.models import Organization
 
 BATCH = 100
-RETURN_TIME = timedelta(seconds=10)
+RETURN_TIME = timedelta(seconds=20)
 
 
 async def list_overdue_calls(session: SystemSession) -> list[Call]:
@@ -30,6 +30,14 @@ async def list_calls_to_analyze(session: SystemSession) -> list[tuple[UUID, UUID
     """List organization and id of the calls whose analysis is due."""
     rows = await session.exec(
         select(Call.organization_id, Call.id).where(col(Call.analysis_due_at) < now()).limit(BATCH)
+    )
+    return list(rows.all())
+
+
+async def list_missing_recordings(session: SystemSession) -> list[tuple[UUID, UUID]]:
+    """List organization and id of the calls whose recording is overdue in the store."""
+    rows = await session.exec(
+        select(Call.organization_id, Call.id).where(col(Call.recording_due_at) < now()).limit(BATCH)
     )
     return list(rows.all())
 

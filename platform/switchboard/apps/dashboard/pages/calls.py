@@ -17,15 +17,17 @@ from switchboard.apps.dashboard.ui.live_parts import FinalPart, LiveParts
 from switchboard.apps.dashboard.ui.rendering import dollars, load_list, number_name, render, render_part
 from switchboard.apps.dashboard.ui.turn_latencies import STEPS, build_turns
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import TenantSession
-from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.object_store import ObjectStoreAway
+from switchboard.foundation.web.errors import NotFound, Unavailable
 from switchboard.foundation.web.schemas import Query
 from switchboard.resources.agents import service as agents
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.after import recordings, waveform_peaks
 from switchboard.resources.calls.models import Call, TranscriptLine
+from switchboard.resources.calls.recordings import waveform_peaks
+from switchboard.resources.calls.recordings.archive import RecordingArchive
+from switchboard.resources.calls.recordings.file_formats import RecordingDamaged
+from switchboard.resources.calls.recordings.responses import RecordingResponder
 from switchboard.resources.calls.schemas import CallCreate, CallQuery
 from switchboard.resources.calls.states import is_over
 from switchboard.resources.contacts import service as contacts
@@ -98,26 +100,22 @@ async def place_call(session: TenantSession, data: CallCreate) -> Next:
 
 @dashboard.get("/dashboard/calls/<call_id>")
 @page()
-async def call_page(session: TenantSession, call_id: UUID, settings: Settings) -> str:
+async def call_page(session: TenantSession, call_id: UUID) -> str:
     """Show a call."""
     call = await calls.get_call(session, call_id)
-    return await render(
-        "dashboard/calls/call.html", **(await _talk(session, settings, call) | await _about(session, call))
-    )
+    return await render("dashboard/calls/call.html", **(await _talk(session, call) | await _about(session, call)))
 
 
 @dashboard.get("/dashboard/calls/<call_id>/talk")
 @page()
-async def call_talk(
-    viewer: Viewer, session: TenantSession, call_id: UUID, settings: Settings, live_parts: LiveParts
-) -> Response:
+async def call_talk(viewer: Viewer, session: TenantSession, call_id: UUID, live_parts: LiveParts) -> Response:
     """Stream the transcript of a call; at its end, with the recording."""
     await calls.get_call(session, call_id)
 
     async def show(session: TenantSession) -> str:
         call = await calls.get_call(session, call_id)
-        shown = await render_part("dashboard/calls/talk.html", **await _talk(session, settings, call))
-        return FinalPart(shown) if is_over(call) else shown
+        shown = await render_part("dashboard/calls/talk.html", **await _talk(session, call))
+        return FinalPart(shown) if is_over(call) and not _awaits_recording(call) else shown
 
     return await live_parts.stream(viewer, show)
 
@@ -138,19 +136,23 @@ async def call_about(viewer: Viewer, session: TenantSession, call_id: UUID, live
 
 @dashboard.get("/dashboard/calls/<call_id>/recording")
 @page()
-async def call_recording(session: TenantSession, call_id: UUID, settings: Settings, providers: Providers) -> Response:
+async def call_recording(viewer: Viewer, call_id: UUID, database: Database, responder: RecordingResponder) -> Response:
     """Serve a call's recording, with ranges, as the API does."""
-    return await recordings.respond_with_recording(settings, providers, await calls.get_call(session, call_id))
+    return await responder.respond(await calls.read_call(database, viewer.organization_id, call_id))
 
 
 @dashboard.get("/dashboard/calls/<call_id>/waveform")
 @page()
-async def call_waveform(session: TenantSession, call_id: UUID, settings: Settings) -> str:
-    """Render the waveform of a recording that this server stores."""
-    path = recordings.find_recording_file(settings, await calls.get_call(session, call_id))
-    if path is None:
-        raise NotFound("The call has no recording on this server.")
-    drawn = waveform.draw_waveform(await waveform_peaks.measure_peaks(path, waveform.PARTS))
+async def call_waveform(viewer: Viewer, call_id: UUID, database: Database, archive: RecordingArchive) -> str:
+    """Render the waveform of a recording in the store."""
+    call = await calls.read_call(database, viewer.organization_id, call_id)
+    try:
+        peaks = await waveform_peaks.measure_peaks(archive, call, waveform.PARTS)
+    except (ObjectStoreAway, RecordingDamaged) as error:
+        raise Unavailable("The recording cannot be read at the moment.") from error
+    if peaks is None:
+        raise NotFound("The store has no recording of the call.")
+    drawn = waveform.draw_waveform(peaks)
     return await render_part("dashboard/calls/waveform.html", drawn=drawn, width=waveform.WIDTH, height=waveform.HEIGHT)
 
 
@@ -159,13 +161,18 @@ def _changes(call: Call) -> bool:
     return not is_over(call) or call.analysis_due_at is not None
 
 
-async def _talk(session: TenantSession, settings: Settings, call: Call) -> dict[str, object]:
-    own = recordings.find_recording_file(settings, call)
+def _awaits_recording(call: Call) -> bool:
+    """Return whether the call's recording is not in the store yet."""
+    return call.recording_due_at is not None and not call.has_recording and call.recording_error is None
+
+
+async def _talk(session: TenantSession, call: Call) -> dict[str, object]:
     return {
         "call": call,
         "is_live": not is_over(call),
-        "has_recording": is_over(call) and (own is not None or call.carrier_recording_id is not None),
-        "has_waveform": own is not None,
+        "has_recording": is_over(call) and (call.has_recording or call.carrier_recording_id is not None),
+        "has_waveform": call.has_recording,
+        "awaits_recording": is_over(call) and _awaits_recording(call),
         "lines": await list_transcript_lines(session, call.id),
     }
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from switchboard.resources.calls.after.waveform_peaks import Peaks
+from switchboard.resources.calls.recordings.waveform_peaks import Peaks
 
 PARTS = 300
 WIDTH, HEIGHT = 900, 96

@@ -1,6 +1,7 @@
 """Recording of a call as a stereo WAV file, the caller left, the agent right, written while the call goes on."""
 
 import asyncio
+import fcntl
 import struct
 from contextlib import suppress
 from pathlib import Path
@@ -24,8 +25,8 @@ def build_wav_header(frames: int) -> bytes:
 class Recording(StereoMixer):
     """Mixer that writes to a file, in threads, never in the event loop.
 
-    A recording whose file cannot be written is dropped, and the call goes on: `error` says why, the file is deleted,
-    and later writes change nothing.
+    The file is locked until it is closed. A recording whose file cannot be written is dropped, and the call goes on:
+    `error` says why, the file is deleted, and later writes change nothing.
     """
 
     def __init__(self, path: Path, encoding: Encoding) -> None:
@@ -69,6 +70,8 @@ class Recording(StereoMixer):
             if self._file is None:
                 self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._file = self.path.open("wb")
+                # The lock says that the file is not complete; the kernel releases it when this process dies.
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._file.seek(0)
             self._file.write(build_wav_header(self.position))
             self._file.seek(0, 2)

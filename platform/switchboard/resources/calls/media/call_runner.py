@@ -3,7 +3,6 @@
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import count
-from pathlib import Path
 from uuid import UUID
 
 import structlog
@@ -44,6 +43,9 @@ from switchboard.resources.calls.dialing import hang_up
 from switchboard.resources.calls.media.call_log import DatabaseCallLog
 from switchboard.resources.calls.media.text_sender import CallTextSender
 from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.recordings.claims import expect_upload
+from switchboard.resources.calls.recordings.spool import build_spool_path
+from switchboard.resources.calls.recordings.uploads import RecordingUploader
 from switchboard.resources.calls.states import MEDIA_TIMEOUT, FinalStatus, finish_call, is_over, start_call
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
@@ -134,6 +136,7 @@ class CallRunner:
     providers: Providers
     engine: CallEngine
     agent_tools: AgentTools
+    uploader: RecordingUploader
 
     async def run_call(self, grant: MediaGrant, socket: MediaSocket) -> None:
         """Run one call to its end.
@@ -213,7 +216,7 @@ class CallRunner:
                 codec=leg.carrier.create_media_codec(media_url),
                 leg=leg,
                 log=log,
-                recording_path=build_recording_path(self.settings, call),
+                recording_path=build_spool_path(self.settings, call.organization_id, call.id),
                 tools=await self._build_tools(call, agent),
                 variables={name: str(value) for name, value in call.call_metadata.items()},
                 hints=tuple(providers.llm.list_expected_phrases(agent.system_prompt)),
@@ -223,12 +226,14 @@ class CallRunner:
                     self.database, self.providers, call.organization_id, agent.knowledge_base_ids, embeddings
                 ),
             )
-            result = await self.engine.run_call(live, socket)
+            async with self.uploader.follow_call(call):
+                result = await self.engine.run_call(live, socket)
         result.usage.embeddings.extend(embeddings)
         result.usage.text_to_speech_characters += record.overtaken_characters
         await retry_while_away(
             partial(_save_result, self.database, call, result, record.served), seconds=RESULT_SECONDS
         )
+        self.uploader.recordings_due.set()
 
     async def _build_tools(self, call: Call, agent: Agent) -> list[Tool]:
         return [
@@ -251,8 +256,11 @@ async def _save_result(database: Database, live: Call, result: CallResult, serve
         call = await calls.get_call(session, live.id, lock=True)
         call.served_by = served
         call.latencies = [{name: getattr(turn, name) for name in LATENCY_FIELDS} for turn in result.latencies]
-        call.has_recording = result.recording_path is not None and result.recording_path.exists()
         call.recording_error = result.recording_error
+        if result.recording_error is not None:
+            call.recording_due_at = now()
+        elif result.recording_path is not None and result.recording_path.exists():
+            expect_upload(call)
         call.transferred_to = result.transferred_to
         if is_over(call):  # the reconciler ended it: this process could not reach the database for a while
             return
@@ -273,11 +281,6 @@ async def _finish_without_result(database: Database, live: Call, reason: EndedRe
     async with database.tenant(live.organization_id) as session:
         call = await calls.get_call(session, live.id, lock=True)
         await finish_call(session, call, "failed" if reason in FAILURES else "completed", reason=reason, error=error)
-
-
-def build_recording_path(settings: Settings, call: Call) -> Path:
-    """Build the path of a call's recording."""
-    return settings.data_dir / "recordings" / str(call.organization_id) / f"{call.id}.wav"
 
 
 def build_agent_settings(agent: Agent) -> AgentSettings:

@@ -1,0 +1,67 @@
+"""Links to recordings that need no credential for a while: the store's own, or ours with a signed token."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from itsdangerous import BadSignature, URLSafeSerializer
+
+from switchboard.foundation.database import now
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.object_store import ObjectStoreAway
+from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.errors import NotFound, Unavailable
+from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.recordings.archive import RecordingArchive
+from switchboard.resources.calls.recordings.file_formats import FILE_FORMATS
+from switchboard.resources.calls.schemas import RecordingLinkOut
+
+PURPOSE = "recording link"
+VALID = timedelta(minutes=15)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingLinks:
+    """Builds and reads links to recordings."""
+
+    settings: Settings
+    keyring: KeyRing
+    archive: RecordingArchive
+
+    async def build_link(self, call: Call) -> RecordingLinkOut:
+        """Build a link to a call's recording, valid for 15 minutes.
+
+        Raises `NotFound` if the call has no recording (yet), and `Unavailable` if the store is away or cannot sign.
+        """
+        expires_at = now().replace(microsecond=0) + VALID
+        try:
+            stored = await self.archive.find(call)
+            if stored is not None and self.archive.recordings.signs_urls:
+                url = await self.archive.recordings.sign_url(stored.file.key, VALID)
+            elif stored is not None or call.carrier_recording_id is not None:
+                url = f"{self.settings.base_url}/recordings/{self._sign(call, expires_at)}"
+            else:
+                raise NotFound("The call has no recording.")
+        except ObjectStoreAway as error:
+            raise Unavailable("The store cannot sign a link at the moment.") from error
+        content_type = FILE_FORMATS[stored.audio_format].content_type if stored is not None else None
+        return RecordingLinkOut(url=url, expires_at=expires_at, content_type=content_type)
+
+    def read_token(self, token: str) -> tuple[UUID, UUID]:
+        """Return organization and call of one of our links. Raises `NotFound` if it is not ours, or has expired."""
+        try:
+            organization_id, call_id, expires = _serializer(self.keyring).loads(token)
+            if now() < datetime.fromtimestamp(int(expires), UTC):
+                return UUID(organization_id), UUID(call_id)
+        except (BadSignature, ValueError, TypeError, AttributeError):
+            pass
+        raise NotFound("The link is not valid, or no longer valid.")
+
+    def _sign(self, call: Call, expires_at: datetime) -> str:
+        return str(
+            _serializer(self.keyring).dumps([call.organization_id.hex, call.id.hex, int(expires_at.timestamp())])
+        )
+
+
+def _serializer(keyring: KeyRing) -> URLSafeSerializer:
+    return URLSafeSerializer(keyring.derive(PURPOSE), salt=PURPOSE)

@@ -1,0 +1,157 @@
+"""HTTP responses with a call's recording: ours from the store, or the stream that the carrier returns."""
+
+from abc import abstractmethod
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final
+
+from quart import Response, request
+from quart.wrappers.response import ResponseBody
+from werkzeug.exceptions import RequestedRangeNotSatisfiable
+
+from switchboard.engine.conversation.media.recording import HEADER, build_wav_header
+from switchboard.engine.providers.instances import Providers
+from switchboard.foundation.object_store import ObjectInfo, ObjectStoreAway
+from switchboard.foundation.web.errors import NotFound, ProviderFailed, RangeNotSatisfiable, Unavailable
+from switchboard.plugin_sdk import ProviderError, RecordingStream, TelephonyProvider
+from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.recordings.archive import (
+    RecordingArchive,
+    StoredAudio,
+    StoredRecording,
+    run_in_thread,
+)
+from switchboard.resources.calls.recordings.file_formats import (
+    BLOCK_FRAMES,
+    FILE_FORMATS,
+    FRAME_BYTES,
+    RecordingDamaged,
+)
+
+WAV: Final = FILE_FORMATS["wav"].content_type
+CHUNK_BYTES: Final = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingResponder:
+    """Streams recordings."""
+
+    archive: RecordingArchive
+    providers: Providers
+
+    async def respond(self, call: Call, *, as_stored: bool = False) -> Response:
+        """Stream a call's recording as WAV, or as it is stored if the request's `Accept` or the caller asks for that.
+
+        Raises `NotFound` if the call has no recording (yet), `Unavailable` if the store is away, and `ProviderFailed`
+        if the carrier does not return its recording.
+        """
+        try:
+            stored = await self.archive.find(call)
+            if stored is not None:
+                return await self._respond_from_store(stored, as_stored=as_stored)
+        except (ObjectStoreAway, RecordingDamaged) as error:
+            raise Unavailable("The recording cannot be read at the moment.") from error
+        if call.carrier_recording_id is not None:
+            return await self._stream_from_carrier(call, call.carrier_recording_id)
+        raise NotFound("The call has no recording.")
+
+    async def _respond_from_store(self, stored: StoredRecording, *, as_stored: bool) -> Response:
+        own = FILE_FORMATS[stored.audio_format].content_type
+        content_type = own if as_stored else request.accept_mimetypes.best_match([WAV, own], default=WAV)
+        body: _StoredBody | _WavBody
+        if content_type == own:
+            body = _StoredBody(self.archive, stored.file)
+        else:
+            body = _WavBody(await run_in_thread(self.archive.open_audio, stored.file))
+        response = Response(body, content_type=content_type)
+        response.timeout = None  # an hour of audio takes longer than a page
+        response.content_length = body.size
+        response.headers["Accept-Ranges"] = "bytes"
+        response.headers["Vary"] = "Accept"
+        tag = stored.file.etag.strip('"')
+        response.set_etag(f"{tag}-{content_type.partition('/')[2]}")
+        try:
+            await response.make_conditional(request, accept_ranges=True, complete_length=body.size)
+        except RequestedRangeNotSatisfiable:
+            raise RangeNotSatisfiable(headers={"Content-Range": f"bytes */{body.size}"}) from None
+        return response
+
+    async def _stream_from_carrier(self, call: Call, recording_id: str) -> Response:
+        try:
+            async with self.providers.use(call.organization_id, TelephonyProvider, call.carrier) as carrier:
+                recording = await carrier.fetch_recording(recording_id, request.headers.get("Range"))
+        except ProviderError as error:
+            raise ProviderFailed(error.message) from error
+        response = Response(_iterate_chunks(recording), recording.status, content_type=recording.content_type)
+        if recording.content_length is not None:
+            response.headers["Content-Length"] = str(recording.content_length)
+        if recording.content_range is not None:
+            response.headers["Content-Range"] = recording.content_range
+        return response
+
+
+class _RangedBody(ResponseBody):
+    """A body of `size` bytes, of which those from `begin` to before `end` are sent (the protocol of Quart's
+    `Response.make_conditional`).
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = self.end = size
+        self.begin = 0
+
+    async def __aenter__(self) -> AsyncIterator[bytes]:
+        return self._read()
+
+    async def __aexit__(self, kind: type[BaseException], error: BaseException, trace: TracebackType) -> None:
+        """Do nothing: a body holds nothing open."""
+
+    async def make_conditional(self, begin: int, end: int | None) -> int:
+        """Limit the body to a range; a negative `begin` counts from the end."""
+        self.begin = max(0, self.size + begin) if begin < 0 else begin
+        self.end = self.size if end is None else min(self.size, end)
+        if self.begin >= self.end:
+            raise RequestedRangeNotSatisfiable  # Quart's own bodies raise it
+        return self.size
+
+    @abstractmethod
+    def _read(self) -> AsyncIterator[bytes]:
+        """Yield the bytes of the range."""
+
+
+class _StoredBody(_RangedBody):
+    """An object as it is stored."""
+
+    def __init__(self, archive: RecordingArchive, found: ObjectInfo) -> None:
+        super().__init__(found.size)
+        self._archive = archive
+        self._found = found
+
+    async def _read(self) -> AsyncIterator[bytes]:
+        for position in range(self.begin, self.end, CHUNK_BYTES):
+            yield await self._archive.recordings.read(self._found, position, min(position + CHUNK_BYTES, self.end))
+
+
+class _WavBody(_RangedBody):
+    """A recording that is decoded to WAV while it is sent, block by block."""
+
+    def __init__(self, audio: StoredAudio) -> None:
+        super().__init__(HEADER.size + audio.frames * FRAME_BYTES)
+        self._audio = audio
+
+    async def _read(self) -> AsyncIterator[bytes]:
+        if self.begin < HEADER.size:
+            yield build_wav_header(self._audio.frames)[self.begin : self.end]
+        position, end = max(0, self.begin - HEADER.size), self.end - HEADER.size
+        while position < end:
+            first, skipped = divmod(position, FRAME_BYTES)
+            count = min(BLOCK_FRAMES, -(-end // FRAME_BYTES) - first)
+            frames = await run_in_thread(self._audio.read, first, count)
+            chunk = frames.astype("<i2").tobytes()[skipped : end - first * FRAME_BYTES]
+            position += len(chunk)
+            yield chunk
+
+
+async def _iterate_chunks(recording: RecordingStream) -> AsyncIterator[bytes]:
+    async for chunk in recording.chunks:
+        yield chunk

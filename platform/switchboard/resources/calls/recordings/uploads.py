@@ -1,0 +1,121 @@
+"""Uploads of recordings from this process's disk: segments of live calls, and the whole recordings of ended ones."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from itertools import count
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from switchboard.foundation.database import Database
+from switchboard.foundation.object_store import ObjectStoreAway
+from switchboard.foundation.settings import Settings
+from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.recordings.archive import RecordingArchive, run_in_thread
+from switchboard.resources.calls.recordings.claims import claim_upload, mark_stored
+from switchboard.resources.calls.recordings.file_formats import RecordingDamaged
+from switchboard.resources.calls.recordings.spool import (
+    SpooledRecording,
+    build_spool_path,
+    list_spooled,
+    lock_spooled,
+)
+from switchboard.resources.calls.service import find_call
+
+logger = structlog.get_logger()
+ROUND_SECONDS = 10.0
+LAST_ROUND_SECONDS = 15.0
+UPLOADS_AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingUploader:
+    """Uploads the recordings on this process's disk."""
+
+    settings: Settings
+    database: Database
+    archive: RecordingArchive
+    recordings_due: asyncio.Event
+
+    @asynccontextmanager
+    async def follow_call(self, call: Call) -> AsyncIterator[None]:
+        """Upload what a live call has recorded at intervals, within the block.
+
+        A store that is away changes nothing for the call: the next segment contains what this one could not.
+        """
+        following = asyncio.create_task(self._upload_segments(call))
+        try:
+            yield
+        finally:
+            following.cancel()
+            await asyncio.wait({following})
+
+    async def run(self) -> None:
+        """Upload ended calls' recordings, at once when `recordings_due` is set, until canceled."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ROUND_SECONDS):
+                    await self.recordings_due.wait()
+            self.recordings_due.clear()
+            await self.upload_spooled()
+
+    async def finish(self) -> None:
+        """Upload what can be uploaded before this process stops: its disk may go with it."""
+        try:
+            async with asyncio.timeout(LAST_ROUND_SECONDS):
+                await self.upload_spooled()
+        except TimeoutError:
+            logger.warning("recordings stay in the spool", spool=str(self.settings.data_dir))
+
+    async def upload_spooled(self) -> None:
+        """Upload the recordings of ended calls, those of an earlier process on this disk too, until the store or the
+        database is away.
+        """
+        spooled = await run_in_thread(list_spooled, self.settings)
+        for begin in range(0, len(spooled), UPLOADS_AT_ONCE):
+            batch = spooled[begin : begin + UPLOADS_AT_ONCE]
+            if not all(await asyncio.gather(*(self._try_upload(recording) for recording in batch))):
+                return
+
+    async def _try_upload(self, recording: SpooledRecording) -> bool:
+        """Upload a recording if its call has ended. Return whether the next one is worth a try."""
+        try:
+            await self._upload(recording)
+        except (ObjectStoreAway, SQLAlchemyError) as error:
+            logger.warning("a recording stays in the spool", call_id=str(recording.call_id), error=str(error))
+            return False
+        except (RecordingDamaged, OSError) as error:
+            logger.warning("a recording stays in the spool", call_id=str(recording.call_id), error=str(error))
+        return True
+
+    async def _upload(self, recording: SpooledRecording) -> None:
+        organization_id, call_id = recording.organization_id, recording.call_id
+        async with self.database.tenant(organization_id) as session:
+            call = await find_call(session, call_id, lock=True)
+            if call is not None and not claim_upload(call):
+                return
+        with lock_spooled(recording.path) as file:
+            if file is None:
+                return
+            if call is None:
+                await self.archive.delete_recording(organization_id, call_id)
+            else:
+                stored = await self.archive.store_spooled(organization_id, call_id, file)
+                await mark_stored(self.database, organization_id, call_id, stored)
+                await self.archive.delete_segments(organization_id, call_id)
+            recording.path.unlink(missing_ok=True)
+
+    async def _upload_segments(self, call: Call) -> None:
+        path = build_spool_path(self.settings, call.organization_id, call.id)
+        first = 0
+        for number in count():
+            written = 0
+            while not written:
+                await asyncio.sleep(self.settings.recordings_interval)
+                try:
+                    written = await self.archive.store_segment(call.organization_id, call.id, number, path, first=first)
+                except (ObjectStoreAway, RecordingDamaged, OSError) as error:
+                    logger.warning("a segment of a recording waits", call_id=str(call.id), error=str(error))
+            first += written
