@@ -1,6 +1,6 @@
 # The one door: every target works on a fresh clone with Python 3.11+, make and git.
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench fuzz faults chaos docs screenshots lock clean
+.PHONY: help run test check bench fuzz faults chaos docs screenshots lock wheels sbom package-check clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -13,7 +13,7 @@ DEVELOPED := $(VENV)/developed
 unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 15
 
 # uv installs in seconds what takes pip a minute; where uv cannot be had, pip does it. Nothing is compiled beforehand: that
 # takes longer than all the rest, and Python does it as it imports. The locks are complete, so nothing is resolved.
@@ -47,7 +47,7 @@ check: $(DEVELOPED) ## linters and type checker
 
 # Four processes on two cores too: most of a test's time is spent waiting, for calls in real time.
 test: check ## linters, type checker and every test
-	$(BIN)/python -m pytest --numprocesses 4 --dist worksteal
+	$(BIN)/python -m pytest --numprocesses 4 --dist worksteal --ignore tests/chaos
 
 bench: $(DEVELOPED) ## the benchmarks as tables; NAME=calls runs one
 	$(BIN)/python -m bench $(NAME)
@@ -75,6 +75,21 @@ OWN := switchboard-voice $(subst _,-,$(addprefix switchboard-voice-,$(notdir $(w
 lock: $(INSTALLED) ## pin requirements.in and requirements-dev.in anew
 	$(PIN) requirements.in $(foreach p,$(OWN),--no-emit-package $(p)) -o requirements.lock
 	$(PIN) requirements-dev.in $$(sed -n 's/^\([a-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock) -o requirements-dev.lock
+
+# The time of the last commit is the time of every file in a wheel, so that the same commit makes the same bytes.
+wheels: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+wheels: $(INSTALLED) ## every distribution as a wheel in dist/, the same bytes from the same commit
+	@rm -f dist/*.whl
+	@for source in $(DISTRIBUTIONS); do \
+		$(BIN)/python -m flit_core.wheel --outdir dist $$source || exit 1; \
+	done
+
+sbom: $(DEVELOPED) ## what is installed beside our wheels, as CycloneDX in dist/switchboard.cdx.json
+	@mkdir -p dist
+	$(BIN)/cyclonedx-py requirements --output-reproducible --pyproject platform/pyproject.toml -o dist/switchboard.cdx.json requirements.lock
+
+package-check: $(DEVELOPED) wheels sbom ## install and run the wheels outside of the repository, check the files of deploy/; minutes
+	$(BIN)/python -m pytest deploy/checks
 
 clean: ## remove what the other targets made; data stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

@@ -1,6 +1,6 @@
 """Faults at random while people talk: nothing accepted is lost or doubled, and nobody gets a 500.
 
-`make chaos` injects two hundred; here there is one of each.
+`make chaos` injects two hundred, CI one of each.
 """
 
 import asyncio

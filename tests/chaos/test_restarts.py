@@ -1,6 +1,6 @@
 """A rolling restart: every process is stopped in turn while people talk, and nobody notices.
 
-`make chaos` runs it with fifty callers and twenty rounds; here it is short.
+`make chaos` runs it with fifty callers and twenty rounds, CI with four callers and one round.
 """
 
 import asyncio

