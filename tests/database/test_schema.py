@@ -9,7 +9,6 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-import pytest_asyncio
 from aiohttp import ClientSession
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
@@ -29,20 +28,6 @@ NEXT_VERSION = (
     "create table novelty (id uuid primary key)",
     "update alembic_version set version_num = '9999'",
 )
-
-
-@pytest_asyncio.fixture
-async def empty_database(servers: DataDirectory) -> AsyncIterator[str]:
-    """URL of an empty database of the test."""
-    await administrate(servers, "create database blank")
-    yield f"postgresql://switchboard@/blank?host={servers.sockets}"
-    await administrate(servers, "drop database blank with (force)")
-
-
-async def administrate(servers: DataDirectory, statement: str) -> None:
-    connection = await asyncpg.connect(host=str(servers.sockets), user="switchboard", database="postgres")
-    await connection.execute(statement)
-    await connection.close()
 
 
 async def run_statements(url: str, *statements: str) -> None:
@@ -75,19 +60,19 @@ def build_operator(servers: DataDirectory, url: str, folder: Path, port: int) ->
     )
 
 
-async def test_a_server_waits_for_its_schema(servers: DataDirectory, empty_database: str, tmp_path: Path) -> None:
+async def test_a_server_waits_for_its_schema(servers: DataDirectory, own_database: str, tmp_path: Path) -> None:
     port = find_free_port()
-    async with run_serve(build_operator(servers, empty_database, tmp_path, port)) as process:
+    async with run_serve(build_operator(servers, own_database, tmp_path, port)) as process:
         assert process.stderr is not None
         async with asyncio.timeout(60):
             while "run `switchboard migrate`" not in (await process.stderr.readline()).decode():
                 pass
-        await upgrade(empty_database)
+        await upgrade(own_database)
         await wait_for_port("127.0.0.1", port)
 
 
-async def test_a_waiting_server_stops_at_once(servers: DataDirectory, empty_database: str, tmp_path: Path) -> None:
-    async with run_serve(build_operator(servers, empty_database, tmp_path, find_free_port())) as process:
+async def test_a_waiting_server_stops_at_once(servers: DataDirectory, own_database: str, tmp_path: Path) -> None:
+    async with run_serve(build_operator(servers, own_database, tmp_path, find_free_port())) as process:
         assert process.stderr is not None
         assert "not started yet" in (await process.stderr.readline()).decode()
         process.terminate()
@@ -95,12 +80,12 @@ async def test_a_waiting_server_stops_at_once(servers: DataDirectory, empty_data
 
 
 async def test_a_program_works_on_the_schema_of_the_next_version(
-    servers: DataDirectory, empty_database: str, tmp_path: Path
+    servers: DataDirectory, own_database: str, tmp_path: Path
 ) -> None:
-    await upgrade(empty_database)
-    await run_statements(empty_database, *NEXT_VERSION)
+    await upgrade(own_database)
+    await run_statements(own_database, *NEXT_VERSION)
     port = find_free_port()
-    operator = build_operator(servers, empty_database, tmp_path, port)
+    operator = build_operator(servers, own_database, tmp_path, port)
     created = operator.ask("orgs", "create", "--name", "Old program, new schema")
     async with run_serve(operator), ClientSession(headers={"Authorization": f"Bearer {created['api_key']}"}) as http:
         await wait_for_port("127.0.0.1", port)
@@ -112,11 +97,11 @@ async def test_a_program_works_on_the_schema_of_the_next_version(
 
 
 async def test_a_schema_that_only_newer_programs_can_use_is_refused(
-    servers: DataDirectory, empty_database: str, tmp_path: Path
+    servers: DataDirectory, own_database: str, tmp_path: Path
 ) -> None:
-    await upgrade(empty_database)
-    await run_statements(empty_database, *NEXT_VERSION, "update schema_compatibility set oldest_program = '9999'")
-    operator = build_operator(servers, empty_database, tmp_path, find_free_port())
+    await upgrade(own_database)
+    await run_statements(own_database, *NEXT_VERSION, "update schema_compatibility set oldest_program = '9999'")
+    operator = build_operator(servers, own_database, tmp_path, find_free_port())
     for role in ("serve", "worker"):
         result = operator.run(role)
         assert result.returncode == 1
@@ -127,19 +112,19 @@ async def test_a_schema_that_only_newer_programs_can_use_is_refused(
 
 
 async def test_a_migration_waits_for_locks_without_holding_others_up(
-    empty_database: str, monkeypatch: pytest.MonkeyPatch
+    own_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(UPGRADE, "LOCK_TIMEOUT", "100ms")
     monkeypatch.setattr(UPGRADE, "RETRY_SECONDS", 0.1)
-    await upgrade(empty_database, "0001")
-    holder = await asyncpg.connect(empty_database)
+    await upgrade(own_database, "0001")
+    holder = await asyncpg.connect(own_database)
     transaction = holder.transaction()
     await transaction.start()
     await holder.execute("select from call")
-    migrating = asyncio.create_task(upgrade(empty_database))
+    migrating = asyncio.create_task(upgrade(own_database))
     async with asyncio.timeout(20):
         for _ in range(20):
-            await run_statements(empty_database, "select from call")
+            await run_statements(own_database, "select from call")
     assert not migrating.done()
     await transaction.rollback()
     await migrating
@@ -148,26 +133,24 @@ async def test_a_migration_waits_for_locks_without_holding_others_up(
 
 
 async def test_a_lock_that_stays_is_an_error_and_changes_nothing(
-    empty_database: str, monkeypatch: pytest.MonkeyPatch
+    own_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(UPGRADE, "LOCK_TIMEOUT", "50ms")
     monkeypatch.setattr(UPGRADE, "RETRY_SECONDS", 0)
-    await upgrade(empty_database, "0001")
-    holder = await asyncpg.connect(empty_database)
+    await upgrade(own_database, "0001")
+    holder = await asyncpg.connect(own_database)
     async with holder.transaction():
         await holder.execute("select from call")
         with pytest.raises(MigrationError, match="again later"):
-            await upgrade(empty_database)
+            await upgrade(own_database)
     assert await holder.fetchval("select version_num from alembic_version") == "0001"
     await holder.close()
 
 
-async def test_an_index_is_built_while_rows_are_written(empty_database: str) -> None:
-    await run_statements(
-        empty_database, "create table berry (id int)", "create index berry_id on berry (id) where false"
-    )
-    writer = await asyncpg.connect(empty_database)
-    engine = create_engine(empty_database)
+async def test_an_index_is_built_while_rows_are_written(own_database: str) -> None:
+    await run_statements(own_database, "create table berry (id int)", "create index berry_id on berry (id) where false")
+    writer = await asyncpg.connect(own_database)
+    engine = create_engine(own_database)
     async with engine.connect() as connection:
         building = asyncio.create_task(connection.run_sync(build_index))
         for number in range(50):
