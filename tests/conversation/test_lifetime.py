@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.engine.conversation.engine import CallEngine
+from switchboard.engine.conversation.session import CallSession
 from switchboard.plugin_sdk import Frame, ProviderError
 
 from tests.fixtures.conversation import Leg, Model, Socket, Transcriber, create_call, synthesize_caller
@@ -64,3 +65,30 @@ async def test_cancellation_of_a_call_leaves_no_task_behind(engine: CallEngine) 
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+
+
+async def test_a_call_that_fails_at_every_tick_does_not_stop_the_others(
+    engine: CallEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing, other = (create_call(Model(), Transcriber()) for _ in range(2))
+    ticked = asyncio.Event()
+    tick = CallSession.tick
+
+    def fail_first(session: CallSession, now: float) -> None:
+        if session is engine.find_session(failing.call_id):
+            raise KeyError("a bug")
+        tick(session, now)
+        if engine.find_session(failing.call_id) is not None:
+            ticked.set()
+
+    monkeypatch.setattr(CallSession, "tick", fail_first)
+    sockets = Socket(), Socket()
+    running = [
+        asyncio.create_task(engine.run_call(live, socket))
+        for live, socket in zip((failing, other), sockets, strict=True)
+    ]
+    async with asyncio.timeout(20):
+        await ticked.wait()
+        for socket in sockets:
+            socket.hang_up()
+        await asyncio.gather(*running)

@@ -136,12 +136,12 @@ class CallEngine:
         while True:
             due = max(due + TICK_SECONDS, self._clock())
             await asyncio.sleep(due - self._clock())
-            try:
-                now = self._clock()
-                for session in list(self._sessions.values()):
+            now = self._clock()
+            for call_id, session in list(self._sessions.items()):
+                try:
                     session.tick(now)
-            except Exception:
-                logger.exception("tick failed")
+                except Exception:  # the other calls go on
+                    logger.exception("tick failed", call_id=str(call_id))
 
 
 async def _wait_for_start(call: LiveCall, socket: MediaSocket) -> MediaStarted | None:
