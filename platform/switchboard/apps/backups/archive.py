@@ -110,9 +110,8 @@ def create_archive(path: Path) -> Iterator[ArchiveWriter]:
             file.flush()
             os.fsync(descriptor)
         Path(name).rename(path)
-    except BaseException:
+    finally:
         Path(name).unlink(missing_ok=True)
-        raise
 
 
 @contextmanager
