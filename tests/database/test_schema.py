@@ -38,6 +38,18 @@ async def run_statements(url: str, *statements: str) -> None:
 
 
 @asynccontextmanager
+async def read_calls(url: str) -> AsyncIterator[asyncpg.Connection]:
+    """Hold the lock of a transaction that reads calls."""
+    reader = await asyncpg.connect(url)
+    try:
+        async with reader.transaction():
+            await reader.execute("select from call")
+            yield reader
+    finally:
+        await reader.close()
+
+
+@asynccontextmanager
 async def run_serve(operator: Operator) -> AsyncIterator[asyncio.subprocess.Process]:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "switchboard", "serve", env=operator.environment, stderr=asyncio.subprocess.PIPE
@@ -117,19 +129,14 @@ async def test_a_migration_waits_for_locks_without_holding_others_up(
     monkeypatch.setattr(UPGRADE, "LOCK_TIMEOUT", "100ms")
     monkeypatch.setattr(UPGRADE, "RETRY_SECONDS", 0.1)
     await upgrade(own_database, "0001")
-    holder = await asyncpg.connect(own_database)
-    transaction = holder.transaction()
-    await transaction.start()
-    await holder.execute("select from call")
-    migrating = asyncio.create_task(upgrade(own_database))
-    async with asyncio.timeout(20):
-        for _ in range(20):
-            await run_statements(own_database, "select from call")
-    assert not migrating.done()
-    await transaction.rollback()
+    async with read_calls(own_database):
+        migrating = asyncio.create_task(upgrade(own_database))
+        async with asyncio.timeout(20):
+            for _ in range(20):
+                await run_statements(own_database, "select from call")
+        assert not migrating.done()
     await migrating
-    await holder.execute("select recording_error from call")
-    await holder.close()
+    await run_statements(own_database, "select recording_error from call")
 
 
 async def test_a_lock_that_stays_is_an_error_and_changes_nothing(
@@ -138,13 +145,10 @@ async def test_a_lock_that_stays_is_an_error_and_changes_nothing(
     monkeypatch.setattr(UPGRADE, "LOCK_TIMEOUT", "50ms")
     monkeypatch.setattr(UPGRADE, "RETRY_SECONDS", 0)
     await upgrade(own_database, "0001")
-    holder = await asyncpg.connect(own_database)
-    async with holder.transaction():
-        await holder.execute("select from call")
+    async with read_calls(own_database) as reader:
         with pytest.raises(MigrationError, match="again later"):
             await upgrade(own_database)
-    assert await holder.fetchval("select version_num from alembic_version") == "0001"
-    await holder.close()
+        assert await reader.fetchval("select version_num from alembic_version") == "0001"
 
 
 async def test_an_index_is_built_while_rows_are_written(own_database: str) -> None:
