@@ -76,12 +76,13 @@ lock: $(INSTALLED) ## pin requirements.in and requirements-dev.in anew
 	$(PIN) requirements.in $(foreach p,$(OWN),--no-emit-package $(p)) -o requirements.lock
 	$(PIN) requirements-dev.in $$(sed -n 's/^\([a-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock) -o requirements-dev.lock
 
+# Each wheel carries the license, which flit takes from the folder of its source only.
 # The time of the last commit is the time of every file in a wheel, so that the same commit makes the same bytes.
 wheels: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 wheels: $(INSTALLED) ## every distribution as a wheel in dist/, the same bytes from the same commit
 	@rm -f dist/*.whl
 	@for source in $(DISTRIBUTIONS); do \
-		$(BIN)/python -m flit_core.wheel --outdir dist $$source || exit 1; \
+		cp -p LICENSE $$source/LICENSE && $(BIN)/python -m flit_core.wheel --outdir dist $$source || exit 1; \
 	done
 
 sbom: $(DEVELOPED) ## what is installed beside our wheels, as CycloneDX in dist/switchboard.cdx.json

@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -55,6 +56,13 @@ def test_the_same_commit_makes_the_same_wheels() -> None:
     subprocess.run(["make", "wheels"], cwd=REPOSITORY, check=True, capture_output=True)
     assert hash_wheels() == first
     assert len(first) == 1 + len(list((REPOSITORY / "plugins").iterdir()))
+
+
+def test_each_wheel_carries_the_license() -> None:
+    for wheel in list_wheels():
+        with ZipFile(wheel) as archive:
+            (name,) = [name for name in archive.namelist() if name.endswith("/licenses/LICENSE")]
+            assert archive.read(name) == (REPOSITORY / "LICENSE").read_bytes()
 
 
 def test_the_wheels_without_the_lock_need_no_gpu_package(tmp_path: Path) -> None:

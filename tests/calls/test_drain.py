@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from aiohttp import CookieJar
 from switchboard.apps.server import app
-from switchboard.apps.server.http_server import serve_http
+from switchboard.apps.server.http_server import Stop, serve_http
 from switchboard.engine.conversation.farewell import FAREWELLS
 from switchboard.foundation.settings import Settings
 from switchboard.runtime import Runtime
@@ -28,9 +28,9 @@ def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
 
 
 @asynccontextmanager
-async def start_server(runtime: Runtime) -> AsyncIterator[asyncio.Event]:
+async def start_server(runtime: Runtime) -> AsyncIterator[Stop]:
     """Serve until the event is set, as SIGTERM does."""
-    stop = asyncio.Event()
+    stop = Stop()
     application = app.build_asgi_app(app.create_app(runtime), runtime)
     serving = asyncio.create_task(serve_http(application, runtime.settings, runtime.engine, stop))
     await wait_for_port(runtime.settings.host, runtime.settings.port)
@@ -68,6 +68,16 @@ async def test_a_draining_server_serves_on_until_its_calls_have_ended(live: Live
             assert (await live.caller.get(f"/v1/calls/{caller.call_id}")).json["status"] == "in-progress"
     call = await live.wait_for_end(caller.call_id)
     assert (call["status"], call["ended_reason"]) == ("completed", "caller_hung_up")
+
+
+@pytest.mark.parametrize("settings", [600], indirect=True)
+async def test_a_second_signal_ends_the_calls_at_once(live: LivePlatform) -> None:
+    async with start_server(live.runtime) as stop, connect_telephone(live) as caller:
+        stop.handle_signal()
+        await eventually(lambda: read_readiness(live.runtime), lambda answer: answer[0] == 503)
+        stop.handle_signal()
+        call = await live.wait_for_end(caller.call_id)
+    assert (call["status"], call["ended_reason"]) == ("failed", "shutdown")
 
 
 @pytest.mark.parametrize("settings", [1], indirect=True)

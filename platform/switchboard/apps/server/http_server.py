@@ -35,16 +35,28 @@ def raise_file_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-def stop_on_signals() -> asyncio.Event:
+class Stop(asyncio.Event):
+    """Set when the process is to stop. `at_once` is set when it is not to wait for its live calls either."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at_once = asyncio.Event()
+
+    def handle_signal(self) -> None:
+        """Stop at the first signal, and stop at once at the second."""
+        (self.at_once if self.is_set() else self).set()
+
+
+def stop_on_signals() -> Stop:
     """Return an event that SIGINT and SIGTERM set."""
-    stop = asyncio.Event()
+    stop = Stop()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, stop.handle_signal)
     return stop
 
 
-async def serve_http(application: "ASGIFramework", settings: Settings, engine: CallEngine, stop: asyncio.Event) -> None:
+async def serve_http(application: "ASGIFramework", settings: Settings, engine: CallEngine, stop: Stop) -> None:
     """Serve until `stop` is set; then drain live calls, finish requests, and close sockets. Raises `CannotListen`.
 
     While live calls drain, the server answers everything but `/readyz` as before.
@@ -55,12 +67,21 @@ async def serve_http(application: "ASGIFramework", settings: Settings, engine: C
         await stop.wait()
         logger.info("draining", live_calls=len(engine.live_call_ids), seconds=settings.drain_seconds)
         engine.begin_drain()
+        ending = asyncio.create_task(_end_calls_at_once(engine, stop))
         # A balancer needs a moment to see that this server is not ready, also when there is no call to wait for.
         await asyncio.sleep(min(NOT_READY_SECONDS, settings.drain_seconds * NOT_READY_SHARE))
         await engine.drain(settings.drain_seconds)
+        ending.cancel()
 
     with _explain_address(host, port, "SWITCHBOARD_HOST or SWITCHBOARD_PORT"):
         await hypercorn_serve(application, _build_config(host, port), shutdown_trigger=trigger)
+
+
+async def _end_calls_at_once(engine: CallEngine, stop: Stop) -> None:
+    """End the live calls once an operator does not want to wait for them any longer."""
+    await stop.at_once.wait()
+    logger.info("ending live calls at once", live_calls=len(engine.live_call_ids))
+    await engine.drain(0)
 
 
 async def serve_health(application: "ASGIFramework", settings: Settings, stop: asyncio.Event) -> None:
