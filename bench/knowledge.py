@@ -108,9 +108,9 @@ def locate_row(row: int) -> tuple[UUID, UUID, int]:
     return UUID(int=1000 + document % BASES), uuid5(ORGANIZATION, str(document)), row % DOCUMENT
 
 
-def read_memory(what: str) -> str:
+def read_memory(label: str) -> str:
     """Read `VmRSS` or `VmHWM` of this process."""
-    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(what))
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(label))
     return f"{int(line.split()[1]) // 1024} MB"
 
 
@@ -222,7 +222,7 @@ async def _encode_copy(texts: list[str], vectors: Floats, first: int) -> AsyncIt
 
 
 async def time_queries(
-    what: str, find: Find, queries: tuple[list[str], Floats], truth: list[set[tuple[UUID, int]]] | None
+    label: str, find: Find, queries: tuple[list[str], Floats], truth: list[set[tuple[UUID, int]]] | None
 ) -> None:
     took, hits = [], 0
     for text, vector in zip(queries[0][:10], queries[1], strict=False):
@@ -235,7 +235,7 @@ async def time_queries(
             hits += len(truth[place_of] & set(matches))
     p50, p99 = np.percentile(took, [50, 99])
     recall = f"{hits / (LIMIT * len(truth)):10.3f}" if truth else f"{'':10}"
-    print(f"{what:52} | {p50:6.1f} | {p99:6.1f} | {recall}", flush=True)
+    print(f"{label:52} | {p50:6.1f} | {p99:6.1f} | {recall}", flush=True)
 
 
 async def compare(lance: Lance, pgvector: Pgvector, queries: tuple[list[str], Floats], size: int) -> None:

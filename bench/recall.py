@@ -116,8 +116,8 @@ async def measure(directory: DataDirectory) -> None:
                 raise SystemExit("nothing was recalled")
             whole.append((time.perf_counter() - started_at) * 1000)
             own_times.append(whole[-1] - watch.read())
-    for what, took in (("recall", whole), ("ours", own_times)):
-        print(f"{what:8} p50 {np.percentile(took, 50):5.1f} ms, p99 {np.percentile(took, 99):5.1f} ms")
+    for label, took in (("recall", whole), ("ours", own_times)):
+        print(f"{label:8} p50 {np.percentile(took, 50):5.1f} ms, p99 {np.percentile(took, 99):5.1f} ms")
 
 
 def run() -> None:

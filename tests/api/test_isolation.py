@@ -22,11 +22,11 @@ NOT_OURS = {"tts_voice_id"}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place of an operation that takes an id: `where` is path, query, or body."""
+    """A place of an operation that takes an id: `location` is path, query, or body."""
 
     method: str
     path: str
-    where: str
+    location: str
     name: str
     many: bool
     body: Json | None
@@ -63,7 +63,7 @@ async def send(caller: Caller, place: Place, key: str, owned: dict[str, list[str
     """Send the operation with this id in this place, and the caller's own ids elsewhere."""
     path = re.sub(
         r"\{(\w+)\}",
-        lambda name: key if place.where == "path" and name[1] == place.name else find_own_id(name[1], owned),
+        lambda name: key if place.location == "path" and name[1] == place.name else find_own_id(name[1], owned),
         place.path,
     )
     body = (
@@ -71,9 +71,9 @@ async def send(caller: Caller, place: Place, key: str, owned: dict[str, list[str
         if place.body is None
         else {name: find_own_id(name, owned) if name.endswith("_id") else value for name, value in place.body.items()}
     )
-    if place.where == "body":
+    if place.location == "body":
         body = {**(body or {}), place.name: [key] if place.many else key}
-    query = f"?{place.name}={key}" if place.where == "query" else ""
+    query = f"?{place.name}={key}" if place.location == "query" else ""
     return await caller.send(place.method, path + query, body)
 
 
@@ -93,7 +93,7 @@ async def test_foreign_ids_are_answered_like_unknown_ids_in_every_operation(
     await stranger.post("/v1/phone-numbers", {"phone_number": fresh_number()})
     application = app.create_routes()
     places = list(find_places(build_document(application, server="http://localhost")))
-    assert {place.where for place in places} == {"path", "query", "body"}
+    assert {place.location for place in places} == {"path", "query", "body"}
     await wait_until_quiet(live.runtime, victim)
     before = await read_rows(live.runtime, victim)
     owned = await read_rows(live.runtime, stranger)

@@ -51,7 +51,7 @@ pytestmark = pytest.mark.local_receivers
 
 
 class EchoParams(ActionParams):
-    what: str
+    word: str
     answer: object = None
 
 
@@ -61,7 +61,7 @@ class Echo(AutomationAction[EchoParams]):
     name, title, Params = "echo", "Echo", EchoParams
 
     async def run(self, context: ActionContext, params: EchoParams) -> JsonObject:
-        match params.what:
+        match params.word:
             case "break":
                 raise RuntimeError("sk_live_secret")
             case "refuse":
@@ -74,7 +74,7 @@ class Echo(AutomationAction[EchoParams]):
                 return {"answer": object()}  # type: ignore[dict-item] # what a careless plugin may do
             case "much":
                 return {"answer": "x" * 20_000}
-        return {"answer": params.what}
+        return {"answer": params.word}
 
 
 class Plugin:
@@ -92,8 +92,8 @@ def registry() -> Registry:
     return registry
 
 
-def build_echo(what: str) -> Json:
-    return {"type": "echo", "params": {"what": what}}
+def build_echo(word: str) -> Json:
+    return {"type": "echo", "params": {"word": word}}
 
 
 async def backdate_run(runtime: Runtime, caller: Caller, run: Json) -> Json:
@@ -324,7 +324,7 @@ async def test_a_plugin_action_may_fail_hang_and_ask_for_a_retry(
     caller: Caller, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs, "ACTION_SECONDS", 0.05)
-    broken, hanging, polling = [await create_automation(caller, build_echo(what)) for what in ("break", "hang", "poll")]
+    broken, hanging, polling = [await create_automation(caller, build_echo(word)) for word in ("break", "hang", "poll")]
     await publish_message(runtime, caller)
     await advance_runs(runtime, caller)
     assert get_actions(await get_only_run(caller, broken))[0]["error"] == "The action raised RuntimeError."

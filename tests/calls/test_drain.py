@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from aiohttp import CookieJar
 from switchboard.apps.server import app
-from switchboard.apps.server.http_server import Stop, serve_http
+from switchboard.apps.server.http_server import StopRequest, serve_http
 from switchboard.engine.conversation.farewell import FAREWELLS
 from switchboard.foundation.settings import Settings
 from switchboard.runtime import Runtime
@@ -28,9 +28,9 @@ def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
 
 
 @asynccontextmanager
-async def start_server(runtime: Runtime) -> AsyncIterator[Stop]:
+async def start_server(runtime: Runtime) -> AsyncIterator[StopRequest]:
     """Serve until the event is set, as SIGTERM does."""
-    stop = Stop()
+    stop = StopRequest()
     application = app.build_asgi_app(app.create_app(runtime), runtime)
     serving = asyncio.create_task(serve_http(application, runtime.settings, runtime.engine, stop))
     await wait_for_port(runtime.settings.host, runtime.settings.port)

@@ -97,7 +97,7 @@ async def test_ranges_of_a_recording(runtime: Runtime, caller: Caller) -> None:
     for accepted in ("*/*", "audio/flac"):
         whole = await caller.send("GET", path, Accept=accepted)
         size = len(whole.body)
-        for asked, start, end in (
+        for byte_range, start, end in (
             ("0-0", 0, 1),
             ("40-49", 40, 50),
             (f"{size // 2 + 1}-{size // 2 + 99}", size // 2 + 1, size // 2 + 100),
@@ -105,8 +105,8 @@ async def test_ranges_of_a_recording(runtime: Runtime, caller: Caller) -> None:
             ("-7", size - 7, size),
             (f"9-{size + 100}", 9, size),
         ):
-            part = await caller.send("GET", path, Accept=accepted, Range=f"bytes={asked}")
-            assert (part.status, part.body) == (206, whole.body[start:end]), asked
+            part = await caller.send("GET", path, Accept=accepted, Range=f"bytes={byte_range}")
+            assert (part.status, part.body) == (206, whole.body[start:end]), byte_range
             assert part.headers["Content-Range"] == f"bytes {start}-{end - 1}/{size}"
         beyond = await caller.send("GET", path, Accept=accepted, Range=f"bytes={size}-")
         assert (beyond.status, beyond.json["code"]) == (416, "range_not_satisfiable")

@@ -253,22 +253,22 @@ async def test_a_caller_who_hangs_up_during_a_warm_transfer_ends_the_targets_cal
     assert leg.done[1:] == ["hang_up target"]
 
 
-@pytest.mark.parametrize("how", ["busy", "silent", "refused"])
+@pytest.mark.parametrize("obstacle", ["busy", "silent", "refused"])
 async def test_a_failed_warm_transfer_leaves_the_caller_with_the_agent(
-    engine: CallEngine, how: str, monkeypatch: pytest.MonkeyPatch
+    engine: CallEngine, obstacle: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transferring, "INTRODUCTION_SECONDS", 0.2 if how == "silent" else 60)
+    monkeypatch.setattr(transferring, "INTRODUCTION_SECONDS", 0.2 if obstacle == "silent" else 60)
     leg, model = (
-        Leg(refuses_transfer=how == "refused"),
+        Leg(refuses_transfer=obstacle == "refused"),
         Model(WARM, "One moment.", ToolCall("2", "end_call", {}), "They are not there."),
     )
     _, live, running = await start_warm_transfer(engine, leg, model)
-    if how != "silent":
-        await send_events(engine, live, TransferTargetEvent("target", "busy" if how == "busy" else None))
+    if obstacle != "silent":
+        await send_events(engine, live, TransferTargetEvent("target", "busy" if obstacle == "busy" else None))
     result = await running
     assert (result.ended_reason, result.transferred_to) == (EndedReason.AGENT_HUNG_UP, None)
-    assert leg.done[1:] == (["hang_up"] if how == "busy" else ["hang_up target", "hang_up"])
-    failure = {"busy": "they did not answer (busy)", "silent": "nobody answered", "refused": "busy"}[how]
+    assert leg.done[1:] == (["hang_up"] if obstacle == "busy" else ["hang_up target", "hang_up"])
+    failure = {"busy": "they did not answer (busy)", "silent": "nobody answered", "refused": "busy"}[obstacle]
     assert any(
         message.content == f"The transfer did not work: {failure}. Tell the caller."
         for message in model.requests[-1].messages

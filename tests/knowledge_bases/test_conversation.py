@@ -56,12 +56,12 @@ def expensive_embedding(monkeypatch: pytest.MonkeyPatch) -> None:
     """Embedding provider whose requests cost 0.25 dollars each."""
     embed = MiniLMEmbedding.embed
 
-    async def asked(
+    async def embed_at_a_cost(
         provider: MiniLMEmbedding, texts: Sequence[str], *, purpose: Literal["document", "query"], **more: str | None
     ) -> Embeddings:
         return replace(await embed(provider, texts, purpose=purpose, **more), cost=0.25)
 
-    monkeypatch.setattr(MiniLMEmbedding, "embed", asked)
+    monkeypatch.setattr(MiniLMEmbedding, "embed", embed_at_a_cost)
 
 
 async def get_balance(caller: Caller) -> float:

@@ -69,11 +69,11 @@ class Organization:
     async def _notice(self) -> str:
         return (await self.owner.get("/dashboard/account")).html.partition('class="notice"')[2][:200]
 
-    async def expect(self, expected: Sequence[tuple[str, str]], what: str) -> None:
+    async def expect(self, expected: Sequence[tuple[str, str]], effect: str) -> None:
         """Require that exactly these entries were added."""
         entries = [entry for entry in await self.entries() if entry.id not in self.seen]
         self.seen |= {entry.id for entry in entries}
-        assert [(entry.actor, entry.action) for entry in entries] == list(expected), what
+        assert [(entry.actor, entry.action) for entry in entries] == list(expected), effect
 
     async def entries(self) -> list[AuditEntry]:
         async with self.runtime.database.tenant(self.caller.organization_id) as session:

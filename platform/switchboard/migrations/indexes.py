@@ -6,14 +6,14 @@ from alembic import op
 from sqlalchemy import text
 
 
-def create_index_concurrently(name: str, table: str, columns: Sequence[str], *, where: str | None = None) -> None:
+def create_index_concurrently(name: str, table: str, columns: Sequence[str], *, predicate: str | None = None) -> None:
     """Create an index without a lock that writers wait for, outside of the migration's transaction.
 
     It waits for the transactions that are open, however long they take, and holds nobody up. What an interrupted
     attempt left is dropped first (PostgreSQL manual, CREATE INDEX, "Building Indexes Concurrently"), so the migration
     may be run again; it must do nothing else.
     """
-    condition = f" where {where}" if where else ""
+    condition = f" where {predicate}" if predicate else ""
     with op.get_context().autocommit_block():
         lock_timeout = op.get_bind().execute(text("show lock_timeout")).scalar_one()
         op.execute("set lock_timeout = 0")

@@ -46,5 +46,5 @@ def _key(table: str, parent: str | None, facets: tuple[str, ...], row: str = "")
 def _function(name: str, body: str) -> str:
     # Runs as the owner of the tables: a tenant may read the counts and not change them, and a foreign key's cascade
     # deletes rows as the owner.
-    how = "language plpgsql security definer set search_path from current"
-    return f"create function {name}() returns trigger {how} as $$ begin {body} return null; end $$"
+    attributes = "language plpgsql security definer set search_path from current"
+    return f"create function {name}() returns trigger {attributes} as $$ begin {body} return null; end $$"

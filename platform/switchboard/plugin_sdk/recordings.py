@@ -20,10 +20,10 @@ async def stream_carrier_recording(
 
     `byte_range` is a `Range` header to pass on; `carrier` is the name for error messages. Raises `ProviderError`.
     """
-    asked = {**headers, **({"Range": byte_range} if byte_range else {})}
+    request_headers = {**headers, **({"Range": byte_range} if byte_range else {})}
     try:
         # Carriers redirect to the stored file; aiohttp does not send a credential on to another host.
-        answer = await session.get(url, headers=asked, timeout=_PATIENCE, max_redirects=3)
+        answer = await session.get(url, headers=request_headers, timeout=_PATIENCE, max_redirects=3)
     except (aiohttp.ClientError, TimeoutError) as error:
         raise ProviderError(f"{carrier} does not return the recording: {error or type(error).__name__}") from error
     if answer.status not in (200, 206):

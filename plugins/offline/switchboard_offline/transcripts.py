@@ -55,7 +55,7 @@ PHONE = re.compile(r"\+\d{7,15}")
 
 def analyze_transcript(transcript: str, schema: JsonObject) -> JsonObject:
     """Return an object of the schema: known fields by rules, and an empty value of the right type for all others."""
-    said = {role: [text for who, text in _lines(transcript) if who == role] for role in ("user", "agent")}
+    said = {role: [text for speaker, text in _lines(transcript) if speaker == role] for role in ("user", "agent")}
     known: JsonObject = {
         "summary": f"{_summary(said['user'], said['agent'])} {BY_RULES}",
         "successful": _successful(said["user"], said["agent"]),
@@ -74,9 +74,9 @@ def _lines(transcript: str) -> list[tuple[str, str]]:
 def _summary(user: list[str], agent: list[str]) -> str:
     if not user:
         return "The caller said nothing that was understood."
-    asked = "; ".join(f"“{text}”" for text in user[:5])
+    questions = "; ".join(f"“{text}”" for text in user[:5])
     answer = f" The agent's last words were: “{agent[-1]}”" if agent else ""
-    return f"The caller said {asked}.{answer}"
+    return f"The caller said {questions}.{answer}"
 
 
 def _successful(user: list[str], agent: list[str]) -> bool:

@@ -36,7 +36,7 @@ CHECK_FOLDER = "doctor"
 class Finding:
     """The result of one check; `advice` says what to do if it failed."""
 
-    what: str
+    subject: str
     well: bool
     advice: str = ""
 
@@ -54,7 +54,7 @@ async def doctor(as_json: bool) -> None:
                 _show(finding)
     if as_json:
         listed: list[JsonValue] = [
-            {"what": finding.what, "ok": finding.well, "advice": finding.advice} for finding in findings
+            {"what": finding.subject, "ok": finding.well, "advice": finding.advice} for finding in findings
         ]
         print_result({"ok": all(finding.well for finding in findings), "findings": listed}, as_json=True)
     if not all(finding.well for finding in findings):
@@ -63,7 +63,7 @@ async def doctor(as_json: bool) -> None:
 
 def _show(finding: Finding) -> None:
     mark = click.style("ok  ", fg="green") if finding.well else click.style("FIX ", fg="red")
-    click.echo(f"{mark}{finding.what}" + (f"\n    {finding.advice}" if finding.advice else ""))
+    click.echo(f"{mark}{finding.subject}" + (f"\n    {finding.advice}" if finding.advice else ""))
 
 
 async def _examine(runtime: Runtime) -> AsyncIterator[Finding]:
@@ -202,14 +202,14 @@ async def _providers(database: Database, providers: Providers, organization: Org
             )
         ).all()
     for row in rows:
-        what = f"{organization.name}: {row.capability} {row.name}"
+        subject = f"{organization.name}: {row.capability} {row.name}"
         try:
             async with providers.use(organization.id, Capability(row.capability).base_class, row.name) as provider:
                 await provider.check()
         except ProviderError as error:
-            yield Finding(what, False, error.message)
+            yield Finding(subject, False, error.message)
         else:
-            yield Finding(what, True)
+            yield Finding(subject, True)
 
 
 async def _call(database: Database, providers: Providers, base_url: str, organization: Organization) -> Finding:

@@ -79,19 +79,19 @@ def read_suite(file: Path) -> list[Case]:
     return [_case(f"{file}: simulation {number}", table) for number, table in enumerate(tables, 1)]
 
 
-def _case(where: str, table: dict[str, JsonValue]) -> Case:
+def _case(location: str, table: dict[str, JsonValue]) -> Case:
     if not isinstance(table, dict):
-        raise click.UsageError(f"{where}: must be a [[simulation]] table")
+        raise click.UsageError(f"{location}: must be a [[simulation]] table")
     agent = table.pop("agent", None)
     if not isinstance(agent, str):
-        raise click.UsageError(f"{where}: agent: must be an agent's id or name")
+        raise click.UsageError(f"{location}: agent: must be an agent's id or name")
     try:
         data = SimulationCreate.model_validate(table)
         data.check()
     except ValidationError as error:
-        raise click.UsageError(f"{where}: {ValidationFailed.of(error).detail}") from error
+        raise click.UsageError(f"{location}: {ValidationFailed.of(error).detail}") from error
     except ValidationFailed as error:
-        raise click.UsageError(f"{where}: {error.detail}") from error
+        raise click.UsageError(f"{location}: {error.detail}") from error
     return Case(agent, data)
 
 

@@ -30,13 +30,13 @@ async def voices(organization_id: UUID | None, as_json: bool) -> None:
             async with runtime.database.tenant(organization.id) as session:
                 names = await list_provider_names(session, Capability.TEXT_TO_SPEECH)
             for name in names:
-                whose: Row = {"organization_id": str(organization.id), "provider": name}
+                labels: Row = {"organization_id": str(organization.id), "provider": name}
                 try:
                     rows = await _voices(runtime.providers, organization.id, name)
                 except ProviderError as error:
-                    faults.append({**whose, "message": error.message})
+                    faults.append({**labels, "message": error.message})
                     rows = []
-                found += [{**whose, **row} for row in rows]
+                found += [{**labels, **row} for row in rows]
                 if not as_json:
                     _show(f"{organization.name}: {name}", rows)
     if as_json:

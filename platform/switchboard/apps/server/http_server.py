@@ -35,7 +35,7 @@ def raise_file_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-class Stop(asyncio.Event):
+class StopRequest(asyncio.Event):
     """Set when the process is to stop. `at_once` is set when it is not to wait for its live calls either."""
 
     def __init__(self) -> None:
@@ -47,16 +47,16 @@ class Stop(asyncio.Event):
         (self.at_once if self.is_set() else self).set()
 
 
-def stop_on_signals() -> Stop:
+def stop_on_signals() -> StopRequest:
     """Return an event that SIGINT and SIGTERM set."""
-    stop = Stop()
+    stop = StopRequest()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.handle_signal)
     return stop
 
 
-async def serve_http(application: "ASGIFramework", settings: Settings, engine: CallEngine, stop: Stop) -> None:
+async def serve_http(application: "ASGIFramework", settings: Settings, engine: CallEngine, stop: StopRequest) -> None:
     """Serve until `stop` is set; then drain live calls, finish requests, and close sockets. Raises `CannotListen`.
 
     While live calls drain, the server answers everything but `/readyz` as before.
@@ -77,7 +77,7 @@ async def serve_http(application: "ASGIFramework", settings: Settings, engine: C
         await hypercorn_serve(application, _build_config(host, port), shutdown_trigger=trigger)
 
 
-async def _end_calls_at_once(engine: CallEngine, stop: Stop) -> None:
+async def _end_calls_at_once(engine: CallEngine, stop: StopRequest) -> None:
     """End the live calls once an operator does not want to wait for them any longer."""
     await stop.at_once.wait()
     logger.info("ending live calls at once", live_calls=len(engine.live_call_ids))

@@ -138,8 +138,8 @@ class _Failover(Generic[ProviderT]):
         waiting = deque(order)
         while waiting or race.runners:
             if waiting:
-                asked = waiting.popleft()
-                race.start(asked, attempt(asked))
+                oldest = waiting.popleft()
+                race.start(oldest, attempt(oldest))
             try:
                 provider, item = await race.next(self._patience if waiting else STALL_SECONDS)
             except TimeoutError as late:

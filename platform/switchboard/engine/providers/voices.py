@@ -54,8 +54,8 @@ class VoiceCatalog:
         question: Callable[[Speaker], Awaitable[AnswerT]],
         otherwise: AnswerT,
     ) -> AnswerT:
-        asked = (organization_id, provider)
-        if self._away.get(asked, 0.0) > time.monotonic():
+        key = (organization_id, provider)
+        if self._away.get(key, 0.0) > time.monotonic():
             return otherwise
         try:
             async with (
@@ -65,7 +65,7 @@ class VoiceCatalog:
                 return await question(speaker)
         except (ProviderError, TimeoutError) as error:
             logger.warning("voices could not be listed", provider=provider, reason=str(error) or "no answer in time")
-            self._away[asked] = time.monotonic() + AWAY_SECONDS
+            self._away[key] = time.monotonic() + AWAY_SECONDS
             return otherwise
 
     async def _list(self, speaker: Speaker) -> Sequence[Voice]:

@@ -9,5 +9,5 @@ oldest_program = "0001"
 
 def upgrade() -> None:
     create_index_concurrently(
-        "ix_call_recording_due", "call", ["recording_due_at"], where="recording_due_at is not null"
+        "ix_call_recording_due", "call", ["recording_due_at"], predicate="recording_due_at is not null"
     )

@@ -86,9 +86,9 @@ def list_ledger_entries(session: TenantSession) -> SelectOfScalar[LedgerEntry]:
     return session.select(LedgerEntry)
 
 
-async def _set_aside(session: TenantSession, *which: ColumnElement[bool]) -> Decimal:
+async def _set_aside(session: TenantSession, *conditions: ColumnElement[bool]) -> Decimal:
     rows = select(func.coalesce(func.sum(col(LedgerHold.amount)), 0)).where(session.owns(LedgerHold))
-    return (await session.exec(rows.where(*which))).one()
+    return (await session.exec(rows.where(*conditions))).one()
 
 
 async def _lock_account(session: TenantSession) -> Account:

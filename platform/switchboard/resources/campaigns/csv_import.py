@@ -172,7 +172,9 @@ def _add(found: ContactList, line: int, cells: Sequence[str], region: str | None
     except ValidationError as error:
         fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
         problem = (
-            fault["msg"].removeprefix("Value error, ") if fault["loc"] != ("phone_number",) else _why(given, region)
+            fault["msg"].removeprefix("Value error, ")
+            if fault["loc"] != ("phone_number",)
+            else _explain_number(given, region)
         )
         found.faults.append(LineError(line, ", ".join(cells)[:SHOWN], problem))
     else:
@@ -193,7 +195,7 @@ def _number(given: str, region: str | None) -> str | None:
     return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164) if possible else None
 
 
-def _why(given: str, region: str | None) -> str:
+def _explain_number(given: str, region: str | None) -> str:
     if not given:
         return "has no phone number"
     if region is None and not given.startswith(("+", "00")):

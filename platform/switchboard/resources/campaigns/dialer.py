@@ -57,8 +57,8 @@ async def _under_way(session: TenantSession) -> list[UUID]:
     has come start here.
     """
     mine = session.owns(Campaign)
-    come = update(Campaign).where(mine, col(Campaign.status) == "scheduled", col(Campaign.scheduled_at) <= now())
-    await session.exec(come.values(status="running", updated_at=now()))
+    start_due = update(Campaign).where(mine, col(Campaign.status) == "scheduled", col(Campaign.scheduled_at) <= now())
+    await session.exec(start_due.values(status="running", updated_at=now()))
     flying = func.count(col(CampaignContact.id))
     in_flight = (col(CampaignContact.campaign_id) == col(Campaign.id)) & col(CampaignContact.status).in_(
         lifecycle.IN_FLIGHT

@@ -164,8 +164,8 @@ async def _write(session: TenantSession, campaign: Campaign, people: Sequence[Co
         .table_valued(*columns)
         .render_derived()
     )
-    whose = literal(campaign.organization_id), literal(campaign.id)
-    rows = sqlalchemy.select(*whose, *(given.c[name] for name in columns))
+    owner = literal(campaign.organization_id), literal(campaign.id)
+    rows = sqlalchemy.select(*owner, *(given.c[name] for name in columns))
     await session.exec(insert(CampaignContact).from_select(["organization_id", "campaign_id", *columns], rows))
     return await add_to_counters(session, campaign.id, total_contacts=len(people), skipped=sum(repeated))
 

@@ -148,8 +148,14 @@ async def retry_document(session: TenantSession, document_id: UUID) -> Knowledge
 
 def wake_document_job(session: TenantSession, document: KnowledgeDocument) -> None:
     """Wake a worker for a document once the transaction commits."""
-    whose, which = str(document.organization_id), str(document.id)
-    wake(session, "process_document", timeout_seconds=LONG_SECONDS, organization_id=whose, document_id=which)
+    organization, key = str(document.organization_id), str(document.id)
+    wake(
+        session,
+        "process_document",
+        timeout_seconds=LONG_SECONDS,
+        organization_id=organization,
+        document_id=key,
+    )
 
 
 async def delete_document(session: TenantSession, document_id: UUID) -> None:

@@ -221,7 +221,7 @@ class Revocation(RevocationEndpoint):
     def revoke_token(self, token: TokenAdapter, request: OAuth2Request) -> None:
         client_id = cast("OAuthClientAdapter", request.client).get_client_id()
         self.server.families.end(
-            token.grant, actor=f"user:{token.grant.user_id} via {client_id}", why=f"{client_id} revoked its tokens"
+            token.grant, actor=f"user:{token.grant.user_id} via {client_id}", reason=f"{client_id} revoked its tokens"
         )
 
 

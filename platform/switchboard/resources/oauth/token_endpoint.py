@@ -68,7 +68,7 @@ class TokenEndpoint:
         return answer
 
 
-async def _count(limiter: RateLimiter, sent: TokenRequest, who: str, limit: Limit) -> None:
-    verdict = await limiter.check(sent.endpoint, who, limit)
+async def _count(limiter: RateLimiter, sent: TokenRequest, subject: str, limit: Limit) -> None:
+    verdict = await limiter.check(sent.endpoint, subject, limit)
     if not verdict.allowed:
         raise TooManyRequests(rate_limits.build_rate_limit_headers(limit, verdict))

@@ -92,7 +92,7 @@ class TokenFamilies:
         if grant is None:
             return None
         if grant.redeemed_at is not None:
-            self.end(grant, actor="system", why=f"{client.client_id} reused its code")
+            self.end(grant, actor="system", reason=f"{client.client_id} reused its code")
             return None
         return grant if self._is_live(grant) else None
 
@@ -110,7 +110,7 @@ class TokenFamilies:
             select(OAuthToken).where(col(OAuthToken.refresh_hash) == digest(text))
         ).one_or_none()
         if token is not None and token.used_at is not None and token.used_at < now() - GRACE:
-            self.end(grant, actor="system", why=f"{client.client_id} reused a refresh token")
+            self.end(grant, actor="system", reason=f"{client.client_id} reused a refresh token")
         if token is None or token.used_at is not None or token.expires_at <= now() or not self._is_live(grant):
             return None
         return grant, token
@@ -142,15 +142,18 @@ class TokenFamilies:
         )
         return access_token, refresh_token
 
-    def end(self, grant: OAuthGrant, *, actor: str, why: str) -> None:
+    def end(self, grant: OAuthGrant, *, actor: str, reason: str) -> None:
         """Revoke a grant with all its tokens; harmless when repeated."""
         if grant.revoked_at is not None:
             return
         grant.revoked_at = now()
-        record_audit_as(self._session, grant.organization_id, actor, AuditAction.OAUTH_GRANT_REVOKED, why)
+        record_audit_as(self._session, grant.organization_id, actor, AuditAction.OAUTH_GRANT_REVOKED, reason)
         self.ended.append(grant.id)
         logger.warning(
-            "an application's access was revoked", organization_id=str(grant.organization_id), actor=actor, why=why
+            "an application's access was revoked",
+            organization_id=str(grant.organization_id),
+            actor=actor,
+            reason=reason,
         )
 
     def _is_live(self, grant: OAuthGrant) -> bool:

@@ -19,7 +19,11 @@ async def reconcile_simulations(database: Database, queue: Queue) -> None:
     async with database.system() as session:
         found = await system_queries.list_due_simulations(session)
     for organization_id, agent_id, simulation_id in found:
-        whose, agent, which = str(organization_id), str(agent_id), str(simulation_id)
+        organization, agent, key = str(organization_id), str(agent_id), str(simulation_id)
         await queue.enqueue(
-            "run_simulation", timeout_seconds=JOB_SECONDS, organization_id=whose, agent_id=agent, simulation_id=which
+            "run_simulation",
+            timeout_seconds=JOB_SECONDS,
+            organization_id=organization,
+            agent_id=agent,
+            simulation_id=key,
         )

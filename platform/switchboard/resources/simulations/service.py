@@ -69,15 +69,15 @@ async def create_simulation(
 
 def wake_runner(session: TenantSession, simulation: Simulation, *, delay_seconds: int = 0) -> None:
     """Wake a worker for a simulation once the transaction commits, or after a delay."""
-    whose, agent, which = str(simulation.organization_id), str(simulation.agent_id), str(simulation.id)
+    organization, agent, key = str(simulation.organization_id), str(simulation.agent_id), str(simulation.id)
     wake(
         session,
         "run_simulation",
         delay_seconds=delay_seconds,
         timeout_seconds=JOB_SECONDS,
-        organization_id=whose,
+        organization_id=organization,
         agent_id=agent,
-        simulation_id=which,
+        simulation_id=key,
     )
 
 

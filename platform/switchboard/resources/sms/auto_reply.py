@@ -81,8 +81,8 @@ def schedule_answer(session: TenantSession, conversation: SmsConversation) -> No
     if conversation.status != "open":
         return
     conversation.reply_due_at, conversation.answer_attempts = now() + timedelta(seconds=QUIET_SECONDS), 0
-    whose, which = str(conversation.organization_id), str(conversation.id)
-    wake(session, "answer_text", delay_seconds=QUIET_SECONDS, organization_id=whose, conversation_id=which)
+    organization, key = str(conversation.organization_id), str(conversation.id)
+    wake(session, "answer_text", delay_seconds=QUIET_SECONDS, organization_id=organization, conversation_id=key)
 
 
 @dataclass(frozen=True, slots=True)

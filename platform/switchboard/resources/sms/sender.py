@@ -97,10 +97,12 @@ class MessageSender:
             )
             return await carrier.send_text_message(order)
 
-    async def _settle(self, asked: SmsMessage, *, carrier_text_id: str | None = None, error: str | None = None) -> None:
+    async def _settle(
+        self, unsent: SmsMessage, *, carrier_text_id: str | None = None, error: str | None = None
+    ) -> None:
         """Record the carrier's response; its callbacks may have arrived first and know more."""
-        async with self.database.tenant(asked.organization_id) as session:
-            message = await _lock_message(session, asked.id)
+        async with self.database.tenant(unsent.organization_id) as session:
+            message = await _lock_message(session, unsent.id)
             if message is None:
                 return
             message.carrier_text_id = message.carrier_text_id or carrier_text_id

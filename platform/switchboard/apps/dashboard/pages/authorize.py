@@ -52,22 +52,26 @@ async def send_back(error: RedirectedError) -> ResponseReturnValue:
 async def authorize_page(settings: Settings, database: Database, sessions: BrowserSessions) -> ResponseReturnValue:
     """Show the requested scopes and the organizations to choose from."""
     viewer = await sessions.require_viewer()
-    asked = await consent.examine_request(database, settings.base_url, request.args.items(multi=True))
+    consent_request = await consent.examine_request(database, settings.base_url, request.args.items(multi=True))
     organizations = await sign_in.list_user_organizations(database, viewer.user)
     roles = {role for _, role in organizations}
-    only_owners = [scope for scope in asked.scopes if scope in OWNERS_SCOPES] if roles - {"owner"} else []
-    given = asked.scopes if "owner" in roles else [scope for scope in asked.scopes if scope not in OWNERS_SCOPES]
+    only_owners = [scope for scope in consent_request.scopes if scope in OWNERS_SCOPES] if roles - {"owner"} else []
+    given = (
+        consent_request.scopes
+        if "owner" in roles
+        else [scope for scope in consent_request.scopes if scope not in OWNERS_SCOPES]
+    )
     chosen = {"organization_id": str(viewer.organization.id) if viewer.organization else ""}
     page = await render(
         "dashboard/authorize.html",
         form=Form(chosen),
-        application=asked.application,
-        host=urlsplit(asked.redirect_uri).netloc,
+        application=consent_request.application,
+        host=urlsplit(consent_request.redirect_uri).netloc,
         scopes=[(scope, SCOPES[scope]) for scope in given],
         only_owners=only_owners,
         organizations=[(str(organization.id), organization.name) for organization, _ in organizations],
     )
-    policy = content_security_policy(form_action=f"'self' {_get_form_target(asked.redirect_uri)}")
+    policy = content_security_policy(form_action=f"'self' {_get_form_target(consent_request.redirect_uri)}")
     return Response(page, headers={"Content-Security-Policy": policy}, content_type=HTML)
 
 

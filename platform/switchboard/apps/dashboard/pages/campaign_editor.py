@@ -243,11 +243,11 @@ def _preview(people: ContactList | None) -> dict[str, object]:
 def _settings(values: Mapping[str, JsonValue], viewer: Viewer) -> Values:
     """Return the form's settings as the API's body: a time with its zone, and no retry settings without retries."""
     settings = {name: value for name, value in values.items() if name in CampaignFields.model_fields}
-    retry, when = settings.get("retry"), settings.get("scheduled_at")
+    retry, scheduled_at = settings.get("retry"), settings.get("scheduled_at")
     if isinstance(retry, dict) and retry.get("attempts") in (None, "", "0"):
         settings["retry"] = None
-    if isinstance(when, str) and when:
-        settings["scheduled_at"] = _with_zone(when, viewer)
+    if isinstance(scheduled_at, str) and scheduled_at:
+        settings["scheduled_at"] = _with_zone(scheduled_at, viewer)
     return settings
 
 

@@ -81,8 +81,8 @@ async def sign_out_now(sessions: BrowserSessions, database: Database) -> Respons
     viewer = await sessions.require_viewer()
     await sessions.check_form(viewer)
     await sign_in.sign_out(database, viewer.user.id, only=viewer.session.id)
-    asked = get_sending_page()
-    after = asked if asked.startswith(f"{AUTHORIZE}?") else None
+    sending_page = get_sending_page()
+    after = sending_page if sending_page.startswith(f"{AUTHORIZE}?") else None
     response = Response("", 303, {"Location": url_for("dashboard.sign_in_page", after=after)})
     sessions.delete_cookie(response)
     return response

@@ -139,7 +139,7 @@ async def _notice(database: Database, viewer: Viewer | None) -> str:
 
 def install_filters(blueprint: Blueprint) -> None:
     """Register the template filters and globals."""
-    for word in (when, day, month, duration, dollars, phone, percent, count, prose, field_name, action_label):
+    for word in (date_time, day, month, duration, dollars, phone, percent, count, prose, field_name, action_label):
         blueprint.add_app_template_filter(word, word.__name__)
     for part in (icon, logo, with_query):
         blueprint.add_app_template_global(part, part.__name__)
@@ -171,7 +171,7 @@ def _zone() -> ZoneInfo:
     return ZoneInfo(viewer.organization.timezone) if viewer and viewer.organization else ZoneInfo("UTC")
 
 
-def when(moment: datetime | None) -> str | Markup:
+def date_time(moment: datetime | None) -> str | Markup:
     """Format a time in the organization's time zone; the title has the exact time."""
     if moment is None:
         return "–"

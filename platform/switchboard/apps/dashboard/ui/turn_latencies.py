@@ -47,8 +47,8 @@ def _turn(number: int, latency: Mapping[str, int | None], scale: float) -> Turn:
     for name, _, _ in STEPS:
         reached.append(max(reached[-1], latency.get(name) or 0))
     steps = [
-        Step(kind, round(begin * scale, 2), round((end - begin) * scale, 2), f"{what}: {end - begin} ms")
-        for (_, what, kind), (begin, end) in zip(STEPS, pairwise(reached), strict=True)
+        Step(kind, round(begin * scale, 2), round((end - begin) * scale, 2), f"{stage}: {end - begin} ms")
+        for (_, stage, kind), (begin, end) in zip(STEPS, pairwise(reached), strict=True)
         if end > begin
     ]
     return Turn(number, tuple(steps), latency.get("first_frame_ms"))
