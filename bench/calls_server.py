@@ -1,4 +1,6 @@
-"""Server of `bench/calls`: the call engine behind hypercorn as in production, with providers that respond at once."""
+"""Server of `bench/calls` and `bench/traces`: the call engine behind hypercorn as in production, with providers that
+respond at once.
+"""
 
 import asyncio
 import os
@@ -15,6 +17,14 @@ from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, Scope
 from pydantic import SecretStr
 from switchboard.engine.conversation.call import AgentSettings, LiveCall, Supervisor, TranscriptEntry, TurnLatency
 from switchboard.engine.conversation.engine import CallEngine
+from switchboard.engine.providers.failover import (
+    HEDGE_AFTER_SECONDS,
+    FailoverLLM,
+    FailoverSpeechToText,
+    FailoverTextToSpeech,
+    ServiceRecord,
+)
+from switchboard.foundation.observability.span_export import export_spans
 from switchboard.plugin_sdk import (
     ChatEvent,
     ChatRequest,
@@ -118,6 +128,7 @@ class NullLeg:
 async def main(port: int, core: int) -> None:
     os.sched_setaffinity(0, {core})
     engine, settings, leg = CallEngine(), ProviderSettings(), NullLeg()
+    hedge = {"hedge_after_seconds": HEDGE_AFTER_SECONDS}
     carrier = LoopbackTelephony(LoopbackSettings(signing_secret=SecretStr("x" * 32)))
     await engine.start()
     with tempfile.TemporaryDirectory() as folder:
@@ -135,9 +146,9 @@ async def main(port: int, core: int) -> None:
                 from_number="+15550100001",
                 to_number="+15550100200",
                 agent=AgentSettings(uuid4(), interruption_min_words=10),
-                speech_to_text=InstantSpeechToText(settings),
-                text_to_speech=InstantVoice(settings),
-                llm=InstantModel(settings),
+                speech_to_text=FailoverSpeechToText([InstantSpeechToText(settings)], ServiceRecord(), **hedge),
+                text_to_speech=FailoverTextToSpeech([InstantVoice(settings)], ServiceRecord(), **hedge),
+                llm=FailoverLLM([InstantModel(settings)], ServiceRecord(), **hedge),
                 codec=carrier.create_media_codec(""),
                 leg=leg,
                 log=leg,
@@ -153,4 +164,5 @@ async def main(port: int, core: int) -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(main(int(sys.argv[1]), int(sys.argv[2])))
+    with export_spans("serve"):  # only if the environment has an endpoint
+        uvloop.run(main(int(sys.argv[1]), int(sys.argv[2])))

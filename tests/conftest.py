@@ -4,7 +4,17 @@ import pytest
 
 pytest_plugins = [
     f"tests.fixtures.{name}"
-    for name in ("servers", "shared_parts", "app", "oauth", "command_line", "litellm_clients", "receiver", "dashboard")
+    for name in (
+        "servers",
+        "shared_parts",
+        "app",
+        "oauth",
+        "command_line",
+        "litellm_clients",
+        "receiver",
+        "span_receiver",
+        "dashboard",
+    )
 ]
 
 # The longest tests go first, so that no process is left alone with one at the end.

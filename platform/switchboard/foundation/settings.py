@@ -1,4 +1,6 @@
-"""Settings: environment variables that start with `SWITCHBOARD_`, and nothing else."""
+"""Settings: environment variables that start with `SWITCHBOARD_`. Only traces have variables of their own, which are
+OpenTelemetry's (docs/how-to/observability.md).
+"""
 
 import os
 from collections.abc import Mapping

@@ -38,7 +38,8 @@ def render_settings_page() -> str:
             else str(field.default if field.default is not None else "")
         )
         rows.append(f"| `{PREFIX}{name.upper()}` | {f'`{default}`' if default else 'empty'} | {field.description} |")
-    text = "An unknown variable that starts with `SWITCHBOARD_`, or a bad value, stops the start with one line.\n\n"
+    text = "An unknown variable that starts with `SWITCHBOARD_`, or a bad value, stops the start with one line.\n"
+    text += "Traces have [OpenTelemetry's own variables](../how-to/observability.md#send-traces).\n\n"
     return f"{NOTE}# Settings\n\n{text}" + "\n".join(rows) + "\n"
 
 

@@ -18,6 +18,7 @@ from switchboard.apps.server.http_server import (
 )
 from switchboard.apps.worker.worker import run_worker
 from switchboard.foundation.observability import logs
+from switchboard.foundation.observability.span_export import export_spans
 from switchboard.foundation.settings import load_settings
 from switchboard.migrations import upgrade, wait_for_schema
 
@@ -34,7 +35,8 @@ def run() -> None:
 def serve() -> None:
     """Serve the API and hold calls."""
     try:
-        uvloop.run(_serve())
+        with export_spans("serve"):
+            uvloop.run(_serve())
     except CannotListen as error:
         raise Failure(str(error)) from None
 
@@ -43,7 +45,8 @@ def serve() -> None:
 def worker() -> None:
     """Run background work: dialing, deliveries, analysis, reconcilers."""
     try:
-        uvloop.run(_work())
+        with export_spans("worker"):
+            uvloop.run(_work())
     except CannotListen as error:
         raise Failure(str(error)) from None
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 from uuid import UUID
 
+from opentelemetry.context import Context, get_current
+
 from switchboard.engine.conversation.knowledge import Knowledge
 from switchboard.plugin_sdk import (
     AgentTool,
@@ -217,9 +219,13 @@ class LiveCall:
 
 @dataclass(frozen=True, slots=True)
 class SessionContext:
-    """Context that all parts of a call's session share. The call's times count from the opening of the socket."""
+    """Context that all parts of a call's session share. The call's times count from the opening of the socket.
+
+    `trace` has the span of the conversation.
+    """
 
     call: LiveCall
     socket: MediaSocket
     encoding: Encoding
     clock: Clock
+    trace: Context = field(default_factory=get_current)

@@ -20,6 +20,7 @@ from switchboard.engine.conversation.call import (
 from switchboard.engine.conversation.session import CallSession
 from switchboard.engine.conversation.speech.detection import BatchedDetection
 from switchboard.engine.conversation.speech.vad import VoiceDetector
+from switchboard.foundation.observability import traces
 from switchboard.plugin_sdk import MediaStarted, ProviderError
 
 logger = structlog.get_logger()
@@ -112,6 +113,11 @@ class CallEngine:
         """Run one call from the start of its media stream to its end; return its result and leave no task behind."""
         if self._detection is None:
             raise RuntimeError("the call engine has not been started")
+        context = traces.build_call_context(call.call_id)
+        with traces.span("conversation", {"gen_ai.conversation.id": str(call.call_id)}, context=context):
+            return await self._run_call(call, socket, self._detection)
+
+    async def _run_call(self, call: LiveCall, socket: MediaSocket, detection: BatchedDetection) -> CallResult:
         try:
             async with asyncio.timeout(START_SECONDS):
                 started = await _wait_for_start(call, socket)
@@ -119,7 +125,7 @@ class CallEngine:
             started = None
         if started is None:
             return await _refuse_call(call, socket)
-        session = CallSession(SessionContext(call, socket, started.encoding, self._clock), self._detection)
+        session = CallSession(SessionContext(call, socket, started.encoding, self._clock), detection)
         self._sessions[call.call_id] = session
         if (reason := self._early_ends.pop(call.call_id, None)) is not None:
             session.end(reason)

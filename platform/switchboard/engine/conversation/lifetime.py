@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from contextvars import copy_context
 from typing import ParamSpec
 from uuid import UUID
 
@@ -32,6 +33,7 @@ class CallLifetime:
         self._reason: asyncio.Future[tuple[EndedReason, str | None]] = asyncio.get_running_loop().create_future()
         self._tasks = asyncio.TaskGroup()
         self._closed = False
+        self._context = copy_context()
 
     @asynccontextmanager
     async def run_tasks(self) -> AsyncIterator[None]:
@@ -49,7 +51,11 @@ class CallLifetime:
     def start(
         self, work: Callable[Parameters, Awaitable[None]], *args: Parameters.args, **kwargs: Parameters.kwargs
     ) -> asyncio.Task[None] | None:
-        """Start a task that ends the call if it fails; return None if the call's tasks have ended already."""
+        """Start a task that ends the call if it fails; return None if the call's tasks have ended already.
+
+        Its context is that of the call, for its trace and the ids in its log lines, also if the engine's clock starts
+        it.
+        """
 
         async def guard() -> None:
             try:
@@ -62,7 +68,7 @@ class CallLifetime:
                 logger.exception("call failed", call_id=str(self._call_id))
                 self.end(EndedReason.ERROR, "The call failed because of an internal error.")
 
-        return None if self._closed else self._tasks.create_task(guard())
+        return None if self._closed else self._tasks.create_task(guard(), context=self._context.copy())
 
     def end(self, reason: EndedReason, error: str | None = None) -> None:
         """End the call; only the first reason counts. A caller's leg that closes during a transfer was transferred."""

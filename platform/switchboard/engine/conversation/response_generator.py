@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 import structlog
+from opentelemetry.context import attach
 
 from switchboard.engine.conversation.call import Clock, LiveCall, Tool
 from switchboard.engine.conversation.knowledge import KnowledgeRetrieval
@@ -97,6 +98,7 @@ class ResponseGenerator:
         Raises `ProviderError` when the model has failed several times in a row.
         """
         reply = self._speech_output.start_reply(turn)
+        attach(turn.context)  # for the rest of this task, which is the turn's own
         try:
             await self._generate(reply, turn, clock)
             self._failures = 0

@@ -7,6 +7,7 @@ import structlog
 from pydantic import ValidationError
 
 from switchboard.engine.conversation.call import Tool
+from switchboard.foundation.observability import traces
 from switchboard.plugin_sdk import JsonObject, ToolCall, ToolContext, ToolError, ToolSpec
 
 logger = structlog.get_logger()
@@ -26,6 +27,14 @@ class Toolbox:
         tool = self._tools.get(call.name)
         if tool is None:
             return {"error": f"there is no tool {call.name}"}
+        attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool.name}
+        with traces.span(f"execute_tool {tool.name}", attributes) as span:
+            result = await self._run(tool, call)
+            if "error" in result:
+                traces.fail(span, "ToolError")
+            return result
+
+    async def _run(self, tool: Tool, call: ToolCall) -> JsonObject:
         try:
             parameters = tool.Parameters.model_validate(call.arguments)
             async with asyncio.timeout(tool.time_limit_seconds):

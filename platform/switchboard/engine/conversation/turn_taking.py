@@ -167,9 +167,10 @@ class TurnTaking:
         self._interrupt()
         self._turn_count += 1
         last_voice_at = self.speech_input.last_voice_at
-        turn = TurnClock(self._turn_count, last_voice_at)
+        now = self._context.clock()
+        turn = TurnClock(self._turn_count, last_voice_at, now=now, parent=self._context.trace)
         turn.record_step("endpoint", last_voice_at + STOP_SECONDS)
-        turn.record_step("transcript", self._context.clock())
+        turn.record_step("transcript", now)
         self._answering = self._lifetime.start(self.generator.generate, turn, self._context.clock)
 
     def _answer_unanswered(self) -> None:
@@ -199,6 +200,7 @@ class TurnTaking:
         self.generator.add_agent_message(heard.removeprefix(in_history).strip())
         if reply.turn is not None:
             self.transcript.add_latency(reply.turn.build_latency())
+            reply.turn.end(interrupted=interrupted)
         if not interrupted:
             self._follow_up()
 

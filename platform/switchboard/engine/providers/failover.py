@@ -14,6 +14,7 @@ import structlog
 
 from switchboard.engine.conversation.media.conversion import Converter
 from switchboard.engine.providers.racing import Race
+from switchboard.engine.providers.request_spans import span_request, trace_request
 from switchboard.foundation.observability import metrics
 from switchboard.plugin_sdk import (
     ChatEvent,
@@ -177,7 +178,8 @@ class FailoverLLM(_Failover[LLMProvider[ProviderSettings]], LLMProvider[Provider
         """Yield the fastest model's events, plus usage of overtaken models, which bill for reading the conversation."""
 
         def attempt(provider: LLMProvider[ProviderSettings]) -> AsyncIterator[ChatEvent]:
-            return provider.chat(request if provider is self._providers[0] else replace(request, model=None))
+            wanted = request if provider is self._providers[0] else replace(request, model=None)
+            return trace_request("chat", provider.name, wanted.model, provider.chat(wanted))
 
         async for winner, event in self._first(Capability.LLM, self._providers, attempt):
             yield event
@@ -208,9 +210,8 @@ class FailoverTextToSpeech(_Failover[TextToSpeechProvider[ProviderSettings]], Te
 
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
         def attempt(provider: TextToSpeechProvider[ProviderSettings]) -> AsyncIterator[SpeechChunk]:
-            return provider.synthesize(
-                request if provider is self._providers[0] else replace(request, voice_id=None, model=None)
-            )
+            wanted = request if provider is self._providers[0] else replace(request, voice_id=None, model=None)
+            return trace_request("synthesize", provider.name, wanted.model, provider.synthesize(wanted))
 
         converter: Converter | None = None
         async for winner, chunk in self._first(Capability.TEXT_TO_SPEECH, list(self._order), attempt):
@@ -252,7 +253,8 @@ class FailoverSpeechToText(_Failover[SpeechToTextProvider[ProviderSettings]], Sp
             wanted = request if provider is self._providers[0] else replace(request, model=None)
             try:
                 async with asyncio.timeout(STALL_SECONDS if provider is self._providers[-1] else self._patience):
-                    stream = await provider.transcribe(wanted)
+                    with span_request("transcribe", provider.name, wanted.model):
+                        stream = await provider.transcribe(wanted)
             except FAILURES as failure:
                 error = self._record_failure(Capability.SPEECH_TO_TEXT, provider, failure)
                 continue

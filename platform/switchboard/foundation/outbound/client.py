@@ -9,14 +9,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from http import HTTPStatus
 from types import SimpleNamespace
 from typing import Literal
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.typedefs import LooseHeaders
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind
 from yarl import URL
 
+from switchboard.foundation.observability import traces
 from switchboard.foundation.outbound.addresses import ForbiddenAddress, Network, check_url, is_allowed, is_exempt
 
 READ_LIMIT = 4096
@@ -133,12 +137,27 @@ class OutboundClient:
         seconds: float,
         read_limit: int = READ_LIMIT,
     ) -> OutboundAnswer:
-        """Send a request with any method, like `post`."""
+        """Send a request with any method, like `post`. The receiver gets the current trace as `traceparent`."""
+        with traces.span(method, {"http.request.method": method}, kind=SpanKind.CLIENT) as span:
+            try:
+                answer = await self._send(method, url, body, headers=headers, seconds=seconds, read_limit=read_limit)
+            except OutboundError as error:
+                span.set_attribute("switchboard.outbound.error", error.kind)
+                raise
+            span.set_attribute("http.response.status_code", answer.status)
+            if answer.status >= HTTPStatus.BAD_REQUEST:
+                traces.fail(span, str(answer.status))
+            return answer
+
+    async def _send(
+        self, method: str, url: str, body: bytes | None, *, headers: Mapping[str, str], seconds: float, read_limit: int
+    ) -> OutboundAnswer:
         try:
             checked = self._check(url)
         except ForbiddenAddress:
             raise OutboundError("forbidden_address") from None
-        given: LooseHeaders = {"Accept-Encoding": "identity", **headers}
+        trace.get_current_span().set_attribute("server.address", checked.host or "")
+        given: LooseHeaders = {"Accept-Encoding": "identity", **headers, **traces.build_trace_headers()}
         deadline = aiohttp.ClientTimeout(total=seconds)
         reused: list[bool] = []
         sending = self._open().request(

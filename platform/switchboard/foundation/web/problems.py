@@ -11,7 +11,7 @@ from uuid_utils.compat import uuid7
 from werkzeug.exceptions import HTTPException
 
 from switchboard.foundation.database import is_database_away
-from switchboard.foundation.observability import metrics
+from switchboard.foundation.observability import metrics, traces
 from switchboard.foundation.web.errors import (
     ApiError,
     FieldError,
@@ -26,7 +26,6 @@ logger = structlog.get_logger()
 PROBES = ("/healthz", "/readyz", "/metrics")
 """Paths that machines ask for every few seconds; their requests are logged at DEBUG."""
 REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
-TRACE_PARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 
 
 def problem(error: ApiError) -> Response:
@@ -52,7 +51,9 @@ def install(app: Quart) -> None:
         g.request_id = _read_request_id() or str(uuid7())
         g.began = time.perf_counter()
         structlog.contextvars.clear_contextvars()
-        structlog.contextvars.bind_contextvars(request_id=g.request_id, **_read_trace())
+        route = request.url_rule.rule if request.url_rule else "(unknown)"
+        g.trace = traces.RequestTrace(request.method, route, traceparent=request.headers.get("traceparent", ""))
+        structlog.contextvars.bind_contextvars(request_id=g.request_id, **g.trace.log_fields)
 
     @app.after_request
     async def finish(response: Response) -> Response:
@@ -61,6 +62,7 @@ def install(app: Quart) -> None:
         operation, seconds = request.endpoint or "unknown", time.perf_counter() - g.began
         metrics.http_requests.labels(operation, response.status_code).inc()
         metrics.http_seconds.labels(operation).observe(seconds)
+        g.trace.end(response.status_code)
         log = logger.debug if request.path in PROBES else logger.info
         log(
             "request",
@@ -99,12 +101,6 @@ def _read_request_id() -> str | None:
     """Return the id that a proxy or a client gave the request, if it is one that may stand in a log line."""
     given = request.headers.get("X-Request-Id", "")
     return given if REQUEST_ID.fullmatch(given) else None
-
-
-def _read_trace() -> dict[str, str]:
-    """Return the trace that the request belongs to (W3C Trace Context, `traceparent`)."""
-    given = TRACE_PARENT.fullmatch(request.headers.get("traceparent", ""))
-    return {"trace_id": given[1], "parent_span_id": given[2]} if given else {}
 
 
 def _translate(error: HTTPException) -> ApiError:

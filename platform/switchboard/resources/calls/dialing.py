@@ -11,11 +11,12 @@ import structlog
 
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.request_spans import span_request
 from switchboard.engine.providers.service import list_provider_names
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.keyring import KeyRing
-from switchboard.foundation.observability import metrics
+from switchboard.foundation.observability import metrics, traces
 from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk import INVALID_NUMBER, OutboundCall, OutcomeUnknown, ProviderError, TelephonyProvider
 from switchboard.plugin_sdk.registry import Capability
@@ -49,6 +50,10 @@ class CallDialer:
         do-not-call list ends `failed`. If the carrier does not report whether it placed the call, its callbacks or the
         reconciler decide.
         """
+        with traces.span("dial", context=traces.build_call_context(call_id)):
+            await self._place_with_carrier(organization_id, call_id)
+
+    async def _place_with_carrier(self, organization_id: UUID, call_id: UUID) -> None:
         async with self.database.tenant(organization_id) as session:
             call = await calls.get_call(session, call_id, lock=True)
             if call.dialing_at is not None or call.status != "queued":
@@ -75,7 +80,8 @@ class CallDialer:
         """Ask the call's carrier to place it; return the error if it did not."""
         try:
             async with self.providers.use(call.organization_id, TelephonyProvider, call.carrier) as carrier:
-                carrier_call_id = await carrier.place_call(self._build_order(call, max_seconds))
+                with span_request("place_call", carrier.name):
+                    carrier_call_id = await carrier.place_call(self._build_order(call, max_seconds))
         except OutcomeUnknown as error:
             logger.warning(
                 "carrier did not report whether it placed the call",
@@ -95,11 +101,16 @@ class CallDialer:
 
     async def reconcile_placement(self, organization_id: UUID, call_id: UUID) -> None:
         """Ask the carrier whether it placed a call, after a crash or without its response; never dial it again."""
+        with traces.span("reconcile placement", context=traces.build_call_context(call_id)):
+            await self._reconcile_placement(organization_id, call_id)
+
+    async def _reconcile_placement(self, organization_id: UUID, call_id: UUID) -> None:
         async with self.database.tenant(organization_id) as session:
             call = await calls.get_call(session, call_id)
         try:
             async with self.providers.use(organization_id, TelephonyProvider, call.carrier) as carrier:
-                found = await carrier.find_call(str(call_id))
+                with span_request("find_call", carrier.name):
+                    found = await carrier.find_call(str(call_id))
         except ProviderError as error:
             logger.warning("carrier did not report whether a call exists", call_id=str(call_id), reason=error.message)
             found = None
@@ -175,7 +186,8 @@ async def hang_up_leg(providers: Providers, organization_id: UUID, carrier: str,
     """End the leg that a carrier knows by this id; a failure is only logged."""
     try:
         async with providers.use(organization_id, TelephonyProvider, carrier) as provider:
-            await provider.hang_up(carrier_call_id)
+            with span_request("hang_up", provider.name):
+                await provider.hang_up(carrier_call_id)
     except ProviderError as error:
         logger.warning(
             "carrier did not hang up", carrier=carrier, carrier_call_id=carrier_call_id, reason=error.message

@@ -14,6 +14,7 @@ from sqlmodel import col
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.foundation.database import Database, TenantSession, lock_name, new_id, now
 from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.observability.traces import link_call
 from switchboard.foundation.outbound import OutboundClient, OutboundError
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InsufficientBalance
@@ -180,6 +181,7 @@ async def _create_call(
     )
     session.add(call)
     await session.flush()
+    link_call(call.id)
     if route.refused is None and not await try_hold_first_minute(session, call):
         logger.warning(
             "inbound call refused: the balance does not cover it",

@@ -12,6 +12,7 @@ from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, TenantSession, lock_name, new_id, now
 from switchboard.foundation.events.triggers import get_cause_depth
 from switchboard.foundation.jobs import wake
+from switchboard.foundation.observability.traces import link_call
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.agents import service as agents
@@ -146,6 +147,7 @@ async def create_outbound_call(
     await ledger.hold_funds(session, call.id, estimate_call_cost(prices, minutes=1))
     session.add(call)
     await session.flush()
+    link_call(call.id)
     wake(session, "dial_call", organization_id=str(call.organization_id), call_id=str(call.id))
     return call
 

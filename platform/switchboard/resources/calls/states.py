@@ -2,13 +2,15 @@
 
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Literal
 
 from switchboard.engine.conversation.call import CallUsage, EndedReason
-from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.database import TenantSession, after_commit, now
 from switchboard.foundation.events.catalog import CallCompleted, CallEvent, CallFailed, CallRinging, CallStarted
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics
+from switchboard.foundation.observability.traces import record_root_span
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_call_costs
 from switchboard.resources.calls.models import Call
@@ -81,9 +83,25 @@ async def finish_call(
     call.watch_at = call.holder = None
     await _charge(session, call, *(used or (CallUsage(), call.duration_seconds)))
     metrics.calls.labels(call.direction, status).inc()
+    after_commit(session, partial(_record_trace, call))
     await publish(
         session, build_call_event(CallCompleted if status == "completed" else CallFailed, call), depth=call.cause_depth
     )
+
+
+async def _record_trace(call: Call) -> None:
+    """Record the root span of the call's trace."""
+    facts = {
+        "gen_ai.conversation.id": call.id,
+        "gen_ai.agent.id": call.agent_id,
+        "switchboard.organization.id": call.organization_id,
+        "switchboard.call.direction": call.direction,
+        "switchboard.call.status": call.status,
+        "switchboard.call.ended_reason": call.ended_reason,
+        "switchboard.call.carrier": call.carrier,
+    }
+    attributes = {name: str(fact) for name, fact in facts.items() if fact is not None}
+    record_root_span(call.id, "call", call.created_at, call.ended_at or now(), attributes)
 
 
 async def _charge(session: TenantSession, call: Call, usage: CallUsage, seconds: float) -> None:

@@ -7,14 +7,27 @@ from time import monotonic
 from typing import Literal
 from uuid import UUID
 
+import msgspec
+from opentelemetry.context import Context
+
 from switchboard.foundation.events.targets import get_secret_label
 from switchboard.foundation.keyring import KeyRing
-from switchboard.foundation.observability import metrics
+from switchboard.foundation.observability import metrics, traces
 from switchboard.foundation.outbound import OutboundAnswer, OutboundClient, OutboundError
 from switchboard.foundation.web.signatures import signature_headers
 
 GONE = 410
 OVERLOADED = {429, 502, 503, 504}
+
+
+class _CallData(msgspec.Struct):
+    call_id: UUID
+
+
+class _CallBody(msgspec.Struct):
+    """The part of a call event's body that names the call."""
+
+    data: _CallData
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +79,18 @@ class DeliverySender:
     async def send(self, claimed: ClaimedDelivery, *, claimed_at: float) -> AttemptResult:
         """Send one attempt. `claimed_at` is this process's monotonic time of the claim. Raises `SecretError` if the
         keyring cannot decrypt the secret.
+
+        Its span is part of the trace of the call that the event is about.
         """
+        attributes: traces.Attributes = {
+            "switchboard.organization.id": str(claimed.organization_id),
+            "switchboard.delivery.id": str(claimed.id),
+            "switchboard.delivery.attempt": claimed.attempts + 1,
+        }
+        with traces.span(f"deliver {claimed.event_type}", attributes, context=_find_trace(claimed)):
+            return await self._send(claimed, claimed_at)
+
+    async def _send(self, claimed: ClaimedDelivery, claimed_at: float) -> AttemptResult:
         body = claimed.body.encode()
         began = monotonic()
         # The database's clock, carried forward: receivers refuse a timestamp that is minutes off, as a worker's own
@@ -124,6 +148,15 @@ class DeliverySender:
         if code == GONE or claimed.attempts >= len(self._delays):
             return "failed", None
         return "pending", self._delays[claimed.attempts]
+
+
+def _find_trace(claimed: ClaimedDelivery) -> Context:
+    if not claimed.event_type.startswith("call."):
+        return Context()
+    try:
+        return traces.build_call_context(msgspec.json.decode(claimed.body, type=_CallBody).data.call_id)
+    except msgspec.MsgspecError:  # not worth a delivery
+        return Context()
 
 
 def _evaluate_status(code: int) -> tuple[str | None, str]:

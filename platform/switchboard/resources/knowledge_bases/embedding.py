@@ -6,6 +6,7 @@ from typing import Literal
 from uuid import UUID
 
 from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.request_spans import span_request
 from switchboard.foundation.database import Database, new_id
 from switchboard.plugin_sdk import EmbeddingProvider, ModelUsage, ProviderError
 from switchboard.resources.billing import ledger
@@ -59,7 +60,8 @@ async def embed_texts(
     Raises `ProviderError`, also if the provider returns vectors of another model.
     """
     async with providers.use(organization_id, EmbeddingProvider, model.provider if model else None) as provider:
-        answered = await provider.embed(texts, purpose=purpose, model=model.name if model else None)
+        with span_request("embeddings", provider.name, model.name if model else None):
+            answered = await provider.embed(texts, purpose=purpose, model=model.name if model else None)
         made_by = EmbeddingModel(provider.name, answered.model, len(answered.vectors[0]))
     if model is not None and made_by != model:
         raise ProviderError(

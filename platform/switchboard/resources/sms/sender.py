@@ -11,6 +11,7 @@ import structlog
 from sqlmodel import col
 
 from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.request_spans import span_request
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk import (
@@ -95,7 +96,8 @@ class MessageSender:
             order = OutboundTextMessage(
                 str(message.id), message.from_number, message.to_number, message.body, CallbackUrls(events=base)
             )
-            return await carrier.send_text_message(order)
+            with span_request("send_text_message", carrier.name):
+                return await carrier.send_text_message(order)
 
     async def _settle(
         self, unsent: SmsMessage, *, carrier_text_id: str | None = None, error: str | None = None

@@ -6,6 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 import structlog
+from opentelemetry.context import attach
 
 from switchboard.engine.conversation.call import Clock, LiveCall, MediaSocket
 from switchboard.engine.conversation.latency import TurnClock
@@ -149,6 +150,8 @@ class SpeechOutput:
 
     async def _speak(self, reply: SpokenReply, sentence: Sentence) -> None:
         """Speak a sentence, a second time if its audio breaks off, as people do. Raises `ProviderError`."""
+        if reply.turn is not None:
+            attach(reply.turn.context)  # for the rest of this task, which is the sentence's own
         try:
             await self._synthesize(reply, sentence)
         except ProviderError as error:

@@ -13,6 +13,7 @@ from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.events.catalog import CallTranscriptReady
 from switchboard.foundation.events.outbox import publish
+from switchboard.foundation.observability import traces
 from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, ProviderError, TextDelta
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.agents import service as agents
@@ -80,6 +81,11 @@ async def run_analysis(database: Database, providers: Providers, organization_id
 
     If two analyses run, the first result counts.
     """
+    with traces.span("analysis", context=traces.build_call_context(call_id)):
+        await _run_analysis(database, providers, organization_id, call_id)
+
+
+async def _run_analysis(database: Database, providers: Providers, organization_id: UUID, call_id: UUID) -> None:
     async with database.tenant(organization_id) as session:
         call = await calls.get_call(session, call_id, lock=True)
         if call.analysis_due_at is None:

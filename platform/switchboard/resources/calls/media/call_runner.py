@@ -21,6 +21,7 @@ from switchboard.engine.conversation.tools import OptOut, SendTextMessage
 from switchboard.engine.providers.conversation import open_conversation_providers
 from switchboard.engine.providers.failover import ServiceRecord
 from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.request_spans import span_request
 from switchboard.foundation.database import Database, now, retry_while_away
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.settings import Settings
@@ -69,15 +70,19 @@ class ProviderCarrierLeg:
     carrier: TelephonyProvider[ProviderSettings]
 
     async def hang_up(self) -> None:
-        await self.carrier.hang_up(await self._carrier_call_id())
+        carrier_call_id = await self._carrier_call_id()
+        with span_request("hang_up", self.carrier.name):
+            await self.carrier.hang_up(carrier_call_id)
 
     async def transfer(self, to_number: str) -> None:
         if not self.carrier.capabilities.transfer:
             raise ProviderError(f"{self.carrier.title} cannot transfer calls", retryable=False)
         await self._refuse_listed(to_number)
-        await self.carrier.transfer(
-            await self._carrier_call_id(), to_number=to_number, caller_id=self._own_number, callbacks=self._callbacks
-        )
+        carrier_call_id = await self._carrier_call_id()
+        with span_request("transfer", self.carrier.name):
+            await self.carrier.transfer(
+                carrier_call_id, to_number=to_number, caller_id=self._own_number, callbacks=self._callbacks
+            )
 
     async def introduce(self, to_number: str, text: str, language: str) -> str:
         if not self.carrier.capabilities.warm_transfer:
@@ -86,16 +91,23 @@ class ProviderCarrierLeg:
             )
         await self._refuse_listed(to_number)
         introduction = WarmTransfer(to_number, self._own_number, text, language)
-        return await self.carrier.start_warm_transfer(await self._carrier_call_id(), introduction, self._callbacks)
+        carrier_call_id = await self._carrier_call_id()
+        with span_request("start_warm_transfer", self.carrier.name):
+            return await self.carrier.start_warm_transfer(carrier_call_id, introduction, self._callbacks)
 
     async def connect(self, target_call_id: str) -> None:
-        await self.carrier.complete_warm_transfer(await self._carrier_call_id(), target_call_id)
+        carrier_call_id = await self._carrier_call_id()
+        with span_request("complete_warm_transfer", self.carrier.name):
+            await self.carrier.complete_warm_transfer(carrier_call_id, target_call_id)
 
     async def hang_up_target(self, target_call_id: str) -> None:
-        await self.carrier.hang_up(target_call_id)
+        with span_request("hang_up", self.carrier.name):
+            await self.carrier.hang_up(target_call_id)
 
     async def send_digits(self, digits: str) -> None:
-        await self.carrier.send_digits(await self._carrier_call_id(), digits)
+        carrier_call_id = await self._carrier_call_id()
+        with span_request("send_digits", self.carrier.name):
+            await self.carrier.send_digits(carrier_call_id, digits)
 
     async def _refuse_listed(self, number: str) -> None:
         """Refuse numbers on the do-not-call list for transfers too: the model, or the caller, chooses the number."""

@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.foundation.database import Database
 from switchboard.foundation.object_store import ObjectStoreAway
+from switchboard.foundation.observability import traces
 from switchboard.foundation.settings import Settings
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive, run_in_thread
@@ -91,6 +92,10 @@ class RecordingUploader:
         return True
 
     async def _upload(self, recording: SpooledRecording) -> None:
+        with traces.span("recording upload", context=traces.build_call_context(recording.call_id)):
+            await self._upload_claimed(recording)
+
+    async def _upload_claimed(self, recording: SpooledRecording) -> None:
         organization_id, call_id = recording.organization_id, recording.call_id
         async with self.database.tenant(organization_id) as session:
             call = await find_call(session, call_id, lock=True)

@@ -1,0 +1,76 @@
+"""Export of spans over OTLP/HTTP, configured by OpenTelemetry's own variables (docs/how-to/observability.md).
+
+A thread sends the spans in batches from a bounded queue, which drops spans while the receiver is away or slow.
+"""
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Final
+
+from opentelemetry import trace
+
+from switchboard.foundation.settings import SettingsError
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+
+ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+PROTOCOL: Final = "http/protobuf"
+CLOSE_SECONDS: Final = 3.0
+"""Time for the last batch when the process stops; a receiver that does not respond must not delay a restart."""
+
+
+@contextmanager
+def export_spans(role: str, environment: Mapping[str, str] = os.environ) -> Iterator[None]:
+    """Export this process's spans within the block, if an endpoint is set. `role` is `serve` or `worker`.
+
+    Raises `SettingsError` for a protocol that is not supported.
+    """
+    if not is_enabled(environment):
+        yield
+        return
+    protocol = next((environment[name] for name in PROTOCOLS if environment.get(name)), PROTOCOL)
+    if protocol != PROTOCOL:
+        raise SettingsError(f"OTEL_EXPORTER_OTLP_PROTOCOL: {protocol} is not supported; use {PROTOCOL}")
+    provider = _build_provider(role, environment)
+    trace.set_tracer_provider(provider)
+    try:
+        yield
+    finally:
+        # Shutting down waits up to 30 seconds for a receiver that does not respond, and cannot be told otherwise.
+        closing = threading.Thread(target=provider.shutdown, daemon=True)
+        closing.start()
+        closing.join(CLOSE_SECONDS)
+
+
+def is_enabled(environment: Mapping[str, str]) -> bool:
+    """Return whether the environment asks for traces."""
+    return (
+        any(environment.get(name) for name in ENDPOINTS)
+        and environment.get("OTEL_SDK_DISABLED", "").lower() != "true"
+        and environment.get("OTEL_TRACES_EXPORTER", "otlp") == "otlp"
+    )
+
+
+def _build_provider(role: str, environment: Mapping[str, str]) -> "TracerProvider":
+    # Imported here because it takes 0.2 seconds, which processes without traces need not spend.
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    from switchboard.foundation.observability.call_sampling import CallIdGenerator, CallSampler
+
+    # The SDK lets these attributes override the operator's.
+    defaults = {"service.name": f"switchboard-{role}", "service.version": version("switchboard-voice")}
+    named = f"service.name={environment.get('OTEL_SERVICE_NAME', '')},{environment.get('OTEL_RESOURCE_ATTRIBUTES', '')}"
+    given = {pair.partition("=")[0].strip() for pair in named.split(",") if pair.partition("=")[2]}
+    resource = Resource.create({name: value for name, value in defaults.items() if name not in given})
+    provider = TracerProvider(resource=resource, id_generator=CallIdGenerator(), shutdown_on_exit=False)
+    provider.sampler = CallSampler(provider.sampler)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return provider
