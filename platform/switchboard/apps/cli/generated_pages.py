@@ -5,8 +5,11 @@ import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from prometheus_client.metrics import MetricWrapperBase
+
 from switchboard.apps.server import app
 from switchboard.foundation.events.catalog import CATALOG
+from switchboard.foundation.observability import metrics, organization_metrics
 from switchboard.foundation.settings import PREFIX, Settings
 from switchboard.foundation.web.openapi import iterate_endpoints
 from switchboard.plugin_sdk import hooks
@@ -24,6 +27,7 @@ def render_pages() -> dict[str, str]:
         "reference/events.md": render_events_page(),
         "reference/automation-actions.md": render_actions_page(),
         "reference/api-map.md": render_api_map(),
+        "reference/metrics.md": render_metrics_page(),
         "plugins/hooks.md": render_hooks_page(),
     }
 
@@ -41,6 +45,25 @@ def render_settings_page() -> str:
     text = "An unknown variable that starts with `SWITCHBOARD_`, or a bad value, stops the start with one line.\n"
     text += "Traces have [OpenTelemetry's own variables](../how-to/observability.md#send-traces).\n\n"
     return f"{NOTE}# Settings\n\n{text}" + "\n".join(rows) + "\n"
+
+
+def render_metrics_page() -> str:
+    """Render every metric with its type and labels."""
+    text = (
+        "`/metrics` of each process in Prometheus' text format. A histogram has the suffixes `_bucket`, `_sum`, and "
+        "`_count`.\nThe label `organization` has at most "
+        f"{organization_metrics.MAX_ORGANIZATIONS} ids in a process; all other organizations are `other`\n"
+        "([decision 27](../decisions/0027-observability.md)).\n\n"
+    )
+    rows = ["| metric | type | labels | meaning |", "| --- | --- | --- | --- |"]
+    for metric in (*vars(metrics).values(), *vars(organization_metrics).values()):
+        if isinstance(metric, MetricWrapperBase):
+            (family,) = metric.describe()
+            suffix = "_total" if family.type == "counter" else ""
+            # prometheus_client has no public name for the labels of a metric without samples.
+            labels = ", ".join(f"`{name}`" for name in metric._labelnames)  # noqa: SLF001
+            rows.append(f"| `{family.name}{suffix}` | {family.type} | {labels} | {family.documentation} |")
+    return f"{NOTE}# Metrics\n\n{text}" + "\n".join(rows) + "\n"
 
 
 def render_events_page() -> str:

@@ -1,18 +1,22 @@
 """Health endpoints: `/healthz` (the process runs), `/readyz` (it can serve), and `/metrics` for Prometheus."""
 
 import asyncio
+import shutil
 from contextlib import suppress
 
 from quart import Blueprint, Response
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
+from redis.observability.attributes import DB_CLIENT_CONNECTION_STATE
 from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.database import Database
 from switchboard.foundation.encryption import KeyCheck
 from switchboard.foundation.observability import metrics
+from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.pipeline import inject
+from switchboard.resources.calls.recordings.spool import measure_spool
 from switchboard.resources.deliveries import system_queries
 
 DATABASE_SECONDS = 2.0
@@ -46,11 +50,33 @@ async def readyz(
 
 @blueprint.get("/metrics")
 @inject
-async def show_metrics(database: Database) -> Response:
-    """Serve this process's metrics, and the age of the delivery queue."""
+async def show_metrics(settings: Settings, database: Database, redis: Redis) -> Response:
+    """Serve this process's metrics, the state of its pools and disk, and the age of the delivery queue."""
+    _measure_pools(database, redis)
+    await asyncio.to_thread(_measure_disk, settings)
     with suppress(SQLAlchemyError, OSError):
-        metrics.delivery_queue_age.set(await system_queries.measure_queue_age(database))
+        # Not longer, even if the pool is exhausted: a scrape that takes ten seconds is lost.
+        async with asyncio.timeout(DATABASE_SECONDS):
+            metrics.delivery_queue_age.set(await system_queries.measure_queue_age(database))
     return Response(metrics.render_metrics(), content_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _measure_pools(database: Database, redis: Redis) -> None:
+    pool = database.pool
+    metrics.pool_size.labels("database").set(pool.size())
+    metrics.pool_connections.labels("database", "used").set(pool.checkedout())
+    metrics.pool_connections.labels("database", "idle").set(pool.checkedin())
+    metrics.pool_waiting.labels("database").set(pool.waiting)
+    for count, attributes in redis.connection_pool.get_connection_count():
+        metrics.pool_connections.labels("redis", attributes[DB_CLIENT_CONNECTION_STATE]).set(count)
+
+
+def _measure_disk(settings: Settings) -> None:
+    with suppress(OSError):
+        disk = shutil.disk_usage(settings.data_dir)
+        metrics.disk_free.set(disk.free)
+        metrics.disk_size.set(disk.total)
+    metrics.spool_bytes.set(measure_spool(settings))
 
 
 async def _ping_database(database: Database) -> str:

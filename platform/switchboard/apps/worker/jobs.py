@@ -15,19 +15,21 @@ BATCH = 5000
 DIFFERENCES = 100
 
 
-async def notify_event_watchers(database: Database, registry: Registry) -> None:
-    """Notify plugins of published events, oldest first, and again after a crash in between. No transaction is open
-    meanwhile.
+async def notify_event_watchers(database: Database, registry: Registry) -> int:
+    """Notify plugins of published events, oldest first, and again after a crash in between; return how many. No
+    transaction is open meanwhile.
     """
+    notified = 0
     while True:
         async with database.system() as session:
             events = await system_queries.claim_unnotified_events(session)
         if not events:
-            return
+            return notified
         for event in events:
             await registry.publish(event)
             async with database.system() as session:
                 await system_queries.mark_notified(session, event.id)
+            notified += 1
 
 
 async def compact_row_counts(database: Database) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from uuid import UUID
@@ -94,6 +95,10 @@ class CallEngine:
     def live_call_ids(self) -> list[UUID]:
         """Ids of the live calls of this process."""
         return list(self._sessions)
+
+    def count_calls_by_organization(self) -> Counter[UUID]:
+        """Count the live calls of this process for each organization."""
+        return Counter(session.organization_id for session in self._sessions.values())
 
     def find_session(self, call_id: UUID) -> CallSession | None:
         """Return a live call of this process."""

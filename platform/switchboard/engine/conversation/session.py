@@ -1,6 +1,7 @@
 """One live call: the order in which its parts start, end, and are put away."""
 
 import asyncio
+from uuid import UUID
 
 import structlog
 
@@ -44,6 +45,11 @@ class CallSession:
         self._recording = Recording(call.recording_path, context.encoding) if call.recording_path else None
         self._recorded_at = context.socket.opened_at
         self.supervision = Supervision(context, self._turns, self._lifetime, detection)
+
+    @property
+    def organization_id(self) -> UUID:
+        """The organization that the call belongs to."""
+        return self._context.call.organization_id
 
     async def run(self) -> CallResult:
         """Run the call to its end and return its result."""

@@ -20,6 +20,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database.clock import CLOCK
 from switchboard.foundation.database.engine import create_engine
+from switchboard.foundation.database.pool import CountingPool
 
 _ENTER = """
 select set_config('role', $1, true), set_config('app.organization_id', $2, true),
@@ -129,6 +130,7 @@ class Database:
         self._info = {"statement_timeout": f"{round(statement_timeout * 1000)}ms", **(info or {})}
         self._engine = create_engine(
             url,
+            poolclass=CountingPool,
             pool_size=pool_size,
             max_overflow=0,
             pool_pre_ping=True,
@@ -159,6 +161,11 @@ class Database:
         """Run an empty query. Raises `SQLAlchemyError` or `OSError` if the database does not answer."""
         async with self._engine.connect() as connection:
             await connection.exec_driver_sql("select 1")
+
+    @property
+    def pool(self) -> CountingPool:
+        """The pool of connections, for metrics."""
+        return cast("CountingPool", self._engine.pool)
 
     async def close(self) -> None:
         """Close every pooled connection."""

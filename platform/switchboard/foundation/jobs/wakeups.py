@@ -25,10 +25,10 @@ from switchboard.foundation.injection import Parts, list_keyword_only, resolve_p
 
 logger = structlog.get_logger()
 
-Job: TypeAlias = Callable[..., Awaitable[None]]
+Job: TypeAlias = Callable[..., Awaitable[int | None]]
 """A job: `async def dial_call(dialer: CallDialer, *, call_id: str)`. Its positional parameters are parts and services
 of the process; its keyword-only parameters are the arguments of its wake-up. `wake` names it by its function name; it
-may run twice, so it must be idempotent.
+may run twice, so it must be idempotent. It may return how many items it found due.
 """
 
 JOB_TIMEOUT = 120

@@ -1,4 +1,6 @@
-"""Prometheus metrics at `/metrics`. Labels have few values: never an id, a phone number, or an organization."""
+"""Prometheus metrics at `/metrics`. Labels have few values: never an id or a phone number. Those by organization are in
+`organization_metrics.py`.
+"""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -51,6 +53,44 @@ deliveries_under_way = Gauge(
 )
 endpoints_disabled = Counter(
     "switchboard_endpoints_disabled", "Webhook endpoints disabled after failures", registry=registry
+)
+reconciler_seconds = Histogram(
+    "switchboard_reconciler_run_seconds",
+    "Duration of a run of a reconciler",
+    ["reconciler", "outcome"],
+    registry=registry,
+    buckets=(0.01, 0.1, 1.0, 10.0, 120.0),
+)
+reconciled_items = Counter(
+    "switchboard_reconciled_items",
+    "Calls, messages, and other work that a reconciler found due, because a wake-up or a process was lost or its time "
+    "had come",
+    ["reconciler"],
+    registry=registry,
+)
+leases_held = Gauge("switchboard_leases_held", "Leases that this process holds", ["kind"], registry=registry)
+leases_lost = Counter(
+    "switchboard_leases_lost",
+    "Leases that lapsed before this process had recorded its result",
+    ["kind"],
+    registry=registry,
+)
+for _kind in ("call", "delivery", "automation_run"):
+    # A series that begins with 1 has no increase, so that Prometheus would miss the first loss.
+    leases_lost.labels(_kind)
+pool_connections = Gauge(
+    "switchboard_pool_connections", "Open connections of a pool", ["pool", "state"], registry=registry
+)
+pool_size = Gauge("switchboard_pool_size", "Connections that a pool opens at most", ["pool"], registry=registry)
+pool_waiting = Gauge("switchboard_pool_waiting", "Tasks that wait for a connection", ["pool"], registry=registry)
+disk_free = Gauge(
+    "switchboard_data_disk_free_bytes", "Free space of the disk with the data directory", registry=registry
+)
+disk_size = Gauge("switchboard_data_disk_size_bytes", "Size of the disk with the data directory", registry=registry)
+spool_bytes = Gauge(
+    "switchboard_recording_spool_bytes",
+    "Recordings on this disk that the store does not have yet, those of live calls too",
+    registry=registry,
 )
 
 

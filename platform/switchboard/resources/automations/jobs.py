@@ -23,12 +23,13 @@ async def wake_run_worker(runs_due: asyncio.Event) -> None:
     runs_due.set()
 
 
-async def reconcile_triggers(database: Database, queue: Queue) -> None:
-    """Recover events whose wake-up was lost or whose worker died."""
+async def reconcile_triggers(database: Database, queue: Queue) -> int:
+    """Recover events whose wake-up was lost or whose worker died; return how many."""
     async with database.system() as session:
         events = await list_untriggered_events(session)
     for organization_id, event_id in events:
         await queue.enqueue("evaluate_triggers", organization_id=str(organization_id), event_id=str(event_id))
+    return len(events)
 
 
 async def delete_old_runs(database: Database) -> None:

@@ -14,6 +14,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.foundation.database import Database
+from switchboard.foundation.observability import metrics
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import runs, system_queries
@@ -74,12 +75,14 @@ class RunWorker:
     async def _take(self, organization_id: UUID, run_id: UUID) -> None:
         """Advance a run until it has to wait."""
         moved = False
+        metrics.leases_held.labels("automation_run").inc()
         try:
             while await runs.advance_run(self._database, self._registry, self._outbound, organization_id, run_id):
                 moved = True
         except (SQLAlchemyError, OSError) as error:
             logger.warning("automation run waits for the database", run_id=str(run_id), error=type(error).__name__)
         finally:
+            metrics.leases_held.labels("automation_run").dec()
             self._owners -= Counter([organization_id])
             del self._under_way[run_id]
             # A run that cannot advance now, because it is locked or the database is away, is retried on the next tick.

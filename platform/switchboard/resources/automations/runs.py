@@ -141,7 +141,10 @@ async def _lock_claimed_run(session: TenantSession, step: _Step) -> AutomationRu
     mine = session.select(AutomationRun).where(
         col(AutomationRun.id) == step.run.id, col(AutomationRun.lease_token) == step.token
     )
-    return (await session.exec(mine.with_for_update())).one_or_none()
+    run = (await session.exec(mine.with_for_update())).one_or_none()
+    if run is None:
+        metrics.leases_lost.labels("automation_run").inc()
+    return run
 
 
 def _complete(run: AutomationRun, step: _Step, result: JsonObject) -> None:

@@ -27,11 +27,11 @@ async def analyze_call(database: Database, providers: Providers, *, organization
     await analysis.run_analysis(database, providers, UUID(organization_id), UUID(call_id))
 
 
-async def reconcile_calls(reconciler: CallReconciler) -> None:
-    """Recover calls whose job was lost or whose process died."""
-    await reconciler.reconcile_due_calls()
+async def reconcile_calls(reconciler: CallReconciler) -> int:
+    """Recover calls whose job was lost or whose process died; return how many."""
+    return await reconciler.reconcile_due_calls()
 
 
-async def recover_recordings(reconciler: CallReconciler) -> None:
-    """Find the recordings of calls whose process died."""
-    await reconciler.recover_recordings()
+async def recover_recordings(reconciler: CallReconciler) -> int:
+    """Find the recordings of calls whose process died; return for how many calls."""
+    return await reconciler.recover_recordings()

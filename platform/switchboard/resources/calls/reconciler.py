@@ -27,8 +27,8 @@ class CallReconciler:
     dialer: CallDialer
     recovery: RecordingRecovery
 
-    async def reconcile_due_calls(self) -> None:
-        """Recover every call that is overdue, and analyze finished ones whose analysis is due."""
+    async def reconcile_due_calls(self) -> int:
+        """Recover every call that is overdue, and analyze finished ones whose analysis is due; return how many."""
         async with self.database.system() as session:
             overdue = await system_queries.list_overdue_calls(session)
             to_analyze = await system_queries.list_calls_to_analyze(session)
@@ -36,13 +36,15 @@ class CallReconciler:
             await self._recover(call)
         for organization_id, call_id in to_analyze:
             await analysis.run_analysis(self.database, self.providers, organization_id, call_id)
+        return len(overdue) + len(to_analyze)
 
-    async def recover_recordings(self) -> None:
-        """Look in the store for recordings that their process has not reported."""
+    async def recover_recordings(self) -> int:
+        """Look in the store for recordings that their process has not reported; return for how many calls."""
         async with self.database.system() as session:
             missing = await system_queries.list_missing_recordings(session)
         for organization_id, call_id in missing:
             await self.recovery.recover_recording(organization_id, call_id)
+        return len(missing)
 
     async def _recover(self, call: Call) -> None:
         if call.status == "queued" and call.dialing_at is None:

@@ -9,7 +9,7 @@ from switchboard.engine.conversation.call import CallUsage, EndedReason
 from switchboard.foundation.database import TenantSession, after_commit, now
 from switchboard.foundation.events.catalog import CallCompleted, CallEvent, CallFailed, CallRinging, CallStarted
 from switchboard.foundation.events.outbox import publish
-from switchboard.foundation.observability import metrics
+from switchboard.foundation.observability import metrics, organization_metrics
 from switchboard.foundation.observability.traces import record_root_span
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_call_costs
@@ -83,6 +83,7 @@ async def finish_call(
     call.watch_at = call.holder = None
     await _charge(session, call, *(used or (CallUsage(), call.duration_seconds)))
     metrics.calls.labels(call.direction, status).inc()
+    organization_metrics.count_call(call.organization_id, call.direction, status)
     after_commit(session, partial(_record_trace, call))
     await publish(
         session, build_call_event(CallCompleted if status == "completed" else CallFailed, call), depth=call.cause_depth

@@ -16,9 +16,10 @@ async def dial_campaigns(settings: Settings, database: Database, *, organization
     await dialer.dial_due_contacts(database, settings.campaign_tick, UUID(organization_id))
 
 
-async def reconcile_campaigns(database: Database, queue: Queue) -> None:
-    """Wake the dialer for campaigns that have become due."""
+async def reconcile_campaigns(database: Database, queue: Queue) -> int:
+    """Wake the dialer for campaigns that have become due; return for how many organizations."""
     async with database.system() as session:
         due = await system_queries.claim_due_campaigns(session, lease=LEASE)
     for organization_id in due:
         await queue.enqueue("dial_campaigns", organization_id=str(organization_id))
+    return len(due)

@@ -118,6 +118,7 @@ class DeliveryWorker:
     def _start(self, claimed: ClaimedDelivery, claimed_at: float) -> None:
         self._rooms.take(claimed.target_id, claimed.organization_id)
         metrics.deliveries_under_way.inc()
+        metrics.leases_held.labels("delivery").inc()
         task = asyncio.create_task(self._deliver(claimed, claimed_at))
         self._sending[task] = claimed.token
         task.add_done_callback(lambda done: self._sending.pop(done, None))
@@ -130,6 +131,7 @@ class DeliveryWorker:
             await self._recorder.put(result)
         except SecretError as error:
             # Not the receiver's fault: no attempt is counted, and the row becomes due again when its lease lapses.
+            metrics.leases_held.labels("delivery").dec()
             logger.error("a delivery cannot be signed", delivery_id=str(claimed.id), error=str(error))
         finally:
             metrics.deliveries_under_way.dec()

@@ -62,11 +62,14 @@ class ResultRecorder:
         while results:
             try:
                 await self._record(results)
+                metrics.leases_held.labels("delivery").dec(len(results))
                 self._written.set()
                 return
             except (SQLAlchemyError, OSError) as error:
                 if monotonic() > until:
                     # Their leases have lapsed: another worker sends them again, with the same delivery id.
+                    metrics.leases_held.labels("delivery").dec(len(results))
+                    metrics.leases_lost.labels("delivery").inc(len(results))
                     logger.error(
                         "results of deliveries could not be written", count=len(results), error=type(error).__name__
                     )

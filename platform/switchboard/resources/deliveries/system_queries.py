@@ -13,6 +13,7 @@ from sqlalchemy import ARRAY, Boolean, Float, Integer, Text, Uuid, bindparam, te
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 
 from switchboard.foundation.database import Database, SystemSession
+from switchboard.foundation.observability import metrics, organization_metrics
 from switchboard.resources.deliveries.sender import AttemptResult, ClaimedDelivery
 
 MAX_FAILURES = 20
@@ -208,6 +209,10 @@ async def record_results(session: SystemSession, results: Sequence[AttemptResult
         "durations": [result.duration_ms for result in results],
     }
     written = {row.id: row for row in (await connection.execute(_RECORD, values)).all()}
+    metrics.leases_lost.labels("delivery").inc(len(results) - len(written))
+    for result in results:
+        if result.status == "failed" and result.claimed.id in written:
+            organization_metrics.count_failed_delivery(result.claimed.organization_id)
     ended = [
         written[result.claimed.id] for result in results if result.claimed.id in written and result.status != "pending"
     ]

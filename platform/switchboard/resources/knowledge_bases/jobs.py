@@ -36,8 +36,8 @@ async def maintain_vectors(database: Database, providers: Providers, *, organiza
     await vector_maintenance.maintain_due_vectors(database, providers, UUID(organization_id))
 
 
-async def reconcile_knowledge(database: Database, queue: Queue) -> None:
-    """Wake the jobs that are due; each is a job of its own, because providers take time."""
+async def reconcile_knowledge(database: Database, queue: Queue) -> int:
+    """Wake the jobs that are due, and return how many; each is a job of its own, because providers take time."""
     async with database.system() as session:
         documents = await system_queries.list_interrupted_documents(session)
         deletions = await system_queries.list_organizations_with_deletions(session)
@@ -53,3 +53,4 @@ async def reconcile_knowledge(database: Database, queue: Queue) -> None:
         await queue.enqueue("delete_vectors", organization_id=str(organization_id))
     for organization_id in changed:
         await queue.enqueue("maintain_vectors", timeout_seconds=LONG_SECONDS, organization_id=str(organization_id))
+    return len(documents) + len(deletions) + len(changed)

@@ -14,8 +14,8 @@ async def run_simulation(runner: SimulationRunner, *, organization_id: str, agen
     await runner.run_claimed_simulation(UUID(organization_id), UUID(agent_id), UUID(simulation_id))
 
 
-async def reconcile_simulations(database: Database, queue: Queue) -> None:
-    """Recover simulations that no worker runs."""
+async def reconcile_simulations(database: Database, queue: Queue) -> int:
+    """Recover simulations that no worker runs; return how many."""
     async with database.system() as session:
         found = await system_queries.list_due_simulations(session)
     for organization_id, agent_id, simulation_id in found:
@@ -27,3 +27,4 @@ async def reconcile_simulations(database: Database, queue: Queue) -> None:
             agent_id=agent,
             simulation_id=key,
         )
+    return len(found)

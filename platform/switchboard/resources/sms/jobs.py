@@ -24,9 +24,9 @@ async def answer_text(replier: AutoReplier, *, organization_id: str, conversatio
     await replier.answer_conversation(UUID(organization_id), UUID(conversation_id))
 
 
-async def reconcile_texts(database: Database, queue: Queue) -> None:
-    """Recover messages and answers whose wake-up was lost or whose worker died; each is a job of its own, because
-    carriers and models take time.
+async def reconcile_texts(database: Database, queue: Queue) -> int:
+    """Recover messages and answers whose wake-up was lost or whose worker died, and return how many; each is a job of
+    its own, because carriers and models take time.
     """
     async with database.system() as session:
         unattended = await system_queries.list_stalled_messages(session)
@@ -35,3 +35,4 @@ async def reconcile_texts(database: Database, queue: Queue) -> None:
         await queue.enqueue("recover_text", organization_id=str(organization_id), message_id=str(message_id))
     for organization_id, conversation_id in unanswered:
         await queue.enqueue("answer_text", organization_id=str(organization_id), conversation_id=str(conversation_id))
+    return len(unattended) + len(unanswered)

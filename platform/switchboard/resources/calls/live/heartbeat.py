@@ -8,7 +8,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.database import Database, now
-from switchboard.foundation.observability import metrics
+from switchboard.foundation.observability import metrics, organization_metrics
 from switchboard.resources.calls.media.funding import CallFunding
 from switchboard.resources.calls.system_queries import extend_call_leases, list_prepaid_calls
 
@@ -24,6 +24,8 @@ async def run_heartbeat(database: Database, engine: CallEngine) -> None:
         await asyncio.sleep(BEAT_SECONDS)
         live = engine.live_call_ids
         metrics.live_calls.set(len(live))
+        metrics.leases_held.labels("call").set(len(live))
+        organization_metrics.set_live_calls(engine.count_calls_by_organization())
         if not live:
             continue
         try:

@@ -15,7 +15,7 @@ from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, TenantSession, now, retry_while_away
 from switchboard.foundation.events.catalog import CallTakeover
 from switchboard.foundation.events.outbox import publish
-from switchboard.foundation.observability import metrics
+from switchboard.foundation.observability import metrics, organization_metrics
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.states import build_call_event
@@ -65,7 +65,9 @@ class DatabaseCallLog:
     def record_latency(self, latency: TurnLatency) -> None:
         """Record the latency of a turn in the metrics."""
         if latency.first_frame_ms is not None:
-            metrics.turn_latency.observe(latency.first_frame_ms / 1000)
+            seconds = latency.first_frame_ms / 1000
+            metrics.turn_latency.observe(seconds)
+            organization_metrics.observe_turn_latency(self._call.organization_id, seconds)
 
     def record_takeover(self, supervisor: Supervisor | None) -> None:
         """Record a takeover or, with None, the return of the call to the agent.

@@ -24,6 +24,7 @@ from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.request_spans import span_request
 from switchboard.foundation.database import Database, now, retry_while_away
 from switchboard.foundation.jobs import wake
+from switchboard.foundation.observability import metrics
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
 from switchboard.plugin_sdk import (
@@ -275,6 +276,7 @@ async def _save_result(database: Database, live: Call, result: CallResult, serve
             expect_upload(call)
         call.transferred_to = result.transferred_to
         if is_over(call):  # the reconciler ended it: this process could not reach the database for a while
+            metrics.leases_lost.labels("call").inc()
             return
         status: FinalStatus = "failed" if result.ended_reason in FAILURES else "completed"
         await finish_call(

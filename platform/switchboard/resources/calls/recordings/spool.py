@@ -52,6 +52,15 @@ def list_spooled(settings: Settings) -> list[SpooledRecording]:
     return sorted(found, key=lambda recording: recording.call_id)
 
 
+def measure_spool(settings: Settings) -> int:
+    """Return the size of the recordings in the spool in bytes."""
+    size = 0
+    for path in get_spool_folder(settings).glob("*.*.wav"):
+        with suppress(FileNotFoundError):  # it has just been uploaded
+            size += path.stat().st_size
+    return size
+
+
 @contextmanager
 def lock_spooled(path: Path) -> Iterator[BinaryIO | None]:
     """Open a recording for this process alone. None if another process has it, or had it and has uploaded it."""
