@@ -59,12 +59,12 @@ def build_frames() -> list[str]:
     return [json.dumps({"event": "media", "media": {"payload": base64.b64encode(piece).decode()}}) for piece in pieces]
 
 
-async def run_calls(number: int, script: list[str]) -> list[float]:
+async def run_calls(number: int, script: list[str], *, port: int = PORT) -> list[float]:
     """Run a number of calls and return the lateness of every message in milliseconds."""
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         calls = []
         for index in range(number):
-            socket = await session.ws_connect(f"ws://127.0.0.1:{PORT}/media/{index}")
+            socket = await session.ws_connect(f"ws://127.0.0.1:{port}/media/{index}")
             start = {"call_id": str(index), "stream_id": "s", "encoding": "mulaw", "sample_rate": 8000}
             await socket.send_str(json.dumps({"event": "start", "start": start}))
             calls.append(Call(socket, index * 37 % len(script)))

@@ -1,24 +1,29 @@
-"""Benchmark of what traces cost: CPU time of a server with live calls, with and without the export of spans, in turns.
+"""Benchmark of what traces cost: CPU time of two servers with the same live calls on one core, of which one exports
+spans. They run side by side, because both then suffer alike from whatever else the machine does.
+
 The calls, and the providers that respond at once, are those of `bench/calls`; the receiver of the spans discards them.
 """
 
+import asyncio
 import os
 import socket
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-import numpy as np
 import uvloop
 from aiohttp import web
 
-from bench.calls import PORT, build_frames, cpu_seconds, run_calls
+from bench.calls import COUNTED_SECONDS, PORT, WARM_SECONDS, build_frames, cpu_seconds, run_calls
 
 CALLS, ROUNDS = 40, 8
-RECEIVER_PORT = 18_101
+PORTS = (PORT, PORT + 1)
+RECEIVER_PORT = PORT + 2
 START_SECONDS = 60.0
-ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{RECEIVER_PORT}"}
+ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{RECEIVER_PORT}", "OTEL_BSP_SCHEDULE_DELAY": "1000"}
 
 
 class DiscardingReceiver:
@@ -33,25 +38,28 @@ class DiscardingReceiver:
         return web.Response()
 
 
-async def measure_lateness(script: list[str], receiver: DiscardingReceiver) -> list[float]:
-    """Run the calls beside the receiver; return the lateness of every message in milliseconds."""
-    application = web.Application(client_max_size=1 << 26)
-    application.router.add_post("/v1/traces", receiver.receive)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", RECEIVER_PORT).start()
+@contextmanager
+def run_server(port: int, core: int, environment: dict[str, str]) -> Iterator[int]:
+    """Run a server of calls on one core; yield its process id once it accepts connections."""
+    server = subprocess.Popen(
+        [sys.executable, "-m", "bench.calls_server", str(port), str(core)],
+        env={**os.environ, **environment},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
-        return await run_calls(CALLS, script)
+        _wait_for_server(port)
+        yield server.pid
     finally:
-        await runner.cleanup()
+        server.kill()
+        server.wait()
 
 
-def wait_for_server() -> None:
-    """Wait until the server of the calls accepts connections. Raises `OSError`."""
+def _wait_for_server(port: int) -> None:
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
-            socket.create_connection(("127.0.0.1", PORT)).close()
+            socket.create_connection(("127.0.0.1", port)).close()
             return
         except OSError:
             if time.monotonic() > deadline:
@@ -59,39 +67,42 @@ def wait_for_server() -> None:
             time.sleep(0.1)
 
 
-def measure_round(script: list[str], receiver: DiscardingReceiver, *, traced: bool) -> tuple[float, float]:
-    """Return the server's CPU time in seconds, and the 99th percentile of the lateness in milliseconds."""
-    cores = sorted(os.sched_getaffinity(0))
-    server = subprocess.Popen(
-        [sys.executable, "-m", "bench.calls_server", str(PORT), str(cores[0])],
-        env={**os.environ, **(ENDPOINT if traced else {})},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    os.sched_setaffinity(0, {cores[-1]})
+async def measure_round(script: list[str], receiver: DiscardingReceiver, pids: tuple[int, int]) -> list[float]:
+    """Return the CPU time of both servers in seconds, once their calls are under way."""
+    application = web.Application(client_max_size=1 << 26)
+    application.router.add_post("/v1/traces", receiver.receive)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", RECEIVER_PORT).start()
+    calls = [asyncio.create_task(run_calls(CALLS, script, port=port)) for port in PORTS]
     try:
-        wait_for_server()
-        before = cpu_seconds(server.pid)
-        late = uvloop.run(measure_lateness(script, receiver))
-        return cpu_seconds(server.pid) - before, float(np.percentile(late, 99))
+        await asyncio.sleep(WARM_SECONDS)
+        before = [cpu_seconds(pid) for pid in pids]
+        await asyncio.sleep(COUNTED_SECONDS)
+        spent = [cpu_seconds(pid) - began for pid, began in zip(pids, before, strict=True)]
+        await asyncio.gather(*calls)
+        return spent
     finally:
-        os.sched_setaffinity(0, set(cores))
-        server.kill()
-        server.wait()
+        await runner.cleanup()
 
 
 def run() -> None:
-    """Print the rounds and the ratio."""
-    script, receiver = build_frames(), DiscardingReceiver()
-    plain, traced = [], []
-    print(f"{CALLS:4} calls | CPU s without | CPU s with traces | p99 late ms without | with")
-    for _ in range(ROUNDS):
-        plain.append(measure_round(script, receiver, traced=False))
-        traced.append(measure_round(script, receiver, traced=True))
-        print(
-            f"          | {plain[-1][0]:13.2f} | {traced[-1][0]:17.2f} | {plain[-1][1]:19.1f} | {traced[-1][1]:4.1f}",
-            flush=True,
-        )
-    medians = [statistics.median(seconds for seconds, _ in rounds) for rounds in (plain, traced)]
-    print(f"\nspans cost {(medians[1] / medians[0] - 1) * 100:+.1f} % CPU (medians of {ROUNDS} rounds in turns)")
+    """Print the rounds and the ratio. The servers change places from round to round."""
+    cores, script, receiver = sorted(os.sched_getaffinity(0)), build_frames(), DiscardingReceiver()
+    ratios = []
+    print(f"{CALLS} calls on each server | CPU s without | CPU s with traces")
+    for number in range(ROUNDS):
+        place = number % 2
+        environments = [ENDPOINT if index == place else {} for index in range(2)]
+        with (
+            run_server(PORTS[0], cores[0], environments[0]) as first,
+            run_server(PORTS[1], cores[0], environments[1]) as second,
+        ):
+            os.sched_setaffinity(0, {cores[-1]})
+            spent = uvloop.run(measure_round(script, receiver, (first, second)))
+            os.sched_setaffinity(0, set(cores))
+        traced, plain = spent[place], spent[1 - place]
+        ratios.append(traced / plain)
+        print(f"                         | {plain:13.2f} | {traced:17.2f}", flush=True)
+    print(f"\nspans cost {(statistics.median(ratios) - 1) * 100:+.1f} % CPU (median of {ROUNDS} rounds)")
     print(f"the receiver got {receiver.requests} requests with {receiver.bytes / 1e6:.1f} MB")

@@ -18,6 +18,7 @@ from functools import wraps
 from typing import Any
 
 import structlog
+from opentelemetry import trace
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from quart import Response, g, request
 from werkzeug.exceptions import RequestEntityTooLarge
@@ -177,7 +178,9 @@ async def _admit(declared: Endpoint) -> Principal:
     principal = await context.resolve(credential.strip()) if kind.lower() == "bearer" and credential.isascii() else None
     if principal is None:
         raise InvalidCredentials(was_sent=kind.lower() == "bearer" and bool(credential))
-    structlog.contextvars.bind_contextvars(organization_id=str(principal.organization_id))
+    organization_id = str(principal.organization_id)
+    structlog.contextvars.bind_contextvars(organization_id=organization_id)
+    trace.get_current_span().set_attribute("switchboard.organization.id", organization_id)
     limit = principal.read_limit if request.method == "GET" else principal.write_limit
     verdict = await context.limiter.check(declared.name, str(principal.credential_id), limit)
     if verdict.revoked:

@@ -24,7 +24,7 @@ from switchboard.foundation.web.errors import (
 
 logger = structlog.get_logger()
 PROBES = ("/healthz", "/readyz", "/metrics")
-"""Paths that machines ask for every few seconds; their requests are logged at DEBUG."""
+"""Paths that machines ask for every few seconds; their requests are logged at DEBUG and not traced."""
 REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
 
@@ -51,9 +51,8 @@ def install(app: Quart) -> None:
         g.request_id = _read_request_id() or str(uuid7())
         g.began = time.perf_counter()
         structlog.contextvars.clear_contextvars()
-        route = request.url_rule.rule if request.url_rule else "(unknown)"
-        g.trace = traces.RequestTrace(request.method, route, traceparent=request.headers.get("traceparent", ""))
-        structlog.contextvars.bind_contextvars(request_id=g.request_id, **g.trace.log_fields)
+        g.trace = None if request.path in PROBES else _start_trace()
+        structlog.contextvars.bind_contextvars(request_id=g.request_id, **(g.trace.log_fields if g.trace else {}))
 
     @app.after_request
     async def finish(response: Response) -> Response:
@@ -62,12 +61,13 @@ def install(app: Quart) -> None:
         operation, seconds = request.endpoint or "unknown", time.perf_counter() - g.began
         metrics.http_requests.labels(operation, response.status_code).inc()
         metrics.http_seconds.labels(operation).observe(seconds)
-        g.trace.end(response.status_code)
+        if g.trace is not None:
+            g.trace.end(response.status_code)
         log = logger.debug if request.path in PROBES else logger.info
         log(
             "request",
             method=request.method,
-            path=request.url_rule.rule if request.url_rule else "(unknown)",
+            path=_get_route(),
             status=response.status_code,
             ms=round(seconds * 1000, 1),
         )
@@ -101,6 +101,15 @@ def _read_request_id() -> str | None:
     """Return the id that a proxy or a client gave the request, if it is one that may stand in a log line."""
     given = request.headers.get("X-Request-Id", "")
     return given if REQUEST_ID.fullmatch(given) else None
+
+
+def _start_trace() -> traces.RequestTrace:
+    return traces.RequestTrace(request.method, _get_route(), traceparent=request.headers.get("traceparent", ""))
+
+
+def _get_route() -> str:
+    """Return the path of the request with the names of its parts instead of their values."""
+    return request.url_rule.rule if request.url_rule else "(unknown)"
 
 
 def _translate(error: HTTPException) -> ApiError:
