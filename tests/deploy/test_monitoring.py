@@ -4,7 +4,9 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 from pydantic import JsonValue
 
 from tests.fixtures.app import Client
@@ -12,6 +14,7 @@ from tests.fixtures.debian_tools import find_tool
 from tests.fixtures.servers import REPOSITORY
 
 ALERTS = REPOSITORY / "deploy" / "prometheus" / "alerts.yml"
+ALERTS_TEST = REPOSITORY / "tests" / "deploy" / "alerts_test.yml"
 DASHBOARD = REPOSITORY / "deploy" / "grafana" / "switchboard.json"
 METRIC = re.compile(r"\bswitchboard_\w+")
 
@@ -54,8 +57,8 @@ def test_every_alert_has_a_section_in_the_runbook() -> None:
         assert anchor == alert.lower()
 
 
-def test_prometheus_accepts_the_alert_rules() -> None:
-    checked = subprocess.run(
-        [find_tool("promtool"), "check", "rules", ALERTS], capture_output=True, text=True, check=False
-    )
-    assert checked.returncode == 0, checked.stderr
+@pytest.mark.parametrize("arguments", [("check", ALERTS), ("test", ALERTS_TEST)], ids=["syntax", "alerts"])
+def test_prometheus_accepts_the_alert_rules(arguments: tuple[str, Path]) -> None:
+    verb, file = arguments
+    ran = subprocess.run([find_tool("promtool"), verb, "rules", file], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
