@@ -52,6 +52,12 @@ deliveries_under_way = Gauge(
 endpoints_disabled = Counter(
     "switchboard_endpoints_disabled", "Webhook endpoints disabled after failures", registry=registry
 )
+retention_deleted = Counter(
+    "switchboard_retention_deleted",
+    "Rows deleted by retention; calls, for recordings and transcripts",
+    ["data"],
+    registry=registry,
+)
 
 
 def render_metrics() -> bytes:
