@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from sqlmodel import col, select
+from switchboard.apps.worker.retention import delete_expired_data
 from switchboard.foundation.database import now
 from switchboard.plugin_sdk import (
     ActionContext,
@@ -18,7 +19,6 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import runs
 from switchboard.resources.automations.actions import http_request, send_sms
-from switchboard.resources.automations.jobs import delete_old_runs
 from switchboard.resources.automations.models import AutomationRun
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import finish_call
@@ -393,7 +393,7 @@ async def test_old_runs_are_deleted_and_still_counted(caller: Caller, runtime: R
         old = (await session.exec(select(AutomationRun).order_by(col(AutomationRun.id)))).first()
         assert old is not None
         old.completed_at = now() - timedelta(days=31)
-    await runtime.call(delete_old_runs)
+    await runtime.call(delete_expired_data)
     assert [run["id"] for run in await list_runs(caller, automation)] != [str(old.id)]
     assert len(await list_runs(caller, automation)) == 1
     assert (await get_automation(caller, automation))["run_count"] == 2

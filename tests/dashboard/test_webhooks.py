@@ -130,6 +130,25 @@ async def test_deliveries_are_filtered_and_replayed(
     await receiver.first("/bad", 2)
 
 
+async def test_failed_deliveries_of_a_period_are_replayed(
+    people: People, caller: Caller, receiver: Receiver, running_worker: None
+) -> None:
+    member = await people.join(caller.organization_id, role="member")
+    receiver.statuses["/hook"] = [410, 410, 200]
+    endpoint = await create_endpoint(caller, f"{receiver.url}/hook")
+    for _ in range(2):
+        await wait_for_status(caller, await send_test(caller, endpoint), status="failed")
+    path = f"/dashboard/webhooks/{endpoint['id']}"
+    assert "Replay failed deliveries" in (await member.get(path)).html
+    for notice in ("2 failed deliveries replayed.", "No failed deliveries to replay."):
+        replayed = await member.post(f"{path}/replay-failed", {"hours": "24"})
+        assert (replayed.status, replayed.location) == (303, path)
+        assert notice in (await member.get(path)).html
+    await receiver.first("/hook", 4)
+    await caller.send("PATCH", f"/v1/webhook-endpoints/{endpoint['id']}", {"enabled": False})
+    assert "Replay failed deliveries" not in (await member.get(path)).html
+
+
 async def test_members_can_view_and_test_but_not_change_webhooks(
     people: People, caller: Caller, receiver: Receiver
 ) -> None:

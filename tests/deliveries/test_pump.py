@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from uuid import UUID
 
 import pytest
 import stripe
@@ -18,7 +17,7 @@ from switchboard.foundation.jobs import Queue
 from switchboard.foundation.settings import Settings
 from switchboard.resources.deliveries import delivery_worker
 from switchboard.resources.deliveries.delivery_worker import DeliveryWorker
-from switchboard.resources.deliveries.jobs import KEPT, WAIT, delete_old_deliveries, expire_deliveries
+from switchboard.resources.deliveries.jobs import WAIT, expire_deliveries
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
@@ -260,18 +259,3 @@ async def test_deliveries_fail_after_seven_days_at_a_disabled_endpoint(runtime: 
         None,
     )
     assert (await wait_for_row(runtime, recent)).status == "pending"
-
-
-async def test_deliveries_are_kept_for_thirty_days(runtime: Runtime, caller: Caller) -> None:
-    target = await make_target(runtime, caller, "https://example.com/")
-    finished = {"status": "delivered", "due_at": None}
-    old, recent = (
-        await add_delivery(runtime, target, created_at=now() - KEPT, **finished),
-        await add_delivery(runtime, target, **finished),
-    )
-    waiting = await add_delivery(runtime, target, created_at=now() - KEPT)
-    await runtime.call(delete_old_deliveries)
-    async with runtime.database.tenant(caller.organization_id) as session:
-        remaining: set[UUID] = set((await session.exec(select(Delivery.id))).all())
-    assert remaining == {recent.id, waiting.id}
-    assert old.id not in remaining

@@ -78,6 +78,7 @@ MAX_FILE_LINES, MAX_FUNCTION_LINES = 400, 60
 CROSSING_MODULES = ("system_queries.py", "jobs.py")
 MAY_CROSS = {
     "apps/tenant_files/apply.py": "creates organizations",
+    "apps/worker/retention.py": "finds the organizations that have expired rows",
     "resources/calls/live/heartbeat.py": "renews the leases of all calls of this process",
     "resources/calls/reconciler.py": "recovers calls of every organization",
     "resources/deliveries/delivery_worker.py": "claims deliveries of every organization",

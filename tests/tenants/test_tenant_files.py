@@ -48,6 +48,9 @@ provider = "scripted"
         (('provider = "scripted"', 'provider = "openai"'), 15, "llm.1.provider"),
         (('provider = "scripted"', ""), 14, "llm.1"),
         (("[[llm]]", "[[lmm]]"), 10, "lmm"),
+        (("[prices]", "[retention]\ncalls = -1\n\n[prices]"), 5, "retention.calls"),
+        (("[prices]", "[retention]\nrecording = 1\n\n[prices]"), 5, "retention.recording"),
+        (("[prices]", "[retention]\ncalls = 30\nrecordings = 90\n\n[prices]"), 4, "retention"),
     ],
 )
 def test_each_error_has_its_line_and_key(

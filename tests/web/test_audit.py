@@ -161,6 +161,9 @@ async def _webhooks(at: Organization) -> None:
     replay = f"/v1/webhook-deliveries/{delivery}/replay"
     await at.api(AuditAction.WEBHOOK_DELIVERY_REPLAYED, "POST", replay)
     await at.dashboard(AuditAction.WEBHOOK_DELIVERY_REPLAYED, f"{paths[1]}/deliveries/{delivery}/replay")
+    ever = {"since": "2026-01-01T00:00:00Z"}
+    await at.api(AuditAction.WEBHOOK_ENDPOINT_REPLAYED, "POST", f"/v1/webhook-endpoints/{endpoint}/replay-failed", ever)
+    await at.dashboard(AuditAction.WEBHOOK_ENDPOINT_REPLAYED, f"{paths[1]}/{endpoint}/replay-failed", {"hours": "1"})
     await at.dashboard(AuditAction.WEBHOOK_ENDPOINT_TESTED, f"{paths[1]}/{endpoint}/test")
     await at.dashboard(AuditAction.WEBHOOK_ENDPOINT_UPDATED, f"{paths[1]}/{endpoint}", {"description": "hush"})
     await at.dashboard(AuditAction.WEBHOOK_ENDPOINT_UPDATED, f"{paths[1]}/{endpoint}/enabled", {"enabled": "false"})

@@ -86,6 +86,7 @@ class AuditAction(StrEnum):
     WEBHOOK_ENDPOINT_UPDATED = "webhook_endpoint.updated"
     WEBHOOK_ENDPOINT_DELETED = "webhook_endpoint.deleted"
     WEBHOOK_ENDPOINT_DISABLED = "webhook_endpoint.disabled"
+    WEBHOOK_ENDPOINT_REPLAYED = "webhook_endpoint.replayed"
     WEBHOOK_ENDPOINT_SECRET_ROTATED = "webhook_endpoint.secret_rotated"  # noqa: S105 - the name of an action
     WEBHOOK_ENDPOINT_TESTED = "webhook_endpoint.tested"
 

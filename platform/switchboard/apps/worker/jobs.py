@@ -1,7 +1,5 @@
 """Jobs of the foundation, identity, and OAuth: notify plugins of events, compact row counts, delete expired rows."""
 
-from datetime import timedelta
-
 from switchboard.foundation.database import Database
 from switchboard.foundation.events import system_queries
 from switchboard.foundation.web import row_counts
@@ -10,8 +8,6 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.identity.system_queries import delete_expired_sessions
 from switchboard.resources.oauth.system_queries import delete_unusable_grants as delete_grants
 
-EVENTS_KEPT = timedelta(days=30)
-BATCH = 5000
 DIFFERENCES = 100
 
 
@@ -54,11 +50,3 @@ async def delete_old_sessions(database: Database) -> None:
     """Delete the browser sessions that have expired."""
     async with database.system() as session:
         await delete_expired_sessions(session)
-
-
-async def delete_old_events(database: Database) -> None:
-    """Delete the events that are thirty days old."""
-    deleted = BATCH
-    while deleted == BATCH:
-        async with database.system() as session:
-            deleted = await system_queries.delete_finished_events(session, age=EVENTS_KEPT, most=BATCH)

@@ -5,24 +5,19 @@ import asyncio
 from switchboard.apps.worker.jobs import (
     compact_row_counts,
     delete_expired_grants,
-    delete_old_events,
     delete_old_idempotent_responses,
     delete_old_sessions,
     notify_event_watchers,
 )
+from switchboard.apps.worker.retention import delete_expired_data
 from switchboard.foundation.jobs import CronJob, Job, Reconciler, run_reconciler
 from switchboard.foundation.settings import Settings
-from switchboard.resources.automations.jobs import (
-    delete_old_runs,
-    evaluate_triggers,
-    reconcile_triggers,
-    wake_run_worker,
-)
+from switchboard.resources.automations.jobs import evaluate_triggers, reconcile_triggers, wake_run_worker
 from switchboard.resources.automations.run_worker import RunWorker
 from switchboard.resources.calls.jobs import analyze_call, dial_call, hang_up_call, reconcile_calls, recover_recordings
 from switchboard.resources.campaigns.jobs import dial_campaigns, reconcile_campaigns
 from switchboard.resources.deliveries.delivery_worker import DeliveryWorker
-from switchboard.resources.deliveries.jobs import delete_old_deliveries, expire_deliveries, wake_delivery_worker
+from switchboard.resources.deliveries.jobs import expire_deliveries, wake_delivery_worker
 from switchboard.resources.knowledge_bases.jobs import (
     delete_vectors,
     maintain_vectors,
@@ -57,9 +52,6 @@ CLOCK = (
     CronJob(charge_rents, "* * * * * 15"),
     CronJob(delete_old_idempotent_responses, "17 * * * *"),
     CronJob(expire_deliveries, "27 * * * *"),
-    CronJob(delete_old_deliveries, "37 * * * *"),
-    CronJob(delete_old_events, "47 * * * *"),
-    CronJob(delete_old_runs, "57 * * * *"),
     CronJob(delete_expired_grants, "7 * * * *"),
     CronJob(delete_old_sessions, "12 * * * *"),
 )
@@ -76,6 +68,7 @@ def build_reconcilers(settings: Settings) -> tuple[Reconciler, ...]:
         Reconciler(notify_event_watchers, 5),
         Reconciler(compact_row_counts, 5),
         Reconciler(reconcile_simulations, 5),
+        Reconciler(delete_expired_data, 30),
         Reconciler(reconcile_campaigns, settings.campaign_tick),
     )
 

@@ -86,6 +86,20 @@ class Delivery(TenantTable, table=True):
     __row_counter__ = RowCounter("target_id", ("target_kind",))
     __table_args__ = (
         Index("ix_delivery_due", "target_id", "due_at", postgresql_where=text("status = 'pending'")),
+        Index(
+            "ix_delivery_failed",
+            "organization_id",
+            "target_id",
+            "created_at",
+            "id",
+            postgresql_where=text("status = 'failed'"),
+        ),
+        Index(
+            "ix_delivery_replayed",
+            "organization_id",
+            "replayed_from_id",
+            postgresql_where=text("replayed_from_id is not null"),
+        ),
         Index(None, "organization_id", "target_id", "created_at", "id"),
         Index(None, "organization_id", "created_at", "id"),
         UniqueConstraint("organization_id", "id"),

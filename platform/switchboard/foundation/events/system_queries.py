@@ -3,7 +3,7 @@
 from datetime import timedelta
 from uuid import UUID
 
-from sqlmodel import col, delete, select, update
+from sqlmodel import col, select, update
 
 from switchboard.foundation.database import SystemSession, now
 from switchboard.foundation.events.models import Event
@@ -42,10 +42,3 @@ async def list_untriggered_events(session: SystemSession) -> list[tuple[UUID, UU
     """List the organization and id of events whose triggers have not been evaluated, oldest first."""
     rows = select(Event.organization_id, Event.id).where(col(Event.trigger_due_at) < now())
     return list((await session.exec(rows.order_by(col(Event.trigger_due_at)).limit(TRIGGER_BATCH))).all())
-
-
-async def delete_finished_events(session: SystemSession, *, age: timedelta, most: int) -> int:
-    """Delete up to `most` events of this age whose notifications and triggers are done; return how many."""
-    settled = col(Event.watch_due_at).is_(None), col(Event.trigger_due_at).is_(None)
-    old = select(Event.id).where(col(Event.created_at) < now() - age, *settled).order_by(col(Event.id)).limit(most)
-    return (await session.exec(delete(Event).where(col(Event.id).in_(old)))).rowcount

@@ -119,7 +119,15 @@ class Queue:
 def wake(
     session: AsyncSession, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **arguments: str
 ) -> None:
-    """Run a job once the session's transaction commits, or after a delay; it is canceled at its time limit."""
+    """Run a job once the session's transaction commits, or after a delay; it is canceled at its time limit.
+
+    A wake-up that the transaction repeats is sent once.
+    """
+    wakeup = (job, delay_seconds, timeout_seconds, frozenset(arguments.items()))
+    sent: set[object] = session.info.setdefault("wakeups", set())
+    if wakeup in sent:
+        return
+    sent.add(wakeup)
     queue = session.info["queue"]
     after_commit(
         session, partial(queue.enqueue, job, delay_seconds=delay_seconds, timeout_seconds=timeout_seconds, **arguments)

@@ -92,6 +92,12 @@ spool_bytes = Gauge(
     "Recordings on this disk that the store does not have yet, those of live calls too",
     registry=registry,
 )
+retention_deleted = Counter(
+    "switchboard_retention_deleted",
+    "Rows deleted by retention; calls, for recordings and transcripts",
+    ["data"],
+    registry=registry,
+)
 
 
 def render_metrics() -> bytes:

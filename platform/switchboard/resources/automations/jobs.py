@@ -1,16 +1,12 @@
 """Jobs of automations."""
 
 import asyncio
-from datetime import timedelta
 from uuid import UUID
 
 from switchboard.foundation.database import Database
 from switchboard.foundation.events.system_queries import list_untriggered_events
 from switchboard.foundation.jobs import Queue
-from switchboard.resources.automations import system_queries, triggers
-
-KEPT = timedelta(days=30)
-BATCH = 5000
+from switchboard.resources.automations import triggers
 
 
 async def evaluate_triggers(database: Database, *, organization_id: str, event_id: str) -> None:
@@ -30,11 +26,3 @@ async def reconcile_triggers(database: Database, queue: Queue) -> int:
     for organization_id, event_id in events:
         await queue.enqueue("evaluate_triggers", organization_id=str(organization_id), event_id=str(event_id))
     return len(events)
-
-
-async def delete_old_runs(database: Database) -> None:
-    """Delete the runs that ended thirty days ago."""
-    deleted = BATCH
-    while deleted == BATCH:
-        async with database.system() as session:
-            deleted = await system_queries.delete_ended_runs(session, age=KEPT, limit=BATCH)

@@ -62,6 +62,12 @@ class AutomationRun(TenantTable, table=True):
         UniqueConstraint("organization_id", "automation_id", "event_id"),
         Index(None, "organization_id", "automation_id", "created_at", "id"),
         Index("ix_automation_run_due", "due_at", postgresql_where=text("due_at is not null")),
+        Index(
+            "ix_automation_run_ended",
+            "organization_id",
+            "completed_at",
+            postgresql_where=text("completed_at is not null"),
+        ),
         Index("ix_automation_run_over", "completed_at", postgresql_where=text("completed_at is not null")),
         ForeignKeyConstraint(
             ["organization_id", "automation_id"], ["automation.organization_id", "automation.id"], ondelete="CASCADE"

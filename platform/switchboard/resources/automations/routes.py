@@ -77,7 +77,7 @@ async def delete_automation(session: TenantSession, automation_id: UUID) -> None
 async def list_automation_runs(session: TenantSession, automation_id: UUID, query: PageQuery) -> Page[AutomationRunOut]:
     """List an automation's runs.
 
-    Runs are kept for thirty days after they end.
+    Runs are kept for thirty days after they end, unless the organization's retention says otherwise.
     """
     return await paginate(session, await automations.list_runs(session, automation_id), AutomationRunOut.of, query)
 

@@ -1,12 +1,11 @@
 """Queries about automation runs that cross organizations."""
 
-from datetime import timedelta
 from uuid import UUID
 
 from sqlalchemy import func
-from sqlmodel import col, delete, select
+from sqlmodel import col, select
 
-from switchboard.foundation.database import Database, SystemSession, now
+from switchboard.foundation.database import Database, now
 from switchboard.resources.automations.models import AutomationRun
 
 
@@ -19,14 +18,3 @@ async def list_due_runs(database: Database, *, limit: int, per_organization: int
     async with database.system() as session:
         found = (await session.exec(rows.order_by(due.c.due_at).limit(limit))).all()
     return [(organization_id, run_id) for organization_id, run_id in found]
-
-
-async def delete_ended_runs(session: SystemSession, *, age: timedelta, limit: int) -> int:
-    """Delete up to `limit` runs that ended at least `age` ago; return how many."""
-    old = (
-        select(AutomationRun.id)
-        .where(col(AutomationRun.completed_at) < now() - age)
-        .order_by(col(AutomationRun.completed_at))
-        .limit(limit)
-    )
-    return (await session.exec(delete(AutomationRun).where(col(AutomationRun.id).in_(old)))).rowcount

@@ -1,11 +1,11 @@
-"""Tables of the ledger."""
+"""Tables of the ledger, and of the usage that retention would otherwise lose."""
 
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, Index, Numeric, text
-from sqlmodel import Field
+from sqlalchemy import BigInteger, CheckConstraint, Index, Numeric, text
+from sqlmodel import Field, SQLModel
 
 from switchboard.foundation.database import TenantTable, now
 
@@ -55,3 +55,19 @@ class LedgerHold(TenantTable, table=True):
     __table_args__ = (Index(None, "organization_id"),)
 
     amount: Decimal = Field(sa_type=Money)
+
+
+class DeletedUsage(SQLModel, table=True):
+    """Usage of the calls and text messages that retention has deleted, by month in the organization's time zone.
+
+    `month` is its first day; `seconds` are those of the calls, `sent` and `received` count text messages.
+    """
+
+    __tablename__ = "deleted_usage"
+
+    organization_id: UUID = Field(primary_key=True, foreign_key="organization.id", ondelete="CASCADE")
+    month: date = Field(primary_key=True)
+    calls: int
+    seconds: int = Field(sa_type=BigInteger)
+    sent: int
+    received: int

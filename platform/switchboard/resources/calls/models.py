@@ -22,6 +22,7 @@ class Call(TenantTable, table=True):
     - `transfer_target` is the carrier's id of a transfer's target that waits to be connected.
     - `has_recording` says that the store has the recording, in `recording_format`. Until then, `recording_due_at` is
       when the reconciler looks for it in the store; None if nothing is expected.
+    - `has_transcript` is false once retention has deleted the transcript.
     - `taken_over_by` is the name of the supervisor who has the call since `taken_over_at`, or had it when it ended.
     """
 
@@ -36,6 +37,13 @@ class Call(TenantTable, table=True):
         Index(None, "organization_id", "to_number", "created_at"),
         Index("ix_call_watched", "watch_at", postgresql_where=text("watch_at is not null")),
         Index("ix_call_recording_due", "recording_due_at", postgresql_where=text("recording_due_at is not null")),
+        Index(
+            "ix_call_recorded",
+            "organization_id",
+            "created_at",
+            postgresql_where=text("has_recording or carrier_recording_id is not null"),
+        ),
+        Index("ix_call_transcribed", "organization_id", "created_at", postgresql_where=text("has_transcript")),
         Index("ix_call_open", "organization_id", postgresql_where=text("ended_at is null")),
         Index(
             "uq_call_carrier",
@@ -82,6 +90,7 @@ class Call(TenantTable, table=True):
     recording_format: str = "wav"
     recording_error: str | None = None
     recording_due_at: datetime | None = None
+    has_transcript: bool = True
     voicemail: bool = False
     holder: str | None = None
     dialing_at: datetime | None = None

@@ -59,7 +59,7 @@ async def get_call(session: TenantSession, call_id: UUID, settings: Settings) ->
 async def get_call_transcript(session: TenantSession, call_id: UUID) -> list[TranscriptEntryOut]:
     """Get a call's transcript.
 
-    It grows while the call goes on.
+    It grows while the call goes on. 404 once the organization's retention has deleted it.
     """
     return [TranscriptEntryOut.of(line) for line in await calls.get_transcript(session, call_id)]
 

@@ -96,8 +96,10 @@ async def find_call_by_carrier_id(session: TenantSession, carrier: str, carrier_
 
 
 async def get_transcript(session: TenantSession, call_id: UUID) -> list[TranscriptLine]:
-    """Return a call's transcript in order. Raises `NotFound`."""
-    await get_call(session, call_id)
+    """Return a call's transcript in order. Raises `NotFound`, also if retention has deleted the transcript."""
+    call = await get_call(session, call_id)
+    if not call.has_transcript:
+        raise NotFound("The transcript has been deleted.")
     rows = session.select(TranscriptLine).where(col(TranscriptLine.call_id) == call_id)
     return list(
         (await session.exec(rows.order_by(col(TranscriptLine.timestamp_ms), col(TranscriptLine.position)))).all()

@@ -7,8 +7,6 @@ from switchboard.foundation.database import Database
 from switchboard.resources.deliveries import system_queries
 
 WAIT = timedelta(days=7)
-KEPT = timedelta(days=30)
-BATCH = 5000
 
 
 async def wake_delivery_worker(deliveries_due: asyncio.Event) -> None:
@@ -22,11 +20,3 @@ async def expire_deliveries(database: Database) -> None:
     """
     async with database.system() as session:
         await system_queries.fail_expired(session, seconds=WAIT.total_seconds())
-
-
-async def delete_old_deliveries(database: Database) -> None:
-    """Delete deliveries and events that ended thirty days ago."""
-    deleted = BATCH
-    while deleted == BATCH:
-        async with database.system() as session:
-            deleted = await system_queries.delete_ended_deliveries(session, seconds=KEPT.total_seconds(), most=BATCH)

@@ -128,15 +128,6 @@ _EXPIRE = text(
     """
 )
 
-_FORGET = text(
-    """
-    delete from delivery where id in (
-        select id from delivery where created_at < now() - make_interval(secs => :seconds) and status <> 'pending'
-          order by id limit :most
-    )
-    """
-)
-
 _QUEUE_AGE = text(
     """
     with recursive heads as (
@@ -246,11 +237,6 @@ async def _count(session: SystemSession, ended: Sequence[tuple[UUID, bool]]) -> 
 async def fail_expired(session: SystemSession, *, seconds: float) -> None:
     """Fail deliveries that have waited this long, which only happens at a disabled target."""
     await (await session.connection()).execute(_EXPIRE, {"seconds": seconds, "error": "the endpoint stayed disabled"})
-
-
-async def delete_ended_deliveries(session: SystemSession, *, seconds: float, most: int) -> int:
-    """Delete up to `most` deliveries that ended this long ago, with their attempts; return how many."""
-    return (await (await session.connection()).execute(_FORGET, {"seconds": seconds, "most": most})).rowcount
 
 
 async def measure_queue_age(database: Database) -> float:

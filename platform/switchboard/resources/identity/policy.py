@@ -1,12 +1,13 @@
 """An organization's policy: the settings of its tenant file besides the providers."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from switchboard.resources.identity.weekly_hours import DAYS, Clock, Day
 
 Price = Annotated[float, Field(ge=0, le=1_000_000)]
+Days = Annotated[int, Field(ge=0, le=36_500)]
 
 
 class PolicyPart(BaseModel):
@@ -50,11 +51,35 @@ class CallingHours(PolicyPart):
     days: tuple[Day, ...] = DAYS
 
 
+class Retention(PolicyPart):
+    """Days after which data is deleted; None keeps it.
+
+    0 deletes it as soon as everything that follows it is done. `legal_hold` keeps everything.
+    """
+
+    calls: Days | None = None
+    recordings: Days | None = None
+    transcripts: Days | None = None
+    messages: Days | None = None
+    events: Days | None = 30
+    audit: Days | None = None
+    legal_hold: bool = False
+
+    @model_validator(mode="after")
+    def _fit_calls(self) -> Self:
+        for name in ("recordings", "transcripts"):
+            days = getattr(self, name)
+            if self.calls is not None and days is not None and days > self.calls:
+                raise ValueError(f"{name} must not be more than calls ({self.calls}), which are deleted with theirs")
+        return self
+
+
 class Policy(PolicyPart):
     """The whole policy; a setting that the file leaves out has its default."""
 
     rate_limits: RateLimits = RateLimits()
     prices: Prices = Prices()
     calling_hours: CallingHours | None = None
+    retention: Retention = Retention()
     max_concurrent_calls: int = Field(20, ge=1, le=100_000)
     billing_mode: Literal["prepaid", "postpaid"] = "postpaid"

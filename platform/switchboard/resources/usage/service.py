@@ -1,4 +1,4 @@
-"""Monthly totals, from calls, text messages, and ledger entries."""
+"""Monthly totals, from calls, text messages, what retention has deleted of them, and ledger entries."""
 
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -25,6 +25,9 @@ _TOTALS = text(
           and status <> 'failed'),
             count(*) filter (where direction = 'inbound'), 0
         from sms_message where organization_id = :organization and created_at >= :since group by 1
+        union all
+        select month::timestamp, calls, seconds, sent, received, 0
+        from deleted_usage where organization_id = :organization and month >= (:since at time zone :zone)::date
         union all
         select date_trunc('month', created_at at time zone :zone), 0, 0, 0, 0, -sum(amount)
         from ledger_entry where organization_id = :organization and kind <> 'credit' and created_at >= :since group by 1

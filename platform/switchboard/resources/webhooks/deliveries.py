@@ -1,11 +1,12 @@
 """Business rules of deliveries: listing, replay, and test events."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
 from pydantic import JsonValue
-from sqlmodel import col
+from sqlalchemy.orm import aliased
+from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
@@ -15,8 +16,10 @@ from switchboard.foundation.events.models import Delivery, DeliveryAttempt, Even
 from switchboard.foundation.events.outbox import enqueue, serialize_body
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.resources.webhooks import service as endpoints
-from switchboard.resources.webhooks.schemas import AllDeliveriesQuery, DeliveryQuery
+from switchboard.resources.webhooks.schemas import AllDeliveriesQuery, DeliveryQuery, ReplayOut
 
+MOST_REPLAYED = 1000
+"""Deliveries that one request replays: a second's work for the database."""
 SAMPLE_DURATION = timedelta(seconds=42)
 SAMPLE_METADATA: dict[str, JsonValue] = {"test": True}
 """Metadata that marks a test event for its receiver, in the signed body."""
@@ -63,6 +66,33 @@ async def replay_delivery(session: TenantSession, delivery_id: UUID) -> Delivery
     _refuse_disabled(target)
     record_audit(session, AuditAction.WEBHOOK_DELIVERY_REPLAYED, delivery_id)
     return enqueue(session, target, original.event_type, original.body, replayed_from_id=original.id)
+
+
+async def replay_failed_deliveries(
+    session: TenantSession, endpoint_id: UUID, *, since: datetime, until: datetime | None
+) -> ReplayOut:
+    """Replay up to `MOST_REPLAYED` failed deliveries of a period that have no replay yet, oldest first. Without
+    `until` the period lasts until now.
+
+    The endpoint is locked meanwhile, so that two requests at once do not replay the same delivery. Raises `NotFound`,
+    and `InvalidState` for a disabled endpoint.
+    """
+    endpoint = await endpoints.get_endpoint(session, endpoint_id, lock=True)
+    _refuse_disabled(endpoint)
+    replay = aliased(Delivery)
+    replays = select(replay.id).where(session.owns(replay), col(replay.replayed_from_id) == col(Delivery.id))
+    failed = (
+        list_deliveries(session, target_id=endpoint.id)
+        .where(col(Delivery.status) == "failed", col(Delivery.created_at) >= since, ~replays.exists())
+        .order_by(col(Delivery.created_at), col(Delivery.id))
+    )
+    if until is not None:
+        failed = failed.where(col(Delivery.created_at) < until)
+    found = (await session.exec(failed.limit(MOST_REPLAYED + 1))).all()
+    for original in found[:MOST_REPLAYED]:
+        enqueue(session, endpoint, original.event_type, original.body, replayed_from_id=original.id)
+    record_audit(session, AuditAction.WEBHOOK_ENDPOINT_REPLAYED, endpoint.id)
+    return ReplayOut(replayed=min(len(found), MOST_REPLAYED), has_more=len(found) > MOST_REPLAYED)
 
 
 async def send_test_event(session: TenantSession, endpoint_id: UUID) -> Delivery:

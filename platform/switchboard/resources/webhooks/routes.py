@@ -25,6 +25,8 @@ from switchboard.resources.webhooks.schemas import (
     EndpointUpdate,
     EventOut,
     EventsOut,
+    ReplayOut,
+    ReplayRequest,
     RotatedSecret,
     RotateQuery,
 )
@@ -117,6 +119,18 @@ async def rotate_webhook_secret(
     """
     rotated, secret = await webhooks.rotate_endpoint_secret(session, endpoint_id, grace=query.grace, keyring=keyring)
     return RotatedSecret(secret=secret, previous_secret_expires_at=rotated.previous_secret_expires_at)
+
+
+@blueprint.post("/v1/webhook-endpoints/<endpoint_id>/replay-failed")
+@endpoint(scope="webhooks:write", body=ReplayRequest, answer=ReplayOut, errors=[InvalidState])
+async def replay_failed_deliveries(session: TenantSession, endpoint_id: UUID, data: ReplayRequest) -> ReplayOut:
+    """Replay an endpoint's failed deliveries of a period.
+
+    In the order of their events, each with a new id, as with the replay of one. A delivery that has been replayed is
+    left out, so that a repeated request sends nothing twice; a replay that failed itself is replayed. An addition to
+    the specification.
+    """
+    return await deliveries.replay_failed_deliveries(session, endpoint_id, since=data.since, until=data.until)
 
 
 @blueprint.post("/v1/webhook-endpoints/<endpoint_id>/test")

@@ -1,14 +1,15 @@
 """API schemas of webhook endpoints and deliveries."""
 
 import json
+from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import AfterValidator, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
 from switchboard.foundation.events.fields import EventName
 from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
-from switchboard.foundation.web.schemas import Answer, Moment, PageQuery, PartialBody, Query, RequestBody
+from switchboard.foundation.web.schemas import Answer, GivenMoment, Moment, PageQuery, PartialBody, Query, RequestBody
 
 EventNames = Annotated[list[EventName], Field(max_length=100), AfterValidator(lambda names: list(dict.fromkeys(names)))]
 Url = Annotated[str, Field(min_length=1, max_length=2048, examples=["https://example.com/hooks/switchboard"])]
@@ -119,6 +120,30 @@ class DeliveryOut(Answer):
         return cls.model_validate(
             {**delivery.model_dump(), "endpoint_id": endpoint_id, "payload": json.loads(delivery.body)}
         )
+
+
+class ReplayRequest(RequestBody):
+    """The period whose failed deliveries are replayed, by the time of the event."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"since": "2026-11-20T09:30:00Z"}]})
+
+    since: GivenMoment
+    until: GivenMoment | None = Field(None, description="Omitted or null: until now.")
+
+    @field_validator("until")
+    @classmethod
+    def _follow_since(cls, value: datetime | None, info: ValidationInfo) -> datetime | None:
+        since = info.data.get("since")
+        if value is not None and since is not None and value <= since:
+            raise ValueError("must be after since")
+        return value
+
+
+class ReplayOut(Answer):
+    """Result of a replay."""
+
+    replayed: int = Field(description="Deliveries that were created, at most 1000.")
+    has_more: bool = Field(description="Whether failed deliveries are left: repeat the request.")
 
 
 class AttemptOut(Answer):

@@ -173,7 +173,7 @@ async def _talk(session: TenantSession, call: Call) -> dict[str, object]:
         "has_recording": is_over(call) and (call.has_recording or call.carrier_recording_id is not None),
         "has_waveform": call.has_recording,
         "awaits_recording": is_over(call) and _awaits_recording(call),
-        "lines": await list_transcript_lines(session, call.id),
+        "lines": await list_transcript_lines(session, call.id) if call.has_transcript else [],
     }
 
 

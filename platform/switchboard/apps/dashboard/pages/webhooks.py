@@ -1,6 +1,8 @@
 """Webhooks: endpoints, deliveries, and test events."""
 
 import json
+from datetime import timedelta
+from typing import Literal
 from uuid import UUID
 
 from pydantic import JsonValue
@@ -12,7 +14,7 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.live_parts import LiveParts
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.events.models import EventTarget
 from switchboard.foundation.keyring import KeyRing
@@ -30,6 +32,12 @@ class DeliveriesQuery(AllDeliveriesQuery):
     """Filters of the list of deliveries."""
 
     endpoint_id: UUID | None = None
+
+
+class RecentFailures(RequestBody):
+    """The hours before now whose failed deliveries are replayed."""
+
+    hours: Literal["1", "24", "168"]
 
 
 class Rotation(RequestBody):
@@ -135,6 +143,17 @@ async def test_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
     """Send a sample `call.completed` event to this endpoint."""
     delivery = await deliveries.send_test_event(session, endpoint_id)
     return Next(url_for("dashboard.delivery_page", delivery_id=delivery.id), "Test event sent.")
+
+
+@dashboard.post("/dashboard/webhooks/<endpoint_id>/replay-failed")
+@action(form=RecentFailures)
+async def replay_failed_deliveries(session: TenantSession, endpoint_id: UUID, data: RecentFailures) -> Next:
+    """Replay the failed deliveries of the last hours."""
+    since = now() - timedelta(hours=int(data.hours))
+    result = await deliveries.replay_failed_deliveries(session, endpoint_id, since=since, until=None)
+    notice = f"{result.replayed} failed deliveries replayed." if result.replayed else "No failed deliveries to replay."
+    more = " More are left: replay them next." if result.has_more else ""
+    return Next(url_for("dashboard.webhook_page", endpoint_id=endpoint_id), notice + more)
 
 
 @dashboard.get("/dashboard/webhooks/deliveries")

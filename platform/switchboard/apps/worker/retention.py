@@ -1,0 +1,94 @@
+"""The reconciler that deletes what organizations no longer keep, in small transactions."""
+
+import random
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from time import monotonic
+from uuid import UUID
+
+import structlog
+
+from switchboard.foundation.audit import AuditEntry
+from switchboard.foundation.database import Database, now
+from switchboard.foundation.object_store import ObjectStoreAway
+from switchboard.foundation.observability import metrics
+from switchboard.resources.automations.retention import build_run_deleter
+from switchboard.resources.calls.recordings.archive import RecordingArchive
+from switchboard.resources.calls.retention import CallDeleter, RecordingDeleter, TranscriptDeleter
+from switchboard.resources.deliveries.retention import build_event_deleters
+from switchboard.resources.identity.retention import ExpiringRows, RetentionDeleter, RowDeleter, list_retentions
+from switchboard.resources.sms.retention import MessageDeleter
+
+logger = structlog.get_logger()
+RUN_SECONDS = 30.0
+"""Time after which a run stops; the next one goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Expired:
+    """One organization's rows of one kind, from before a moment."""
+
+    deleter: RetentionDeleter
+    organization_id: UUID
+    cutoff: datetime
+
+
+async def delete_expired_data(database: Database, archive: RecordingArchive) -> int:
+    """Delete what has outlived its organization's retention, a batch of each organization and kind in turn; return the
+    number of organizations and kinds.
+
+    What is not deleted within `RUN_SECONDS` is left for the next run.
+    """
+    until = monotonic() + RUN_SECONDS
+    expired = await _find_expired(database, build_deleters(database, archive))
+    waiting = random.sample(expired, len(expired))  # so that a run that stops early passes over nobody for long
+    while waiting and monotonic() < until:
+        waiting = [part for part in waiting if monotonic() < until and await _delete_batch(part)]
+    return len(expired)
+
+
+def build_deleters(database: Database, archive: RecordingArchive) -> tuple[RetentionDeleter, ...]:
+    """Build the deleters of all kinds of data. What a call has goes before the call."""
+    return (
+        RecordingDeleter(database, archive),
+        TranscriptDeleter(database),
+        CallDeleter(database, archive),
+        MessageDeleter(database),
+        *build_event_deleters(database),
+        build_run_deleter(database),
+        RowDeleter(database, "audit", ExpiringRows(AuditEntry)),
+    )
+
+
+async def _find_expired(database: Database, deleters: tuple[RetentionDeleter, ...]) -> list[_Expired]:
+    moment = now()
+    async with database.system() as session:
+        retentions = await list_retentions(session)
+    expired = []
+    for deleter in deleters:
+        days = {organization_id: getattr(kept, deleter.data) for organization_id, kept in retentions.items()}
+        cutoffs = {organization_id: moment - timedelta(days=n) for organization_id, n in days.items() if n is not None}
+        async with database.system() as session:
+            found = await deleter.rows.find_organizations(session, cutoffs)
+        expired += [_Expired(deleter, organization_id, cutoffs[organization_id]) for organization_id in found]
+    return expired
+
+
+async def _delete_batch(expired: _Expired) -> bool:
+    """Delete a batch; return whether there may be more."""
+    deleter = expired.deleter
+    try:
+        count = await deleter.delete_batch(expired.organization_id, expired.cutoff)
+    except ObjectStoreAway as error:
+        logger.warning("expired recordings wait for the store", error=str(error))
+        return False
+    if count:
+        metrics.retention_deleted.labels(deleter.data).inc(count)
+        logger.info(
+            "expired data deleted",
+            data=deleter.data,
+            table=deleter.rows.table.__tablename__,
+            organization_id=str(expired.organization_id),
+            rows=count,
+        )
+    return count == deleter.most

@@ -1,0 +1,33 @@
+"""Usage of rows that are about to be deleted, so that the months of the past stay what they were."""
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from sqlalchemy import TextClause, text
+
+from switchboard.foundation.database import TenantSession
+
+_ADD: Final = """
+    insert into deleted_usage (organization_id, month, calls, seconds, sent, received)
+    select part.organization_id, date_trunc('month', part.created_at at time zone organization.timezone)::date, {sums}
+    from {table} part join organization on organization.id = part.organization_id
+    where part.organization_id = :organization_id and part.id = any(:ids) group by 1, 2
+    on conflict (organization_id, month) do update set calls = deleted_usage.calls + excluded.calls,
+      seconds = deleted_usage.seconds + excluded.seconds, sent = deleted_usage.sent + excluded.sent,
+      received = deleted_usage.received + excluded.received
+"""
+ADD_CALLS: Final = text(_ADD.format(table="call", sums="count(*), sum(part.duration_seconds), 0, 0"))
+ADD_MESSAGES: Final = text(
+    _ADD.format(
+        table="sms_message",
+        sums="0, 0, count(*) filter (where part.direction = 'outbound' and part.status <> 'failed'), "
+        "count(*) filter (where part.direction = 'inbound')",
+    )
+)
+
+
+async def keep_usage(session: TenantSession, addition: TextClause, ids: Sequence[UUID]) -> None:
+    """Add the usage of calls (`ADD_CALLS`) or of text messages (`ADD_MESSAGES`) that this transaction deletes."""
+    values = {"organization_id": session.organization_id, "ids": list(ids)}
+    await (await session.connection()).execute(addition, values)

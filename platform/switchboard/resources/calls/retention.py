@@ -1,0 +1,116 @@
+"""Calls, recordings, and transcripts that retention deletes."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, cast
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, func
+from sqlmodel import col, delete, or_, select, update
+
+from switchboard.foundation.database import Database, TenantSession
+from switchboard.resources.billing.deleted_usage import ADD_CALLS, keep_usage
+from switchboard.resources.calls.models import Call, TranscriptLine
+from switchboard.resources.calls.recordings.archive import RecordingArchive
+from switchboard.resources.deliveries.retention import list_undelivered_ids
+from switchboard.resources.identity.retention import SETTLING_TIME, ExpiringRows, RetainedData
+
+BATCH: Final = 200
+"""Calls in one transaction: their transcripts have some thousand lines."""
+DELETIONS_AT_ONCE: Final = 16
+SETTLED: Final[tuple[ColumnElement[bool], ...]] = (
+    col(Call.ended_at) < func.now() - SETTLING_TIME,
+    col(Call.watch_at).is_(None),
+    col(Call.analysis_due_at).is_(None),
+    col(Call.recording_due_at).is_(None),
+)
+RECORDED: Final = or_(col(Call.has_recording), col(Call.carrier_recording_id).is_not(None))
+SETTLED_CALLS: Final = ExpiringRows(Call, SETTLED)
+RECORDED_CALLS: Final = ExpiringRows(Call, (*SETTLED, RECORDED))
+TRANSCRIBED_CALLS: Final = ExpiringRows(Call, (*SETTLED, cast("ColumnElement[bool]", col(Call.has_transcript))))
+
+
+@dataclass(frozen=True, slots=True)
+class CallDeleter:
+    """Deletes calls with their transcripts and recordings."""
+
+    database: Database
+    archive: RecordingArchive
+    data: RetainedData = "calls"
+    rows: ExpiringRows = SETTLED_CALLS
+    most: int = BATCH
+
+    async def delete_batch(self, organization_id: UUID, cutoff: datetime) -> int:
+        """Delete a batch: the recordings first, so that a crash leaves none behind. Raises `ObjectStoreAway`."""
+        async with self.database.tenant(organization_id) as session:
+            ids = await _list_settled_calls(session, self.rows, cutoff, most=self.most)
+            recorded = await session.exec(select(Call.id).where(session.owns(Call), col(Call.id).in_(ids), RECORDED))
+            with_recording = recorded.all()
+        await _delete_recordings(self.archive, organization_id, with_recording)
+        async with self.database.tenant(organization_id) as session:
+            # Locked and judged again: another worker may have deleted the batch, or a server that is back may have
+            # begun to upload a recording.
+            left = select(Call.id).where(session.owns(Call), col(Call.id).in_(ids), *self.rows.conditions)
+            ids = (await session.exec(left.order_by(col(Call.id)).with_for_update())).all()
+            await keep_usage(session, ADD_CALLS, ids)
+            await session.exec(delete(Call).where(session.owns(Call), col(Call.id).in_(ids)))
+        return len(ids)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingDeleter:
+    """Deletes recordings from the store. What a carrier keeps is its own matter; the call no longer refers to it."""
+
+    database: Database
+    archive: RecordingArchive
+    data: RetainedData = "recordings"
+    rows: ExpiringRows = RECORDED_CALLS
+    most: int = BATCH
+
+    async def delete_batch(self, organization_id: UUID, cutoff: datetime) -> int:
+        """Delete the recordings of a batch of calls. Raises `ObjectStoreAway`."""
+        async with self.database.tenant(organization_id) as session:
+            ids = await _list_settled_calls(session, self.rows, cutoff, most=self.most)
+        await _delete_recordings(self.archive, organization_id, ids)
+        async with self.database.tenant(organization_id) as session:
+            gone = update(Call).where(session.owns(Call), col(Call.id).in_(ids))
+            await session.exec(gone.values(has_recording=False, carrier_recording_id=None))
+        return len(ids)
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptDeleter:
+    """Deletes transcripts, and what the analysis took from them."""
+
+    database: Database
+    data: RetainedData = "transcripts"
+    rows: ExpiringRows = TRANSCRIBED_CALLS
+    most: int = BATCH
+
+    async def delete_batch(self, organization_id: UUID, cutoff: datetime) -> int:
+        """Delete the transcripts of a batch of calls."""
+        async with self.database.tenant(organization_id) as session:
+            ids = await _list_settled_calls(session, self.rows, cutoff, most=self.most)
+            await session.exec(
+                delete(TranscriptLine).where(session.owns(TranscriptLine), col(TranscriptLine.call_id).in_(ids))
+            )
+            gone = update(Call).where(session.owns(Call), col(Call.id).in_(ids))
+            await session.exec(gone.values(has_transcript=False, call_summary=None, extracted_data={}))
+        return len(ids)
+
+
+async def _list_settled_calls(
+    session: TenantSession, rows: ExpiringRows, cutoff: datetime, *, most: int
+) -> Sequence[UUID]:
+    """List calls with nothing left to do, and no webhook left to deliver. Nothing starts for them any more."""
+    awaited = await list_undelivered_ids(session, "call_id")
+    found = rows.select_ids(session, cutoff, most=most).where(col(Call.id).not_in(awaited))
+    return (await session.exec(found)).all()
+
+
+async def _delete_recordings(archive: RecordingArchive, organization_id: UUID, ids: Sequence[UUID]) -> None:
+    for first in range(0, len(ids), DELETIONS_AT_ONCE):
+        batch = ids[first : first + DELETIONS_AT_ONCE]
+        await asyncio.gather(*(archive.delete_recording(organization_id, call_id) for call_id in batch))

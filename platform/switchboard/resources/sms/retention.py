@@ -1,0 +1,77 @@
+"""Text messages that retention deletes, and the conversations that it leaves empty."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from sqlalchemy import func
+from sqlmodel import col, delete, select
+
+from switchboard.foundation.database import Database, TenantSession
+from switchboard.resources.billing.deleted_usage import ADD_MESSAGES, keep_usage
+from switchboard.resources.deliveries.retention import list_undelivered_ids
+from switchboard.resources.identity.retention import BATCH, SETTLING_TIME, ExpiringRows, RetainedData
+from switchboard.resources.sms.models import SmsConversation, SmsMessage
+
+# The agent answers with the conversation before its eyes, so a message waits while an answer is due.
+_ANSWER_DUE = (
+    select(SmsConversation.id)
+    .where(
+        col(SmsConversation.organization_id) == col(SmsMessage.organization_id),
+        col(SmsConversation.id) == col(SmsMessage.conversation_id),
+        col(SmsConversation.reply_due_at).is_not(None),
+    )
+    .exists()
+)
+SETTLED_MESSAGES: Final = ExpiringRows(
+    SmsMessage,
+    (
+        col(SmsMessage.created_at) < func.now() - SETTLING_TIME,
+        col(SmsMessage.watch_at).is_(None),
+        col(SmsMessage.status).not_in(("queued", "sending")),
+        ~_ANSWER_DUE,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDeleter:
+    """Deletes text messages. A closed conversation stays without messages, because it records that the contact has
+    sent STOP.
+    """
+
+    database: Database
+    data: RetainedData = "messages"
+    rows: ExpiringRows = SETTLED_MESSAGES
+    most: int = BATCH
+
+    async def delete_batch(self, organization_id: UUID, cutoff: datetime) -> int:
+        """Delete a batch of messages, and the conversations that have none left."""
+        async with self.database.tenant(organization_id) as session:
+            awaited = await list_undelivered_ids(session, "message_id")
+            wanted = self.rows.select_ids(session, cutoff, most=self.most).where(col(SmsMessage.id).not_in(awaited))
+            ids = (await session.exec(wanted.with_for_update(skip_locked=True, of=SmsMessage))).all()
+            await keep_usage(session, ADD_MESSAGES, ids)
+            emptied = await session.exec(
+                delete(SmsMessage)
+                .where(session.owns(SmsMessage), col(SmsMessage.id).in_(ids))
+                .returning(col(SmsMessage.conversation_id))
+            )
+            await _delete_empty_conversations(session, set(emptied.scalars()), cutoff)
+        return len(ids)
+
+
+async def _delete_empty_conversations(session: TenantSession, ids: set[UUID], cutoff: datetime) -> None:
+    message = select(SmsMessage.id).where(
+        session.owns(SmsMessage), col(SmsMessage.conversation_id) == col(SmsConversation.id)
+    )
+    await session.exec(
+        delete(SmsConversation).where(
+            session.owns(SmsConversation),
+            col(SmsConversation.id).in_(ids),
+            col(SmsConversation.status) == "open",
+            col(SmsConversation.last_message_at) < cutoff,
+            ~message.exists(),
+        )
+    )
