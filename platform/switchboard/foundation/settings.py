@@ -66,8 +66,11 @@ class Settings(BaseSettings):
     )
     redis_url: str | None = Field(
         None,
-        pattern=r"^(rediss?|unix)://",
-        description="A Redis server of your own (`redis://…`); empty means the embedded one.",
+        pattern=r"^(rediss?(\+(sentinel|cluster))?|unix)://",
+        description=(
+            "A Redis of your own: `redis://…`, `rediss://…` with TLS, `redis+sentinel://…`, or `redis+cluster://…`; "
+            "empty means the embedded one."
+        ),
     )
     secret_keys: Annotated[list[SecretStr], NoDecode, BeforeValidator(_comma_list)] = Field(
         [],

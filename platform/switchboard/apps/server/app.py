@@ -20,8 +20,8 @@ from switchboard.foundation.database import Database
 from switchboard.foundation.encryption import KeyCheck
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.outbound import OutboundClient
-from switchboard.foundation.redis_client import connect_blocking_redis, connect_redis
-from switchboard.foundation.settings import Settings
+from switchboard.foundation.redis_client import InvalidRedisUrl, RedisClients, open_redis_clients
+from switchboard.foundation.settings import PREFIX, Settings, SettingsError
 from switchboard.foundation.web import context, problems
 from switchboard.foundation.web.endpoint import MAX_BODY_BYTES
 from switchboard.foundation.web.pipeline import resolve_handlers
@@ -104,11 +104,11 @@ async def open_process_runtime(
 ) -> AsyncIterator[Runtime]:
     """Build a process's parts, and close them at the end. Connections open on first use.
 
-    Raises `SettingsError` for a store of recordings that cannot be opened.
+    Raises `SettingsError` for a store of recordings that cannot be opened, and for an invalid address of Redis.
     """
     recordings = open_recording_store(settings)
-    redis, blocking_redis = connect_redis(redis_url), connect_blocking_redis(redis_url)
-    queue = Queue(redis, blocking_redis)
+    redis = _open_redis(redis_url)
+    queue = Queue(redis.commands, redis.blocking)
     database = Database(
         database_url,
         pool_size=settings.database_pool_size,
@@ -122,9 +122,9 @@ async def open_process_runtime(
         node=secrets.token_hex(8),
         settings=settings,
         database=database,
-        redis=redis,
+        redis=redis.commands,
         queue=queue,
-        limiter=RateLimiter(redis),
+        limiter=RateLimiter(redis.limits),
         registry=plugins,
         keyring=ring,
         key_check=KeyCheck(database, ring),
@@ -143,8 +143,14 @@ async def open_process_runtime(
         await parts.providers.close()
         await parts.outbound.close()
         await database.close()
-        await redis.aclose()
-        await blocking_redis.aclose()
+        await redis.close()
+
+
+def _open_redis(url: str) -> RedisClients:
+    try:
+        return open_redis_clients(url)
+    except InvalidRedisUrl as error:
+        raise SettingsError(f"{PREFIX}REDIS_URL: {error}") from None
 
 
 def create_routes() -> Quart:

@@ -1,0 +1,192 @@
+"""The Redis clients of a process."""
+
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias, cast
+
+from redis.asyncio import ConnectionPool, Redis, RedisCluster
+from redis.asyncio.client import PubSub
+from redis.asyncio.cluster import ClusterNode
+from redis.asyncio.connection import AbstractConnection, SSLConnection
+from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import Sentinel
+from redis.backoff import NoBackoff
+from redis.driver_info import DriverInfo
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisClusterException
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from switchboard.foundation.redis_client.connections import CONNECTION_CLASSES, FOLLOWING_CLASSES, Locate
+from switchboard.foundation.redis_client.urls import InvalidRedisUrl, RedisAddress, parse_redis_url
+
+COMMAND_SECONDS = 0.5
+BLOCKING_SECONDS = 5.0
+"""Deadline of a connection on which a command waits at the server; longer than any such wait."""
+AWAY_SECONDS = 1.0
+"""Time for which commands fail at once after one has got no answer."""
+PING_SECONDS = 5.0
+HASH_TAG = "{switchboard}"
+"""Part of each key of `RedisClients.commands` and `blocking`: in a cluster one server has them all (Redis Cluster
+specification, hash tags)."""
+
+
+class _AwayCheck:
+    """Fail commands at once for a while after one got no answer, instead of waiting for each one's own deadline."""
+
+    _away_until = 0.0
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any:
+        """Execute a command. Raises `RedisError`."""
+        if time.monotonic() < self._away_until:
+            raise RedisTimeoutError("Redis did not answer a moment ago")
+        try:
+            return await super().execute_command(*args, **options)  # type: ignore[misc]
+        except RedisTimeoutError:
+            self._away_until = time.monotonic() + AWAY_SECONDS
+            raise
+        except RedisClusterException as error:  # which redis-py does not derive from `RedisError`
+            raise RedisConnectionError(str(error)) from error
+
+
+class DeadlineRedis(_AwayCheck, Redis):  # type: ignore[misc] # redis-py's own classes disagree
+    """A client whose commands fail within `COMMAND_SECONDS`, and at once for a while after one got no answer."""
+
+
+class _DeadlineCluster(_AwayCheck, RedisCluster):  # type: ignore[misc] # redis-py's own classes disagree
+    """The same for keys that lie anywhere in a cluster."""
+
+
+LimitsRedis: TypeAlias = DeadlineRedis | _DeadlineCluster
+"""Client for single keys and scripts, which has no transactions and no subscriptions."""
+
+
+@dataclass(frozen=True, slots=True)
+class RedisClients:
+    """The clients of a process. They connect on first use.
+
+    The commands of `blocking` wait at the server for up to a few seconds. `limits` takes keys without `HASH_TAG`, which
+    a cluster spreads over its servers. The other two follow one server: redis-py's asynchronous cluster client has
+    no subscriptions, and blocks the event loop in transactions.
+    """
+
+    commands: DeadlineRedis
+    blocking: Redis
+    limits: LimitsRedis
+    sentinels: tuple[Redis, ...] = ()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        for client in (self.commands, self.blocking, self.limits, *self.sentinels):
+            await client.aclose()
+
+
+def open_redis_clients(url: str) -> RedisClients:
+    """Create the clients for a URL of `parse_redis_url`, without connecting. Raises `InvalidRedisUrl`."""
+    address = parse_redis_url(url)
+    cluster = None
+    sentinels: tuple[Redis, ...] = ()
+    locate: Locate | None = None
+    try:
+        if address.kind == "cluster":
+            cluster = _create_cluster(address)
+            locate = partial(_locate_owner, cluster)
+        elif address.kind == "sentinel":
+            sentinel = _create_sentinel(address)
+            sentinels = tuple(sentinel.sentinels)
+            locate = partial(sentinel.discover_master, address.service)
+        commands = cast("DeadlineRedis", DeadlineRedis.from_pool(_create_pool(address, COMMAND_SECONDS, locate)))
+        blocking = Redis.from_pool(_create_pool(address, BLOCKING_SECONDS, locate))
+    except TypeError as error:
+        raise InvalidRedisUrl(f"a parameter is not supported: {str(error).rpartition('argument ')[2]}") from None
+    return RedisClients(commands, blocking, cluster or commands, sentinels)
+
+
+async def receive_messages(subscription: PubSub) -> AsyncIterator[dict[str, Any]]:
+    """Yield the messages of a subscription.
+
+    Raises `RedisError` when the server goes away, or answers no ping for `PING_SECONDS`.
+    """
+    pinged = False
+    while True:
+        message = await subscription.get_message(timeout=PING_SECONDS)
+        if message is None:
+            if pinged:
+                raise RedisTimeoutError("Redis does not answer the subscription")
+            await subscription.ping()
+        pinged = message is None
+        if message is not None and message["type"] == "message":
+            yield message
+
+
+def _create_pool(address: RedisAddress, seconds: float, locate: Locate | None) -> ConnectionPool:
+    options = {name: value for name, value in address.options.items() if not name.startswith("sentinel_")}
+    if locate is None:
+        connection_class = CONNECTION_CLASSES[address.connection_class]
+    else:
+        connection_class = FOLLOWING_CLASSES[address.connection_class]
+        options["locate"] = locate
+    return _pool(connection_class, seconds, options)
+
+
+def _pool(connection_class: type[AbstractConnection], seconds: float, options: dict[str, Any]) -> ConnectionPool:
+    pool = ConnectionPool(
+        connection_class=connection_class,
+        deadline_seconds=seconds,
+        socket_connect_timeout=seconds,
+        driver_info=DriverInfo(),  # otherwise each connection reads the package's metadata, for 2 ms
+        # A connection that the server closed while it was idle is opened again; a passed deadline is not extended.
+        retry=Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
+        **options,
+    )
+    pool.make_connection()  # type: ignore[no-untyped-call] # not opened: it raises `TypeError` for an option that does not exist
+    return pool
+
+
+def _create_sentinel(address: RedisAddress) -> Sentinel:
+    """Create the client that asks the Sentinels for the primary. They have logins of their own."""
+    own = {name: value for name, value in address.options.items() if name.startswith("ssl_")}
+    own |= {
+        name: address.options[f"sentinel_{name}"]
+        for name in ("username", "password")
+        if f"sentinel_{name}" in address.options
+    }
+    sentinel = Sentinel([])  # type: ignore[no-untyped-call]
+    connection_class = CONNECTION_CLASSES[address.connection_class]
+    sentinel.sentinels = [
+        Redis.from_pool(_pool(connection_class, COMMAND_SECONDS, {**own, "host": host, "port": port}))
+        for host, port in address.hosts
+    ]
+    return sentinel
+
+
+def _create_cluster(address: RedisAddress) -> _DeadlineCluster:
+    cluster = _DeadlineCluster(
+        startup_nodes=[ClusterNode(host, port) for host, port in address.hosts],
+        ssl=address.connection_class is SSLConnection,
+        socket_connect_timeout=COMMAND_SECONDS,
+        driver_info=DriverInfo(),
+        retry=Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
+        **address.options,
+    )
+    # The constructor takes no class of connections; every node is created from these.
+    changes = {"connection_class": CONNECTION_CLASSES[address.connection_class], "deadline_seconds": COMMAND_SECONDS}
+    options = cluster.connection_kwargs
+    options.update(changes)
+    cluster.nodes_manager.startup_nodes = {
+        name: ClusterNode(node.host, node.port, **options) for name, node in cluster.nodes_manager.startup_nodes.items()
+    }
+    return cluster
+
+
+async def _locate_owner(cluster: RedisCluster) -> tuple[str, int]:
+    """Return the server that has the keys with `HASH_TAG`, by the cluster's present layout."""
+    try:
+        await cluster.nodes_manager.initialize()
+        node = cluster.get_node_from_key(HASH_TAG)
+    except RedisClusterException as error:
+        raise RedisConnectionError(str(error)) from error
+    if node is None:
+        raise RedisConnectionError("no server of the cluster has the keys")
+    return node.host, int(node.port)
