@@ -58,6 +58,14 @@ class Settings(BaseSettings):
             "A PostgreSQL server of your own (`postgresql://…`, with libpq's parameters); empty means the embedded one."
         ),
     )
+    read_database_url: str | None = Field(
+        None,
+        pattern=r"^postgres(ql)?://",
+        description=(
+            "A streaming replica of the PostgreSQL server, which answers lists and analytics as long as it keeps up; "
+            "empty: the server answers them."
+        ),
+    )
     database_pool_size: int = Field(
         20, ge=2, le=1000, description="Connections to PostgreSQL that each process opens at most."
     )

@@ -16,7 +16,7 @@ from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation import keyring
-from switchboard.foundation.database import Database
+from switchboard.foundation.database import Database, ReadReplica
 from switchboard.foundation.encryption import KeyCheck
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.outbound import OutboundClient
@@ -115,6 +115,7 @@ async def open_process_runtime(
         statement_timeout=settings.database_statement_timeout,
         info={"queue": queue, "listeners": TRANSACTIONAL_HANDLERS},
     )
+    replica = _create_replica(settings, database)
     ring = keyring.load_keyring([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
     plugins = registry or Registry.discover(trace=settings.trace_plugins)
     providers = Providers(database, plugins, ring, data_dir=settings.data_dir)
@@ -122,6 +123,7 @@ async def open_process_runtime(
         node=secrets.token_hex(8),
         settings=settings,
         database=database,
+        replica=replica,
         redis=redis.commands,
         queue=queue,
         limiter=RateLimiter(redis.limits),
@@ -142,8 +144,22 @@ async def open_process_runtime(
     finally:
         await parts.providers.close()
         await parts.outbound.close()
+        await replica.close()
         await database.close()
         await redis.close()
+
+
+def _create_replica(settings: Settings, database: Database) -> ReadReplica:
+    seconds = settings.database_statement_timeout
+    replica = None
+    if settings.read_database_url is not None:
+        replica = Database(
+            settings.read_database_url,
+            pool_size=settings.database_pool_size,
+            statement_timeout=seconds,
+            is_replica=True,
+        )
+    return ReadReplica(database, replica, seconds=seconds)
 
 
 def _open_redis(url: str) -> RedisClients:
@@ -183,6 +199,7 @@ def create_health_app(parts: Runtime) -> Quart:
 def _add_context(app: Quart, parts: Runtime) -> None:
     app.extensions[context.EXTENSION] = context.WebContext(
         parts.database,
+        parts.replica,
         parts.limiter,
         Authenticator(parts.database, CREDENTIALS),
         parts.keyring,

@@ -49,10 +49,15 @@ class CronJob:
 
 
 class _RedisQueue(RedisQueue):
-    """SAQ's queue, except that its workers do not spin while Redis is away, and that nobody asks for its version."""
+    """SAQ's queue, except that its workers do not spin while Redis is away, and that a cluster can have it."""
 
     async def version(self) -> VersionTuple:
         return OLDEST_REDIS
+
+    async def _enqueue(self, job: QueuedJob) -> QueuedJob | None:
+        # SAQ's key for the cancellation of a job has the job's key in it and not the name of the queue.
+        job.key = f"{HASH_TAG}:{job.key}"
+        return await super()._enqueue(job)
 
     async def dequeue(self, timeout: float = 0.0, poll_interval: float = 0.0) -> QueuedJob | None:  # noqa: ASYNC109
         try:

@@ -8,6 +8,12 @@ http_requests = Counter("switchboard_http_requests", "Requests answered", ["oper
 http_seconds = Histogram(
     "switchboard_http_request_seconds", "Time to respond to a request", ["operation"], registry=registry
 )
+replica_reads = Counter(
+    "switchboard_replica_reads",
+    "Reads that a replica may answer, by the server that did",
+    ["server"],
+    registry=registry,
+)
 live_calls = Gauge("switchboard_live_calls", "Calls that this process holds", registry=registry)
 calls = Counter("switchboard_calls", "Calls that ended", ["direction", "status"], registry=registry)
 texts = Counter(

@@ -57,6 +57,12 @@ class DeadlineRedis(_AwayCheck, Redis):  # type: ignore[misc] # redis-py's own c
 class _DeadlineCluster(_AwayCheck, RedisCluster):  # type: ignore[misc] # redis-py's own classes disagree
     """The same for keys that lie anywhere in a cluster."""
 
+    async def aclose(self) -> None:
+        """Close every connection, also those of a client that has asked for nothing but the cluster's layout."""
+        await super().aclose()
+        for nodes in ("nodes_cache", "startup_nodes"):
+            await self.nodes_manager.aclose(nodes)
+
 
 LimitsRedis: TypeAlias = DeadlineRedis | _DeadlineCluster
 """Client for single keys and scripts, which has no transactions and no subscriptions."""
