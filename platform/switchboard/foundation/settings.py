@@ -127,6 +127,14 @@ class Settings(BaseSettings):
         0, ge=0, le=65_535, description="Port of a worker's health endpoints and metrics, on HOST; 0: none."
     )
     campaign_tick: float = Field(1, gt=0, description="Seconds between looks for campaigns that have become due.")
+    call_capacity: int = Field(
+        100,
+        ge=1,
+        description=(
+            "Live calls that one server is sized for. It refuses none beyond that: the metric of the utilization, "
+            "which an autoscaler follows, is their share of it."
+        ),
+    )
     drain_seconds: float = Field(
         3600,
         ge=0,

@@ -225,7 +225,9 @@ def _run_calls(app: Quart, parts: Runtime) -> None:
     async def start() -> None:
         await parts.engine.start()
         background.append(asyncio.create_task(listen_for_messages(parts.redis, parts.node, parts.engine)))
-        background.append(asyncio.create_task(run_heartbeat(parts.database, parts.engine)))
+        background.append(
+            asyncio.create_task(run_heartbeat(parts.database, parts.engine, parts.settings.call_capacity))
+        )
         background.append(asyncio.create_task(uploader.run()))
 
     @app.after_serving

@@ -15,6 +15,11 @@ replica_reads = Counter(
     registry=registry,
 )
 live_calls = Gauge("switchboard_live_calls", "Calls that this process holds", registry=registry)
+call_utilization = Gauge(
+    "switchboard_call_utilization",
+    "Calls that this process holds, as a share of SWITCHBOARD_CALL_CAPACITY; over 1 beyond it",
+    registry=registry,
+)
 calls = Counter("switchboard_calls", "Calls that ended", ["direction", "status"], registry=registry)
 texts = Counter(
     "switchboard_texts",

@@ -1,11 +1,12 @@
 """The Redis clients of a process."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, cast
 
+import structlog
 from redis.asyncio import ConnectionPool, Redis, RedisCluster
 from redis.asyncio.client import PubSub
 from redis.asyncio.cluster import ClusterNode
@@ -13,14 +14,16 @@ from redis.asyncio.connection import AbstractConnection, SSLConnection
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
+from redis.crc import key_slot
 from redis.driver_info import DriverInfo
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisClusterException
+from redis.exceptions import RedisClusterException, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from switchboard.foundation.redis_client.connections import CONNECTION_CLASSES, FOLLOWING_CLASSES, Locate
 from switchboard.foundation.redis_client.urls import InvalidRedisUrl, RedisAddress, parse_redis_url
 
+logger = structlog.get_logger()
 COMMAND_SECONDS = 0.5
 BLOCKING_SECONDS = 5.0
 """Deadline of a connection on which a command waits at the server; longer than any such wait."""
@@ -57,11 +60,27 @@ class DeadlineRedis(_AwayCheck, Redis):  # type: ignore[misc] # redis-py's own c
 class _DeadlineCluster(_AwayCheck, RedisCluster):  # type: ignore[misc] # redis-py's own classes disagree
     """The same for keys that lie anywhere in a cluster."""
 
+    async def initialize(self) -> "_DeadlineCluster":
+        """Read the cluster's layout if it may have changed. redis-py leaves the nodes of the layout before open."""
+        before = self._list_nodes()
+        await super().initialize()
+        present = {id(node) for node in self._list_nodes()}
+        for node in before:
+            if id(node) not in present:
+                node.update_active_connections_for_reconnect()
+                await node.disconnect_free_connections()
+        return self
+
     async def aclose(self) -> None:
-        """Close every connection, also those of a client that has asked for nothing but the cluster's layout."""
+        """Close every connection."""
         await super().aclose()
-        for nodes in ("nodes_cache", "startup_nodes"):
-            await self.nodes_manager.aclose(nodes)
+        for node in self._list_nodes():
+            await node.disconnect()
+
+    def _list_nodes(self) -> list[ClusterNode]:
+        manager = self.nodes_manager
+        serving = (node for nodes in manager.slots_cache.values() for node in nodes)
+        return list({id(node): node for node in (*manager.nodes_cache.values(), *serving)}.values())
 
 
 LimitsRedis: TypeAlias = DeadlineRedis | _DeadlineCluster
@@ -72,7 +91,8 @@ LimitsRedis: TypeAlias = DeadlineRedis | _DeadlineCluster
 class RedisClients:
     """The clients of a process. They connect on first use.
 
-    The commands of `blocking` wait at the server for up to a few seconds. `limits` takes keys without `HASH_TAG`, which
+    The commands of `blocking` wait at the server for up to a few seconds. `locators` are the Sentinels, or nodes of the
+    cluster, that are asked for the primary. `limits` takes keys without `HASH_TAG`, which
     a cluster spreads over its servers. The other two follow one server: redis-py's asynchronous cluster client has
     no subscriptions, and blocks the event loop in transactions.
     """
@@ -80,33 +100,30 @@ class RedisClients:
     commands: DeadlineRedis
     blocking: Redis
     limits: LimitsRedis
-    sentinels: tuple[Redis, ...] = ()
+    locators: tuple[Redis, ...] = ()
 
     async def close(self) -> None:
         """Close every connection."""
-        for client in (self.commands, self.blocking, self.limits, *self.sentinels):
+        for client in (self.commands, self.blocking, self.limits, *self.locators):
             await client.aclose()
 
 
 def open_redis_clients(url: str) -> RedisClients:
     """Create the clients for a URL of `parse_redis_url`, without connecting. Raises `InvalidRedisUrl`."""
     address = parse_redis_url(url)
-    cluster = None
-    sentinels: tuple[Redis, ...] = ()
-    locate: Locate | None = None
     try:
-        if address.kind == "cluster":
-            cluster = _create_cluster(address)
-            locate = partial(_locate_owner, cluster)
-        elif address.kind == "sentinel":
-            sentinel = _create_sentinel(address)
-            sentinels = tuple(sentinel.sentinels)
-            locate = partial(sentinel.discover_master, address.service)
+        locators = _create_locators(address)
+        locate: Locate | None = None
+        limits: LimitsRedis | None = None
+        if address.kind == "sentinel":
+            locate = partial(_create_sentinel(locators).discover_master, address.service)
+        elif address.kind == "cluster":
+            locate, limits = partial(_locate_owner, locators), _create_cluster(address)
         commands = cast("DeadlineRedis", DeadlineRedis.from_pool(_create_pool(address, COMMAND_SECONDS, locate)))
         blocking = Redis.from_pool(_create_pool(address, BLOCKING_SECONDS, locate))
     except TypeError as error:
         raise InvalidRedisUrl(f"a parameter is not supported: {str(error).rpartition('argument ')[2]}") from None
-    return RedisClients(commands, blocking, cluster or commands, sentinels)
+    return RedisClients(commands, blocking, limits or commands, locators)
 
 
 async def receive_messages(subscription: PubSub) -> AsyncIterator[dict[str, Any]]:
@@ -150,20 +167,25 @@ def _pool(connection_class: type[AbstractConnection], seconds: float, options: d
     return pool
 
 
-def _create_sentinel(address: RedisAddress) -> Sentinel:
-    """Create the client that asks the Sentinels for the primary. They have logins of their own."""
-    own = {name: value for name, value in address.options.items() if name.startswith("ssl_")}
-    own |= {
-        name: address.options[f"sentinel_{name}"]
-        for name in ("username", "password")
-        if f"sentinel_{name}" in address.options
-    }
-    sentinel = Sentinel([])  # type: ignore[no-untyped-call]
+def _create_locators(address: RedisAddress) -> tuple[Redis, ...]:
+    """Create a client for each host. Sentinels have logins of their own."""
+    options = address.options
+    if address.kind == "sentinel":
+        options = {name: value for name, value in options.items() if name.startswith("ssl_")} | {
+            name: address.options[f"sentinel_{name}"]
+            for name in ("username", "password")
+            if f"sentinel_{name}" in address.options
+        }
     connection_class = CONNECTION_CLASSES[address.connection_class]
-    sentinel.sentinels = [
-        Redis.from_pool(_pool(connection_class, COMMAND_SECONDS, {**own, "host": host, "port": port}))
+    return tuple(
+        Redis.from_pool(_pool(connection_class, COMMAND_SECONDS, {**options, "host": host, "port": port}))
         for host, port in address.hosts
-    ]
+    )
+
+
+def _create_sentinel(locators: Sequence[Redis]) -> Sentinel:
+    sentinel = Sentinel([])  # type: ignore[no-untyped-call]
+    sentinel.sentinels = list(locators)
     return sentinel
 
 
@@ -186,13 +208,19 @@ def _create_cluster(address: RedisAddress) -> _DeadlineCluster:
     return cluster
 
 
-async def _locate_owner(cluster: RedisCluster) -> tuple[str, int]:
-    """Return the server that has the keys with `HASH_TAG`, by the cluster's present layout."""
-    try:
-        await cluster.nodes_manager.initialize()
-        node = cluster.get_node_from_key(HASH_TAG)
-    except RedisClusterException as error:
-        raise RedisConnectionError(str(error)) from error
-    if node is None:
-        raise RedisConnectionError("no server of the cluster has the keys")
-    return node.host, int(node.port)
+async def _locate_owner(locators: Sequence[Redis]) -> tuple[str, int]:
+    """Return the server that has the keys with `HASH_TAG`, by the first node of the cluster that knows. Raises
+    `RedisError`.
+    """
+    slot = key_slot(HASH_TAG.encode())
+    for node in locators:
+        try:
+            ranges = await node.execute_command("CLUSTER SLOTS")  # type: ignore[no-untyped-call]
+        except (RedisError, OSError) as error:
+            logger.info("a node of the Redis cluster does not answer", error=type(error).__name__)
+            continue
+        for first, last, (host, port, *_), *_ in ranges:
+            if first <= slot <= last:
+                # A node that was given no name of its own leaves it out (Redis, CLUSTER SLOTS).
+                return (host or b"").decode() or node.connection_pool.connection_kwargs["host"], port
+    raise RedisConnectionError("no node of the cluster knows the server that has the keys")

@@ -17,13 +17,17 @@ BEAT_SECONDS = 3.0
 LEASE = timedelta(seconds=10)
 
 
-async def run_heartbeat(database: Database, engine: CallEngine) -> None:
-    """Extend the leases of this process's calls, and fund prepaid ones, until canceled."""
+async def run_heartbeat(database: Database, engine: CallEngine, call_capacity: int) -> None:
+    """Extend the leases of this process's calls, fund prepaid ones, and publish their number, until canceled.
+
+    `call_capacity` is the number of calls that the process is sized for.
+    """
     funding = CallFunding(database, engine)
     while True:
         await asyncio.sleep(BEAT_SECONDS)
         live = engine.live_call_ids
         metrics.live_calls.set(len(live))
+        metrics.call_utilization.set(len(live) / call_capacity)
         if not live:
             continue
         try:
