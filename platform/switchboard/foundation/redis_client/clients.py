@@ -163,7 +163,8 @@ def _pool(connection_class: type[AbstractConnection], seconds: float, options: d
         retry=Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
         **options,
     )
-    pool.make_connection()  # type: ignore[no-untyped-call] # not opened: it raises `TypeError` for an option that does not exist
+    # The connection is not opened: the call raises `TypeError` for an option that does not exist.
+    pool.make_connection()  # type: ignore[no-untyped-call]
     return pool
 
 
