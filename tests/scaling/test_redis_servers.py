@@ -133,11 +133,12 @@ async def test_redis_over_tls_with_a_client_certificate(tmp_path: Path) -> None:
     [
         ("redis+sentinel://127.0.0.1:26379", "the name that the Sentinels know the primary by is missing"),
         ("redis+sentinel:///voice", "a host is missing"),
-        ("redis+sentinel://one/voice/two", "'two' is not the number of a database"),
+        ("redis+sentinel://one/voice/two", "the database is not a number"),
         ("redis+cluster://127.0.0.1/1", "a cluster has database 0 only"),
         ("redis+cluster://127.0.0.1?color=red", "a parameter is not supported: 'color'"),
         ("redis://127.0.0.1?color=red", "a parameter is not supported: 'color'"),
-        ("redis://127.0.0.1:many", "Port could not be cast to integer value as 'many'"),
+        ("redis://127.0.0.1:many", "a port is not a number"),
+        ("redis://:secret/word@127.0.0.1", "a port is not a number"),
         ("redis+carrier://127.0.0.1", "redis+carrier:// is not a scheme of Redis"),
     ],
 )

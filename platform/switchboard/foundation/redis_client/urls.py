@@ -48,7 +48,10 @@ def parse_redis_url(url: str) -> RedisAddress:
     except InvalidRedisUrl:
         raise
     except ValueError as error:
-        raise InvalidRedisUrl(str(error)) from None
+        # `urlsplit` quotes what it takes for a port, which may be a part of a password.
+        wrong_port = str(error).startswith("Port")
+        advice = "a port is not a number; special characters of a password must be percent-encoded"
+        raise InvalidRedisUrl(advice if wrong_port else str(error)) from None
 
 
 def _parse_hosts(parts: SplitResult, *, sentinel: bool) -> RedisAddress:
@@ -57,7 +60,7 @@ def _parse_hosts(parts: SplitResult, *, sentinel: bool) -> RedisAddress:
     if sentinel and not service:
         raise InvalidRedisUrl("the name that the Sentinels know the primary by is missing: redis+sentinel://host/name")
     if database and not database.isdecimal():
-        raise InvalidRedisUrl(f"{database!r} is not the number of a database")
+        raise InvalidRedisUrl("the database is not a number; special characters of a password must be percent-encoded")
     if not sentinel and int(database or 0):
         raise InvalidRedisUrl("a cluster has database 0 only")
     each: list[dict[str, Any]] = [
