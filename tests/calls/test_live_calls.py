@@ -3,12 +3,8 @@
 import asyncio
 import contextlib
 import io
-import os
 import socket
-import sys
 import wave
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from itertools import groupby
 from uuid import UUID, uuid4
 
@@ -28,7 +24,7 @@ from switchboard.resources.calls.live import tickets
 from switchboard.resources.calls.live.feed import RedisMonitorFeed
 
 from tests.fixtures.app import LivePlatform, Organizations
-from tests.fixtures.eventually import eventually, wait_for_port
+from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json
 from tests.fixtures.monitors import (
     Page,
@@ -39,6 +35,7 @@ from tests.fixtures.monitors import (
     open_page,
     synthesize_samples,
 )
+from tests.fixtures.processes import run_another_process
 
 GREETING = "this is the bakery"
 PERSON = "Good afternoon. How are you?"
@@ -263,45 +260,14 @@ async def test_a_feed_ends_without_redis() -> None:
             await feed._sending
 
 
-@asynccontextmanager
-async def run_another_process(
-    live: LivePlatform, servers: DataDirectory
-) -> AsyncIterator[tuple[int, asyncio.subprocess.Process]]:
-    """Run a second server, and yield its port and process."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    settings = {
-        "DATA_DIR": str(live.runtime.settings.data_dir),
-        "PORT": str(port),
-        "PUBLIC_URL": live.runtime.settings.base_url,
-        "DATABASE_URL": servers.database_url,
-        "REDIS_URL": servers.redis_url,
-    }
-    environment = {**os.environ, **{f"SWITCHBOARD_{name}": value for name, value in settings.items()}}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "switchboard",
-        "serve",
-        env=environment,
-        stderr=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-    )
-    try:
-        await wait_for_port("127.0.0.1", port)
-        yield port, process
-    finally:
-        if process.returncode is None:
-            process.terminate()
-            await process.wait()
-
-
 async def test_the_page_may_connect_to_another_process_than_the_call(
     live: LivePlatform, servers: DataDirectory
 ) -> None:
     """If that process stops, the page is disconnected at once and still has the call after it reconnects elsewhere."""
-    async with run_another_process(live, servers) as (port, process), connect_telephone(live) as caller:
+    async with (
+        run_another_process(live, database_url=servers.database_url, redis_url=servers.redis_url) as (port, process),
+        connect_telephone(live) as caller,
+    ):
         async with open_page(live, caller, port=port) as ada:
             await ada.wait_for_message("state", holder=None)
             await ada.ask(type="take_over")

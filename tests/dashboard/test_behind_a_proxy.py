@@ -35,5 +35,5 @@ class TestWithOneProxy:
 async def test_the_forwarded_header_is_ignored_without_a_proxy(runtime: Runtime) -> None:
     async with run_server(runtime, worker=False):
         statuses = [status for n in range(30) for status in await guess_password(runtime, f"fd00::2:{n}", 1)]
-    await runtime.redis.delete("limit:sign-in:127.0.0.1")  # other tests sign in from here
+    await runtime.redis.delete("limit:{127.0.0.1}:sign-in")  # other tests sign in from here
     assert 429 in statuses

@@ -3,14 +3,14 @@
 import asyncio
 
 from switchboard.apps.embedded import DataDirectory
-from switchboard.foundation.redis_client import connect_redis
+from switchboard.foundation.redis_client import open_redis_clients
 
 STEPS = 40
 """A command takes fewer steps of the event loop than this."""
 
 
 async def test_a_canceled_task_ends_wherever_its_command_is(servers: DataDirectory) -> None:
-    redis = connect_redis(servers.redis_url)
+    redis = open_redis_clients(servers.redis_url).commands
 
     async def publish_for_ever() -> None:
         while True:

@@ -60,6 +60,14 @@ class Settings(BaseSettings):
             "A PostgreSQL server of your own (`postgresql://…`, with libpq's parameters); empty means the embedded one."
         ),
     )
+    read_database_url: str | None = Field(
+        None,
+        pattern=r"^postgres(ql)?://",
+        description=(
+            "A streaming replica of the PostgreSQL server, which answers lists and analytics as long as it keeps up; "
+            "empty: the server answers them."
+        ),
+    )
     database_pool_size: int = Field(
         20, ge=2, le=1000, description="Connections to PostgreSQL that each process opens at most."
     )
@@ -68,8 +76,11 @@ class Settings(BaseSettings):
     )
     redis_url: str | None = Field(
         None,
-        pattern=r"^(rediss?|unix)://",
-        description="A Redis server of your own (`redis://…`); empty means the embedded one.",
+        pattern=r"^(rediss?(\+(sentinel|cluster))?|unix)://",
+        description=(
+            "A Redis of your own: `redis://…`, `rediss://…` with TLS, `redis+sentinel://…`, or `redis+cluster://…`; "
+            "empty means the embedded one."
+        ),
     )
     secret_keys: Annotated[list[SecretStr], NoDecode, BeforeValidator(_comma_list)] = Field(
         [],
@@ -118,6 +129,14 @@ class Settings(BaseSettings):
         0, ge=0, le=65_535, description="Port of a worker's health endpoints and metrics, on HOST; 0: none."
     )
     campaign_tick: float = Field(1, gt=0, description="Seconds between looks for campaigns that have become due.")
+    call_capacity: int = Field(
+        100,
+        ge=1,
+        description=(
+            "Live calls that one server is sized for. It refuses none beyond that: the metric of the utilization, "
+            "which an autoscaler follows, is their share of it."
+        ),
+    )
     drain_seconds: float = Field(
         3600,
         ge=0,

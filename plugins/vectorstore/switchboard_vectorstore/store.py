@@ -20,7 +20,8 @@ ATTEMPTS = 6
 class LanceSettings(ProviderSettings):
     """Location of the vectors.
 
-    `storage_options` are LanceDB's options for object stores (credentials, region, endpoint), stored encrypted.
+    `storage_options` are LanceDB's options for object stores (credentials, region, endpoint), stored encrypted. Those
+    that are missing come from the vendor's environment variables.
     """
 
     uri: str = Field(
@@ -119,5 +120,7 @@ class LanceStore(VectorStore[LanceSettings]):
 
     async def _connect(self, folder: str = "") -> Any:
         base = self.settings.uri or str(self.data_dir.resolve() / "vectors")
-        options = {name: value.get_secret_value() for name, value in self.settings.storage_options.items()}
+        # `http://` comes from an endpoint that the operator wrote, such as a MinIO beside the server.
+        own = {name: value.get_secret_value() for name, value in self.settings.storage_options.items()}
+        options = {"allow_http": "true", **own}
         return await connect_to_lancedb(f"{base.rstrip('/')}/{folder}", options)

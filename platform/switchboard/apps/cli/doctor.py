@@ -17,7 +17,7 @@ from switchboard.apps.cli.phone import RealCarrier, use_simulated_carrier, wait_
 from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.models import ProviderConfiguration
-from switchboard.foundation.database import Database
+from switchboard.foundation.database import Database, ReadReplica, ReplicaNotUsable
 from switchboard.foundation.encryption import count_values_by_key
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStore, ObjectStoreAway
@@ -69,6 +69,8 @@ def _show(finding: Finding) -> None:
 async def _examine(runtime: Runtime) -> AsyncIterator[Finding]:
     database = await _database(runtime.database)
     yield database
+    if runtime.replica.is_configured:
+        yield await _replica(runtime.replica)
     yield await _redis(runtime.redis)
     yield await _recordings(runtime.recordings)
     for plugin in runtime.registry.plugins:
@@ -120,6 +122,14 @@ async def _database(database: Database) -> Finding:
         tables > 0,
         "" if tables else "Run `switchboard migrate`.",
     )
+
+
+async def _replica(replica: ReadReplica) -> Finding:
+    try:
+        await replica.check()
+    except ReplicaNotUsable as error:
+        return Finding("read replica", False, f"The primary answers all reads: {error}. docs/scaling.md has the rule.")
+    return Finding("read replica", True)
 
 
 async def _secret_keys(database: Database, keyring: KeyRing) -> list[Finding]:

@@ -16,12 +16,12 @@ from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation import keyring
-from switchboard.foundation.database import Database
+from switchboard.foundation.database import Database, ReadReplica
 from switchboard.foundation.encryption import KeyCheck
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.outbound import OutboundClient
-from switchboard.foundation.redis_client import connect_blocking_redis, connect_redis
-from switchboard.foundation.settings import Settings
+from switchboard.foundation.redis_client import InvalidRedisUrl, RedisClients, open_redis_clients
+from switchboard.foundation.settings import PREFIX, Settings, SettingsError
 from switchboard.foundation.web import context, problems
 from switchboard.foundation.web.endpoint import MAX_BODY_BYTES
 from switchboard.foundation.web.pipeline import resolve_handlers
@@ -104,17 +104,18 @@ async def open_process_runtime(
 ) -> AsyncIterator[Runtime]:
     """Build a process's parts, and close them at the end. Connections open on first use.
 
-    Raises `SettingsError` for a store of recordings that cannot be opened.
+    Raises `SettingsError` for a store of recordings that cannot be opened, and for an invalid address of Redis.
     """
     recordings = open_recording_store(settings)
-    redis, blocking_redis = connect_redis(redis_url), connect_blocking_redis(redis_url)
-    queue = Queue(redis, blocking_redis)
+    redis = _open_redis(redis_url)
+    queue = Queue(redis.commands, redis.blocking)
     database = Database(
         database_url,
         pool_size=settings.database_pool_size,
         statement_timeout=settings.database_statement_timeout,
         info={"queue": queue, "listeners": TRANSACTIONAL_HANDLERS},
     )
+    replica = _create_replica(settings, database)
     ring = keyring.load_keyring([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
     plugins = registry or Registry.discover(trace=settings.trace_plugins)
     providers = Providers(database, plugins, ring, data_dir=settings.data_dir)
@@ -122,9 +123,10 @@ async def open_process_runtime(
         node=secrets.token_hex(8),
         settings=settings,
         database=database,
-        redis=redis,
+        replica=replica,
+        redis=redis.commands,
         queue=queue,
-        limiter=RateLimiter(redis),
+        limiter=RateLimiter(redis.limits),
         registry=plugins,
         keyring=ring,
         key_check=KeyCheck(database, ring),
@@ -142,9 +144,29 @@ async def open_process_runtime(
     finally:
         await parts.providers.close()
         await parts.outbound.close()
+        await replica.close()
         await database.close()
-        await redis.aclose()
-        await blocking_redis.aclose()
+        await redis.close()
+
+
+def _create_replica(settings: Settings, database: Database) -> ReadReplica:
+    seconds = settings.database_statement_timeout
+    replica = None
+    if settings.read_database_url is not None:
+        replica = Database(
+            settings.read_database_url,
+            pool_size=settings.database_pool_size,
+            statement_timeout=seconds,
+            is_replica=True,
+        )
+    return ReadReplica(database, replica, seconds=seconds)
+
+
+def _open_redis(url: str) -> RedisClients:
+    try:
+        return open_redis_clients(url)
+    except InvalidRedisUrl as error:
+        raise SettingsError(f"{PREFIX}REDIS_URL: {error}") from None
 
 
 def create_routes() -> Quart:
@@ -177,6 +199,7 @@ def create_health_app(parts: Runtime) -> Quart:
 def _add_context(app: Quart, parts: Runtime) -> None:
     app.extensions[context.EXTENSION] = context.WebContext(
         parts.database,
+        parts.replica,
         parts.limiter,
         Authenticator(parts.database, CREDENTIALS),
         parts.keyring,
@@ -202,7 +225,9 @@ def _run_calls(app: Quart, parts: Runtime) -> None:
     async def start() -> None:
         await parts.engine.start()
         background.append(asyncio.create_task(listen_for_messages(parts.redis, parts.node, parts.engine)))
-        background.append(asyncio.create_task(run_heartbeat(parts.database, parts.engine)))
+        background.append(
+            asyncio.create_task(run_heartbeat(parts.database, parts.engine, parts.settings.call_capacity))
+        )
         background.append(asyncio.create_task(uploader.run()))
 
     @app.after_serving

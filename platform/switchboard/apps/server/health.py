@@ -11,7 +11,7 @@ from redis.observability.attributes import DB_CLIENT_CONNECTION_STATE
 from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.foundation.database import Database
+from switchboard.foundation.database import Database, ReadReplica, ReplicaNotUsable
 from switchboard.foundation.encryption import KeyCheck
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.settings import Settings
@@ -32,16 +32,18 @@ async def healthz() -> dict[str, str]:
 @blueprint.get("/readyz")
 @inject
 async def readyz(
-    database: Database, redis: Redis, engine: CallEngine, key_check: KeyCheck
+    database: Database, replica: ReadReplica, redis: Redis, engine: CallEngine, key_check: KeyCheck
 ) -> tuple[dict[str, str], int]:
     """Report whether this process can serve: 503 while the database does not respond, and while the process drains.
 
-    Without Redis, and without a key that encrypted some organization's secrets, it serves on, so it stays ready, and
-    the status is `degraded`.
+    Without Redis, without the read replica, and without a key that encrypted some organization's secrets, it serves
+    on, so it stays ready, and the status is `degraded`.
     """
     parts = {"database": await _ping_database(database), "redis": await _ping_redis(redis)}
     if parts["database"] != "ok":
         return {"status": "unavailable", **parts}, 503
+    if replica.is_configured:
+        parts["read_database"] = await _check_replica(replica)
     parts["secret_keys"] = await _check_keys(key_check)
     if engine.draining:
         return {"status": "draining", **parts}, 503
@@ -85,6 +87,14 @@ async def _ping_database(database: Database) -> str:
             await database.ping()
     except (SQLAlchemyError, OSError):
         return "unavailable"
+    return "ok"
+
+
+async def _check_replica(replica: ReadReplica) -> str:
+    try:
+        await replica.check()
+    except ReplicaNotUsable as error:
+        return f"not used: {error}"
     return "ok"
 
 

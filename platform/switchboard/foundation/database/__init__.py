@@ -11,12 +11,15 @@ from switchboard.foundation.database.columns import (
 from switchboard.foundation.database.engine import DatabaseUrlError, create_engine
 from switchboard.foundation.database.locks import lock_name
 from switchboard.foundation.database.outages import is_database_away, retry_while_away
+from switchboard.foundation.database.replica import ReadReplica, ReplicaNotUsable
 from switchboard.foundation.database.session import Database, SystemSession, TenantSession, after_commit
 
 __all__ = [
     "ENCRYPTION_LABEL",
     "Database",
     "DatabaseUrlError",
+    "ReadReplica",
+    "ReplicaNotUsable",
     "SystemSession",
     "TenantSession",
     "TenantTable",

@@ -26,6 +26,7 @@ _ENTER = """
 select set_config('role', $1, true), set_config('app.organization_id', $2, true),
   set_config('statement_timeout', $3, true), extract(epoch from clock_timestamp())::float8
 """
+_READ_ONLY = "set transaction read only"
 
 
 class TenantOwned(Protocol):
@@ -39,7 +40,7 @@ RowT = TypeVar("RowT", bound=TenantOwned)
 
 class RoleSession(Session):
     """The underlying synchronous session: each of its transactions starts by setting its role and organization, and
-    by reading the database's clock.
+    by reading the primary's clock.
     """
 
 
@@ -50,7 +51,10 @@ def _enter(session: Session, _transaction: SessionTransaction, connection: Conne
         _ENTER,
         (session.info["role"], str(organization_id) if organization_id else "", session.info["statement_timeout"]),
     )
-    CLOCK.adjust(entered.one()[-1])
+    if session.info["is_replica"]:  # whose clock is not the primary's, and which may have been promoted
+        connection.exec_driver_sql(_READ_ONLY)
+    else:
+        CLOCK.adjust(entered.one()[-1])
 
 
 class SystemSession(AsyncSession):
@@ -119,15 +123,17 @@ class Database:
         *,
         pool_size: int = 20,
         statement_timeout: float = 0,
+        is_replica: bool = False,
         info: Mapping[str, object] | None = None,
     ) -> None:
         """Create the pool without connecting.
 
         A statement may take `statement_timeout` seconds; 0: any time. It is set in each transaction, because poolers
-        refuse it as a parameter of the connection. `info` is given to every session, for `jobs.wake` and
-        `events.publish`. Raises `DatabaseUrlError`.
+        refuse it as a parameter of the connection. Transactions of a replica read only. `info` is given to every
+        session, for `jobs.wake` and `events.publish`. Raises `DatabaseUrlError`.
         """
-        self._info = {"statement_timeout": f"{round(statement_timeout * 1000)}ms", **(info or {})}
+        timeout = f"{round(statement_timeout * 1000)}ms"
+        self._info = {"statement_timeout": timeout, "is_replica": is_replica, **(info or {})}
         self._engine = create_engine(
             url,
             poolclass=CountingPool,
@@ -166,6 +172,15 @@ class Database:
     def pool(self) -> CountingPool:
         """The pool of connections, for metrics."""
         return cast("CountingPool", self._engine.pool)
+
+    async def read_position(self) -> str:
+        """Return the position in the write-ahead log before which every committed transaction lies.
+
+        A commit is confirmed when its record is on the disk.
+        """
+        async with self._engine.connect() as connection:
+            result = await connection.exec_driver_sql("select pg_current_wal_flush_lsn()::text")
+            return str(result.scalar_one())
 
     async def close(self) -> None:
         """Close every pooled connection."""

@@ -16,12 +16,13 @@ from redis.exceptions import RedisError
 from saq.job import CronJob as SaqCronJob
 from saq.job import Job as QueuedJob
 from saq.queue.redis import RedisQueue
-from saq.types import Context, PartialTimersDict
+from saq.types import Context, PartialTimersDict, VersionTuple
 from saq.worker import Worker
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.foundation.database import after_commit
 from switchboard.foundation.injection import Parts, list_keyword_only, resolve_parameters
+from switchboard.foundation.redis_client import HASH_TAG
 
 logger = structlog.get_logger()
 
@@ -35,6 +36,8 @@ JOB_TIMEOUT = 120
 TIMERS = PartialTimersDict(schedule=1, worker_info=10, sweep=20, abort=1)
 JOB_RETRIES = 3
 AWAY_SECONDS = 1.0
+OLDEST_REDIS = (6, 2, 0)
+"""Version of Redis that the platform needs: tickets are redeemed by GETDEL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,15 @@ class CronJob:
 
 
 class _RedisQueue(RedisQueue):
-    """SAQ's queue, except that its workers do not spin while Redis is away."""
+    """SAQ's queue, except that its workers do not spin while Redis is away, and that a cluster can have it."""
+
+    async def version(self) -> VersionTuple:
+        return OLDEST_REDIS
+
+    async def _enqueue(self, job: QueuedJob) -> QueuedJob | None:
+        # SAQ's key for the cancellation of a job has the job's key in it and not the name of the queue.
+        job.key = f"{HASH_TAG}:{job.key}"
+        return await super()._enqueue(job)
 
     async def dequeue(self, timeout: float = 0.0, poll_interval: float = 0.0) -> QueuedJob | None:  # noqa: ASYNC109
         try:
@@ -76,8 +87,8 @@ class Queue:
 
     def __init__(self, redis: Redis, blocking_redis: Redis) -> None:
         """`blocking_redis` is the worker's, whose commands wait at the server for the next wake-up."""
-        self._queue = _RedisQueue(redis, name="switchboard")
-        self._blocking_queue = _RedisQueue(blocking_redis, name="switchboard")
+        self._queue = _RedisQueue(redis, name=HASH_TAG)
+        self._blocking_queue = _RedisQueue(blocking_redis, name=HASH_TAG)
 
     async def enqueue(
         self, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **arguments: str

@@ -10,7 +10,18 @@ http_requests = Counter("switchboard_http_requests", "Requests answered", ["oper
 http_seconds = Histogram(
     "switchboard_http_request_seconds", "Time to respond to a request", ["operation"], registry=registry
 )
+replica_reads = Counter(
+    "switchboard_replica_reads",
+    "Reads that a replica may answer, by the server that did",
+    ["server"],
+    registry=registry,
+)
 live_calls = Gauge("switchboard_live_calls", "Calls that this process holds", registry=registry)
+call_utilization = Gauge(
+    "switchboard_call_utilization",
+    "Calls that this process holds, as a share of SWITCHBOARD_CALL_CAPACITY; over 1 beyond it",
+    registry=registry,
+)
 calls = Counter("switchboard_calls", "Calls that ended", ["direction", "status"], registry=registry)
 texts = Counter(
     "switchboard_texts",

@@ -6,7 +6,7 @@ from typing import cast
 
 from quart import current_app
 
-from switchboard.foundation.database import Database
+from switchboard.foundation.database import Database, ReadReplica
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.principal import Resolver
 from switchboard.foundation.web.rate_limits import RateLimiter
@@ -16,12 +16,13 @@ EXTENSION = "switchboard.web"
 
 @dataclass(frozen=True, slots=True)
 class WebContext:
-    """Transactions, rate limits, credential lookup, and the keys that encrypt stored responses.
+    """Transactions, reads from a replica, rate limits, credential lookup, and the keys that encrypt stored responses.
 
     `resolved` holds the parts and services of the process that each handler names as arguments.
     """
 
     database: Database
+    replica: ReadReplica
     limiter: RateLimiter
     resolve: Resolver
     keyring: KeyRing

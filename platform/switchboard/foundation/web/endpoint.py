@@ -44,6 +44,7 @@ from switchboard.foundation.web.idempotency import (
 from switchboard.foundation.web.pipeline import Arguments, Handler, HandlerPipeline, parse_path, parse_query
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.rate_limits import build_rate_limit_headers
+from switchboard.foundation.web.schemas import Page
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 LONG_BODY_BYTES = 128 * 1024
@@ -51,7 +52,10 @@ LONG_BODY_BYTES = 128 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An endpoint's declaration, from which the OpenAPI document is generated. `scope` is None if none is needed."""
+    """An endpoint's declaration, from which the OpenAPI document is generated.
+
+    `scope` is None if none is needed. `replica` endpoints only read, and a replica may answer them.
+    """
 
     name: str
     summary: str
@@ -64,6 +68,7 @@ class Endpoint:
     status: int
     media_type: str
     errors: tuple[type[ApiError], ...]
+    replica: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +89,12 @@ def endpoint(  # noqa: PLR0913 - a declaration: each part is named where it is u
     query: type[BaseModel] | None = None,
     media_type: str = "application/json",
     errors: Sequence[type[ApiError]] = (),
+    replica: bool = False,
 ) -> Callable[[Handler], Callable[..., Awaitable[Response]]]:
-    """Make a handler an endpoint. `errors` lists the errors beyond those that every endpoint can return."""
+    """Make a handler an endpoint. `errors` lists the errors beyond those that every endpoint can return.
+
+    A read replica may answer lists, which are the endpoints that return a `Page`, and those declared as `replica`.
+    """
 
     def decorate(handler: Handler) -> Callable[..., Awaitable[Response]]:
         summary, _, description = inspect.cleandoc(handler.__doc__ or "").partition("\n\n")
@@ -102,6 +111,7 @@ def endpoint(  # noqa: PLR0913 - a declaration: each part is named where it is u
             status,
             media_type,
             tuple(errors),
+            replica or (isinstance(answer, type) and issubclass(answer, Page)),
         )
         offered = [name for name, model in (("data", body), ("query", query)) if model is not None]
         pipeline = HandlerPipeline.of(handler, "session", "principal", *offered)
@@ -136,10 +146,19 @@ async def _serve(operation: _Operation, path: Mapping[str, str]) -> Response:
     replay = _idempotent(principal, raw)
     if replay is None and not operation.pipeline.wants("session"):
         return await _respond(operation, arguments)
+    if declared.replica:
+        return await _respond_from_replica(operation, arguments, principal)
     async with operation.pipeline.open_session(principal, arguments) as session:
         if replay is None:
             return await _respond(operation, arguments)
         return await _respond_once(operation, arguments, session, replay)
+
+
+async def _respond_from_replica(operation: _Operation, arguments: Arguments, principal: Principal) -> Response:
+    async def respond(session: TenantSession) -> Response:
+        return await _respond(operation, {**arguments, "session": session})
+
+    return await web_context().replica.read(principal.organization_id, respond, actor=principal.actor)
 
 
 async def _respond_once(

@@ -8,9 +8,9 @@ import time
 from dataclasses import dataclass
 
 import structlog
-from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from switchboard.foundation.redis_client import LimitsRedis
 from switchboard.foundation.web.principal import Limit
 
 logger = structlog.get_logger()
@@ -45,17 +45,17 @@ class RateLimitDecision:
 class RateLimiter:
     """Rate limits by endpoint and credential."""
 
-    def __init__(self, redis: Redis) -> None:
+    def __init__(self, redis: LimitsRedis) -> None:
         self._redis = redis
-        self._script = redis.register_script(_GCRA)
+        self._script = redis.register_script(_GCRA)  # type: ignore[misc] # declared for `Redis` only
         self._local: dict[str, float] = {}
 
     async def check(self, endpoint: str, credential: str, limit: Limit) -> RateLimitDecision:
         """Count one request."""
-        key = f"limit:{endpoint}:{credential}"
+        key = _key("limit", credential, endpoint)
         try:
             allowed, remaining, wait = await self._script(
-                keys=[key, f"revoked:{credential}"], args=[1000 / limit.per_second, limit.burst]
+                keys=[key, _key("revoked", credential)], args=[1000 / limit.per_second, limit.burst]
             )
         except (RedisError, OSError) as error:
             logger.warning("rate limits are kept in this process: Redis is away", error=type(error).__name__)
@@ -65,7 +65,7 @@ class RateLimiter:
     async def announce_revocation(self, credential: str) -> None:
         """Announce a revoked credential to every process, which may have it cached."""
         try:
-            await self._redis.set(f"revoked:{credential}", b"1", ex=REVOKED_SECONDS)
+            await self._redis.set(_key("revoked", credential), b"1", ex=REVOKED_SECONDS)
         except (RedisError, OSError) as error:
             logger.warning("revocation takes a few seconds: Redis is away", error=type(error).__name__)
 
@@ -79,6 +79,11 @@ class RateLimiter:
             return RateLimitDecision(False, False, 0, ahead - interval * limit.burst)
         self._local[key] = arrival
         return RateLimitDecision(True, False, int((interval * limit.burst - ahead) / interval), ahead)
+
+
+def _key(kind: str, credential: str, *rest: str) -> str:
+    """Return a key that a cluster stores on the same server as the credential's other keys."""
+    return ":".join([kind, f"{{{credential}}}", *rest])
 
 
 def build_rate_limit_headers(limit: Limit, verdict: RateLimitDecision) -> dict[str, str]:

@@ -10,7 +10,7 @@ blueprint = ApiBlueprint("usage", __name__, tags={"usage": "Usage and costs, by 
 
 
 @blueprint.get("/v1/usage")
-@endpoint(scope="billing:read", answer=UsageOut)
+@endpoint(scope="billing:read", answer=UsageOut, replica=True)
 async def get_usage(session: TenantSession) -> UsageOut:
     """Get the current month's usage.
 
@@ -21,7 +21,7 @@ async def get_usage(session: TenantSession) -> UsageOut:
 
 
 @blueprint.get("/v1/usage/history")
-@endpoint(scope="billing:read", query=HistoryQuery, answer=UsageHistoryOut)
+@endpoint(scope="billing:read", query=HistoryQuery, answer=UsageHistoryOut, replica=True)
 async def get_usage_history(session: TenantSession, query: HistoryQuery) -> UsageHistoryOut:
     """Get usage by month.
 

@@ -17,8 +17,11 @@ BEAT_SECONDS = 3.0
 LEASE = timedelta(seconds=10)
 
 
-async def run_heartbeat(database: Database, engine: CallEngine) -> None:
-    """Extend the leases of this process's calls, and fund prepaid ones, until canceled."""
+async def run_heartbeat(database: Database, engine: CallEngine, call_capacity: int) -> None:
+    """Extend the leases of this process's calls, fund prepaid ones, and publish their number, until canceled.
+
+    `call_capacity` is the number of calls that the process is sized for.
+    """
     funding = CallFunding(database, engine)
     while True:
         await asyncio.sleep(BEAT_SECONDS)
@@ -26,6 +29,7 @@ async def run_heartbeat(database: Database, engine: CallEngine) -> None:
         metrics.live_calls.set(len(live))
         metrics.leases_held.labels("call").set(len(live))
         organization_metrics.set_live_calls(engine.count_calls_by_organization())
+        metrics.call_utilization.set(len(live) / call_capacity)
         if not live:
             continue
         try:

@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 from switchboard.engine.conversation.call import Supervisor
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.redis_client import HASH_TAG
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, Unavailable
 from switchboard.resources.calls import service as calls
@@ -100,4 +101,4 @@ async def redeem_ticket(redis: Redis, token: str) -> TicketGrant | None:
 
 
 def _key(token: str) -> str:
-    return f"live:ticket:{hashlib.sha256(token.encode()).hexdigest()}"
+    return f"{HASH_TAG}:ticket:{hashlib.sha256(token.encode()).hexdigest()}"

@@ -1,0 +1,227 @@
+"""The Redis clients of a process."""
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias, cast
+
+import structlog
+from redis.asyncio import ConnectionPool, Redis, RedisCluster
+from redis.asyncio.client import PubSub
+from redis.asyncio.cluster import ClusterNode
+from redis.asyncio.connection import AbstractConnection, SSLConnection
+from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import Sentinel
+from redis.backoff import NoBackoff
+from redis.crc import key_slot
+from redis.driver_info import DriverInfo
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisClusterException, RedisError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from switchboard.foundation.redis_client.connections import CONNECTION_CLASSES, FOLLOWING_CLASSES, Locate
+from switchboard.foundation.redis_client.urls import InvalidRedisUrl, RedisAddress, parse_redis_url
+
+logger = structlog.get_logger()
+COMMAND_SECONDS = 0.5
+BLOCKING_SECONDS = 5.0
+"""Deadline of a connection on which a command waits at the server; longer than any such wait."""
+AWAY_SECONDS = 1.0
+"""Time for which commands fail at once after one has got no answer."""
+PING_SECONDS = 5.0
+HASH_TAG = "{switchboard}"
+"""Part of each key of `RedisClients.commands` and `blocking`: in a cluster one server has them all (Redis Cluster
+specification, hash tags)."""
+
+
+class _AwayCheck:
+    """Fail commands at once for a while after one got no answer, instead of waiting for each one's own deadline."""
+
+    _away_until = 0.0
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any:
+        """Execute a command. Raises `RedisError`."""
+        if time.monotonic() < self._away_until:
+            raise RedisTimeoutError("Redis did not answer a moment ago")
+        try:
+            return await super().execute_command(*args, **options)  # type: ignore[misc]
+        except RedisTimeoutError:
+            self._away_until = time.monotonic() + AWAY_SECONDS
+            raise
+        except RedisClusterException as error:  # which redis-py does not derive from `RedisError`
+            raise RedisConnectionError(str(error)) from error
+
+
+class DeadlineRedis(_AwayCheck, Redis):  # type: ignore[misc] # redis-py's own classes disagree
+    """A client whose commands fail within `COMMAND_SECONDS`, and at once for a while after one got no answer."""
+
+
+class _DeadlineCluster(_AwayCheck, RedisCluster):  # type: ignore[misc] # redis-py's own classes disagree
+    """The same for keys that lie anywhere in a cluster."""
+
+    async def initialize(self) -> "_DeadlineCluster":
+        """Read the cluster's layout if it may have changed. redis-py leaves the nodes of the layout before open."""
+        before = self._list_nodes()
+        await super().initialize()
+        present = {id(node) for node in self._list_nodes()}
+        for node in before:
+            if id(node) not in present:
+                node.update_active_connections_for_reconnect()
+                await node.disconnect_free_connections()
+        return self
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await super().aclose()
+        for node in self._list_nodes():
+            await node.disconnect()
+
+    def _list_nodes(self) -> list[ClusterNode]:
+        manager = self.nodes_manager
+        serving = (node for nodes in manager.slots_cache.values() for node in nodes)
+        return list({id(node): node for node in (*manager.nodes_cache.values(), *serving)}.values())
+
+
+LimitsRedis: TypeAlias = DeadlineRedis | _DeadlineCluster
+"""Client for single keys and scripts, which has no transactions and no subscriptions."""
+
+
+@dataclass(frozen=True, slots=True)
+class RedisClients:
+    """The clients of a process. They connect on first use.
+
+    The commands of `blocking` wait at the server for up to a few seconds. `locators` are the Sentinels, or nodes of the
+    cluster, that are asked for the primary. `limits` takes keys without `HASH_TAG`, which
+    a cluster spreads over its servers. The other two follow one server: redis-py's asynchronous cluster client has
+    no subscriptions, and blocks the event loop in transactions.
+    """
+
+    commands: DeadlineRedis
+    blocking: Redis
+    limits: LimitsRedis
+    locators: tuple[Redis, ...] = ()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        for client in (self.commands, self.blocking, self.limits, *self.locators):
+            await client.aclose()
+
+
+def open_redis_clients(url: str) -> RedisClients:
+    """Create the clients for a URL of `parse_redis_url`, without connecting. Raises `InvalidRedisUrl`."""
+    address = parse_redis_url(url)
+    try:
+        locators = _create_locators(address)
+        locate: Locate | None = None
+        limits: LimitsRedis | None = None
+        if address.kind == "sentinel":
+            locate = partial(_create_sentinel(locators).discover_master, address.service)
+        elif address.kind == "cluster":
+            locate, limits = partial(_locate_owner, locators), _create_cluster(address)
+        commands = cast("DeadlineRedis", DeadlineRedis.from_pool(_create_pool(address, COMMAND_SECONDS, locate)))
+        blocking = Redis.from_pool(_create_pool(address, BLOCKING_SECONDS, locate))
+    except TypeError as error:
+        raise InvalidRedisUrl(f"a parameter is not supported: {str(error).rpartition('argument ')[2]}") from None
+    return RedisClients(commands, blocking, limits or commands, locators)
+
+
+async def receive_messages(subscription: PubSub) -> AsyncIterator[dict[str, Any]]:
+    """Yield the messages of a subscription.
+
+    Raises `RedisError` when the server goes away, or answers no ping for `PING_SECONDS`.
+    """
+    pinged = False
+    while True:
+        message = await subscription.get_message(timeout=PING_SECONDS)
+        if message is None:
+            if pinged:
+                raise RedisTimeoutError("Redis does not answer the subscription")
+            await subscription.ping()
+        pinged = message is None
+        if message is not None and message["type"] == "message":
+            yield message
+
+
+def _create_pool(address: RedisAddress, seconds: float, locate: Locate | None) -> ConnectionPool:
+    options = {name: value for name, value in address.options.items() if not name.startswith("sentinel_")}
+    if locate is None:
+        connection_class = CONNECTION_CLASSES[address.connection_class]
+    else:
+        connection_class = FOLLOWING_CLASSES[address.connection_class]
+        options["locate"] = locate
+    return _pool(connection_class, seconds, options)
+
+
+def _pool(connection_class: type[AbstractConnection], seconds: float, options: dict[str, Any]) -> ConnectionPool:
+    pool = ConnectionPool(
+        connection_class=connection_class,
+        deadline_seconds=seconds,
+        socket_connect_timeout=seconds,
+        driver_info=DriverInfo(),  # otherwise each connection reads the package's metadata, for 2 ms
+        # A connection that the server closed while it was idle is opened again; a passed deadline is not extended.
+        retry=Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
+        **options,
+    )
+    # The connection is not opened: the call raises `TypeError` for an option that does not exist.
+    pool.make_connection()  # type: ignore[no-untyped-call]
+    return pool
+
+
+def _create_locators(address: RedisAddress) -> tuple[Redis, ...]:
+    """Create a client for each host. Sentinels have logins of their own."""
+    options = address.options
+    if address.kind == "sentinel":
+        options = {name: value for name, value in options.items() if name.startswith("ssl_")} | {
+            name: address.options[f"sentinel_{name}"]
+            for name in ("username", "password")
+            if f"sentinel_{name}" in address.options
+        }
+    connection_class = CONNECTION_CLASSES[address.connection_class]
+    return tuple(
+        Redis.from_pool(_pool(connection_class, COMMAND_SECONDS, {**options, "host": host, "port": port}))
+        for host, port in address.hosts
+    )
+
+
+def _create_sentinel(locators: Sequence[Redis]) -> Sentinel:
+    sentinel = Sentinel([])  # type: ignore[no-untyped-call]
+    sentinel.sentinels = list(locators)
+    return sentinel
+
+
+def _create_cluster(address: RedisAddress) -> _DeadlineCluster:
+    cluster = _DeadlineCluster(
+        startup_nodes=[ClusterNode(host, port) for host, port in address.hosts],
+        ssl=address.connection_class is SSLConnection,
+        socket_connect_timeout=COMMAND_SECONDS,
+        driver_info=DriverInfo(),
+        retry=Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
+        **address.options,
+    )
+    # The constructor takes no class of connections; every node is created from these.
+    changes = {"connection_class": CONNECTION_CLASSES[address.connection_class], "deadline_seconds": COMMAND_SECONDS}
+    options = cluster.connection_kwargs
+    options.update(changes)
+    cluster.nodes_manager.startup_nodes = {
+        name: ClusterNode(node.host, node.port, **options) for name, node in cluster.nodes_manager.startup_nodes.items()
+    }
+    return cluster
+
+
+async def _locate_owner(locators: Sequence[Redis]) -> tuple[str, int]:
+    """Return the server that has the keys with `HASH_TAG`, by the first node of the cluster that knows. Raises
+    `RedisError`.
+    """
+    slot = key_slot(HASH_TAG.encode())
+    for node in locators:
+        try:
+            ranges = await node.execute_command("CLUSTER SLOTS")  # type: ignore[no-untyped-call]
+        except (RedisError, OSError) as error:
+            logger.info("a node of the Redis cluster does not answer", error=type(error).__name__)
+            continue
+        for first, last, (host, port, *_), *_ in ranges:
+            if first <= slot <= last:
+                # A node that was given no name of its own leaves it out (Redis, CLUSTER SLOTS).
+                return (host or b"").decode() or node.connection_pool.connection_kwargs["host"], port
+    raise RedisConnectionError("no node of the cluster knows the server that has the keys")
