@@ -3,6 +3,8 @@
 import pytest
 from switchboard.foundation.settings import SettingsError, load_settings
 
+KEY = "k" * 32
+
 
 @pytest.mark.parametrize(
     ("name", "value"),
@@ -22,6 +24,7 @@ from switchboard.foundation.settings import SettingsError, load_settings
         ("WEBHOOK_ALLOWED_NETWORKS", "10.0.0.1/8"),
         ("PUBLIC_URL", "example.com"),
         ("LOG_LEVEL", "LOUD"),
+        ("SECRET_KEYS", "k" * 31),
     ],
 )
 def test_invalid_settings_are_named(name: str, value: str) -> None:
@@ -32,8 +35,12 @@ def test_invalid_settings_are_named(name: str, value: str) -> None:
 
 def test_lists_are_comma_separated_and_the_public_address_has_a_default() -> None:
     settings = load_settings(
-        {"SWITCHBOARD_WEBHOOK_RETRY_DELAYS": "1, 2.5", "SWITCHBOARD_PORT": "9000", "SWITCHBOARD_SECRET_KEYS": "a,b"}
+        {
+            "SWITCHBOARD_WEBHOOK_RETRY_DELAYS": "1, 2.5",
+            "SWITCHBOARD_PORT": "9000",
+            "SWITCHBOARD_SECRET_KEYS": f"{KEY},b",
+        }
     )
     assert settings.webhook_retry_delays == [1.0, 2.5]
     assert settings.base_url == "http://127.0.0.1:9000"
-    assert [key.get_secret_value() for key in settings.secret_keys] == ["a", "b"]
+    assert [key.get_secret_value() for key in settings.secret_keys] == [KEY, "b"]

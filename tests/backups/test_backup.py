@@ -33,6 +33,7 @@ from tests.fixtures.table_rows import count_table_rows
 
 LOGIN, BACKUP_LOGIN = "plain", "switchboard_backup"
 WRITERS = 4
+ANOTHER_KEY = "another key: 32 characters or more"
 
 
 @asynccontextmanager
@@ -228,12 +229,12 @@ async def test_a_database_with_tables_is_refused(file: Path, source: str, operat
 
 async def test_missing_keys_are_named(file: Path, databases: Databases, operator: Operator) -> None:
     target = await databases.create(LOGIN)
-    operator.environment["SWITCHBOARD_SECRET_KEYS"] = "another key"
+    operator.environment["SWITCHBOARD_SECRET_KEYS"] = ANOTHER_KEY
     result = await run(operator, target, "restore", str(file))
     assert result.returncode == 1
     assert KeyRing([SECRET_KEY]).fingerprints[0] in result.stderr
     assert SECRET_KEY.encode() not in file.read_bytes()
-    operator.environment["SWITCHBOARD_SECRET_KEYS"] = f"another key,{SECRET_KEY}"
+    operator.environment["SWITCHBOARD_SECRET_KEYS"] = f"{ANOTHER_KEY},{SECRET_KEY}"
     assert (await run(operator, target, "restore", str(file))).returncode == 0
 
 

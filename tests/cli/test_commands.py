@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import json
+import os
 import socket
 import subprocess
 import sys
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
+from uuid import uuid4
 
 import pytest
 
@@ -35,6 +37,15 @@ def test_organizations_keys_users_and_clients_are_managed(operator: Operator) ->
         "oauth-clients", "create", "--name", "App", "--redirect-uri", "http://localhost:3000/cb", "--public"
     )
     assert public["client_secret"] is None
+
+
+def test_a_password_is_read_from_standard_input(operator: Operator) -> None:
+    arguments = ["users", "create", "--email", f"{uuid4().hex}@example.com", "--password", "-", "--json"]
+    command = [sys.executable, "-m", "switchboard", *arguments]
+    environment = {**os.environ, **operator.environment}
+    for password, status in (("long enough!\n", 0), ("short\n", 1), ("", 1)):
+        done = subprocess.run(command, env=environment, input=password, capture_output=True, text=True, check=False)
+        assert done.returncode == status, done.stderr
 
 
 def test_knowledge_is_reindexed(operator: Operator) -> None:

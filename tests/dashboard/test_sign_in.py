@@ -1,13 +1,16 @@
 """Signing in, and attacks on it."""
 
+import re
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import update
 from sqlmodel import col
+from switchboard.apps.dashboard.sign_in_limits import PER_ACCOUNT, PER_ADDRESS
+from switchboard.apps.server import app
 from switchboard.foundation.database import now
-from switchboard.resources.identity.models import User, UserSession
-from switchboard.resources.identity.sign_in import GUESSES, LOCKED
+from switchboard.resources.identity.models import UserSession
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Client
@@ -42,24 +45,68 @@ async def test_a_wrong_password_and_an_unknown_address_look_alike(owner: Person)
     assert (await owner.get("/dashboard")).status == 303
 
 
-async def test_failed_attempts_lock_the_account_for_a_while(owner: Person, runtime: Runtime) -> None:
-    for _ in range(GUESSES):
-        assert (await owner.sign_in("a wrong password")).status == 422
-    refused = await owner.sign_in()
-    assert refused.status == 422
-    assert "Wait 15 minutes" in refused.html
-    async with runtime.database.system() as session:
-        await session.exec(
-            update(User).where(col(User.id) == owner.user_id).values(locked_until=now() - timedelta(seconds=1))
-        )
-    assert timedelta(minutes=15) == LOCKED
+def move(person: Person) -> None:
+    """Give the person's browser another network."""
+    person.address = ":".join(["fd00", *re.findall("....", uuid4().hex[4:])])
+
+
+async def exhaust_attempts(stranger: Person, attempts: int = PER_ACCOUNT.burst) -> None:
+    for _ in range(attempts):
+        move(stranger)
+        assert (await stranger.sign_in("a wrong password")).status == 422
+
+
+async def test_guesses_are_limited_for_known_and_unknown_addresses_alike(owner: Person) -> None:
+    known = owner.email
+    pages = []
+    for email in (known, f"{uuid4().hex}@example.com"):
+        owner.email = email
+        await exhaust_attempts(owner)
+        move(owner)
+        refused = await owner.sign_in()
+        assert refused.status == 429
+        assert int(refused.headers["Retry-After"]) > 60
+        pages.append(refused.html.replace(email, ""))
+    assert pages[0] == pages[1]
+
+
+async def test_a_stranger_does_not_lock_the_owner_out(owner: Person, runtime: Runtime) -> None:
     assert (await owner.sign_in()).status == 303
+    stranger = Person(owner.user_id, owner.email, app.create_app(runtime).test_client())
+    await exhaust_attempts(stranger, PER_ACCOUNT.burst - 1)
+    move(stranger)
+    assert (await stranger.sign_in()).status == 429
+    assert (await owner.sign_in()).status == 303
+
+
+async def test_a_known_browser_has_ten_attempts_and_knows_one_account(
+    owner: Person, runtime: Runtime, client: Client, caller: Caller
+) -> None:
+    assert (await owner.sign_in()).status == 303
+    await exhaust_attempts(owner)
+    move(owner)
+    assert (await owner.sign_in()).status == 429
+    other = await create_person(runtime, client, caller.organization_id)
+    await exhaust_attempts(Person(other.user_id, other.email, app.create_app(runtime).test_client()))
+    owner.email = other.email
+    move(owner)
+    assert (await owner.sign_in()).status == 429, "the browser is a stranger to this account"
+
+
+async def test_the_addresses_of_one_subscriber_are_counted_together(owner: Person) -> None:
+    statuses = []
+    for n in range(PER_ADDRESS.burst + 1):
+        owner.address = f"fd00:1:2:3::{n:x}"
+        statuses.append(
+            (await owner.send("/dashboard/sign-in", {"email": f"{uuid4().hex}@x.example", "password": "x"})).status
+        )
+    assert statuses == [422] * PER_ADDRESS.burst + [429]
 
 
 async def test_a_client_address_with_too_many_attempts_must_wait(owner: Person) -> None:
     statuses = [
-        (await owner.send("/dashboard/sign-in", {"email": f"{n}@example.com", "password": "x"})).status
-        for n in range(30)
+        (await owner.send("/dashboard/sign-in", {"email": f"{uuid4().hex}@example.com", "password": "x"})).status
+        for _ in range(30)
     ]
     assert statuses[0] == 422
     assert statuses[-1] == 429

@@ -2,7 +2,7 @@
 
 import re
 
-from tests.fixtures.app import LivePlatform
+from tests.fixtures.app import SAME_MACHINE, LivePlatform
 from tests.fixtures.eventually import eventually
 from tests.fixtures.monitors import connect_telephone
 from tests.fixtures.servers import REPOSITORY
@@ -13,7 +13,7 @@ METRIC = re.compile(r"^(switchboard_call_utilization) (\S+)$", re.MULTILINE)
 
 async def test_the_autoscaler_follows_the_utilization_of_servers(live: LivePlatform) -> None:
     async def read_utilization() -> float:
-        text = await (await live.caller.client.get("/metrics")).get_data(as_text=True)
+        text = await (await live.caller.client.get("/metrics", scope_base=SAME_MACHINE)).get_data(as_text=True)
         found = METRIC.search(text)
         assert found is not None
         assert f"name: {found[1]}\n" in (CHART / "templates" / "autoscaler.yaml").read_text()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from tests.fixtures.app import Client
+from tests.fixtures.app import SAME_MACHINE, Client
 from tests.fixtures.debian_tools import find_tool
 from tests.fixtures.servers import REPOSITORY
 
@@ -21,7 +21,7 @@ METRIC = re.compile(r"\bswitchboard_\w+")
 
 async def list_metrics(client: Client) -> set[str]:
     """Return the names of all series that a process has or can have."""
-    text = await (await client.get("/metrics")).get_data(as_text=True)
+    text = await (await client.get("/metrics", scope_base=SAME_MACHINE)).get_data(as_text=True)
     names = set()
     for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE):
         names |= {f"{name}_{part}" for part in ("bucket", "sum", "count")} if kind == "histogram" else {name}

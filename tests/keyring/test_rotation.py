@@ -39,7 +39,7 @@ from tests.fixtures.secret_values import (
 )
 from tests.fixtures.webhooks import send_test
 
-OLD, NEW = "the old key", "the new key"
+OLD, NEW = "the old key: 32 characters or more", "the new key: 32 characters or more"
 OLD_FINGERPRINT, NEW_FINGERPRINT = KeyRing([OLD]).fingerprints[0], KeyRing([NEW]).fingerprints[0]
 NOT_ENCRYPTED = {
     "delivery.lease_token": "a random fencing token",

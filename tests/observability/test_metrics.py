@@ -14,7 +14,7 @@ from switchboard.resources.calls.recordings.spool import get_spool_folder
 from switchboard.resources.calls.states import finish_call
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import Caller, Client, LivePlatform, Organizations
+from tests.fixtures.app import SAME_MACHINE, Caller, Client, LivePlatform, Organizations
 from tests.fixtures.calls import add_call
 from tests.fixtures.eventually import eventually
 from tests.fixtures.receiver import Receiver
@@ -23,7 +23,7 @@ from tests.fixtures.webhooks import create_endpoint, send_test, wait_for_status
 
 async def scrape(client: Client) -> dict[str, float]:
     """Return the value of each series, `name{labels}`."""
-    lines = (await (await client.get("/metrics")).get_data(as_text=True)).splitlines()
+    lines = (await (await client.get("/metrics", scope_base=SAME_MACHINE)).get_data(as_text=True)).splitlines()
     return {series: float(value) for series, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
 
 

@@ -16,7 +16,7 @@ from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import UNKNOWN_ID, Caller, Client, Organizations, fresh_number
+from tests.fixtures.app import SAME_MACHINE, UNKNOWN_ID, Caller, Client, Organizations, fresh_number
 from tests.fixtures.command_line import Operator
 from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json
@@ -40,7 +40,7 @@ class ReplicatedPlatform:
 
     async def count_reads(self, server: str) -> float:
         """Return the number of reads that a server has answered."""
-        text = await (await self.client.get("/metrics")).get_data(as_text=True)
+        text = await (await self.client.get("/metrics", scope_base=SAME_MACHINE)).get_data(as_text=True)
         found = re.search(rf'^switchboard_replica_reads_total{{server="{server}"}} (.*)$', text, re.MULTILINE)
         return float(found[1]) if found else 0.0
 

@@ -8,10 +8,11 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, SecretStr, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, TypeAdapter, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 PREFIX = "SWITCHBOARD_"
+MIN_KEY_LENGTH = 32
 
 
 class SettingsError(Exception):
@@ -20,6 +21,13 @@ class SettingsError(Exception):
 
 def _comma_list(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _require_long_key(keys: list[SecretStr]) -> list[SecretStr]:
+    # Shorter keys of earlier times still decrypt, so that they can be rotated away.
+    if keys and len(keys[0].get_secret_value()) < MIN_KEY_LENGTH:
+        raise ValueError(f"the first key needs {MIN_KEY_LENGTH} or more characters: openssl rand -base64 32")
+    return keys
 
 
 class Settings(BaseSettings):
@@ -82,11 +90,13 @@ class Settings(BaseSettings):
             "empty means the embedded one."
         ),
     )
-    secret_keys: Annotated[list[SecretStr], NoDecode, BeforeValidator(_comma_list)] = Field(
+    secret_keys: Annotated[
+        list[SecretStr], NoDecode, BeforeValidator(_comma_list), AfterValidator(_require_long_key)
+    ] = Field(
         [],
         description=(
-            "Comma list of keys that encrypt secrets at rest; the first encrypts, all decrypt. Empty means one "
-            "created in DATA_DIR."
+            "Comma list of keys that encrypt secrets at rest; the first, of 32 or more characters, encrypts, and all "
+            "decrypt. Empty means one created in DATA_DIR."
         ),
     )
     recordings_url: str | None = Field(
@@ -124,6 +134,14 @@ class Settings(BaseSettings):
             [],
             description="CIDRs exempt from the rule against private addresses, for development and private networks.",
         )
+    )
+    metrics_token: SecretStr | None = Field(
+        None,
+        min_length=16,
+        description=(
+            "What Prometheus sends as `Authorization: Bearer …` to read `/metrics`; empty: only programs on the same "
+            "machine may."
+        ),
     )
     worker_port: int = Field(
         0, ge=0, le=65_535, description="Port of a worker's health endpoints and metrics, on HOST; 0: none."
@@ -170,4 +188,5 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         )
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise SettingsError(f"{PREFIX}{str(first['loc'][0]).upper()}: {first['msg']}") from None
+        message = first["msg"].removeprefix("Value error, ")
+        raise SettingsError(f"{PREFIX}{str(first['loc'][0]).upper()}: {message}") from None

@@ -1,5 +1,6 @@
 """`orgs`, `keys`, `users`, `oauth-clients`."""
 
+import sys
 from uuid import UUID
 
 import click
@@ -87,9 +88,19 @@ def users() -> None:
     """Users of the dashboard."""
 
 
+def read_password(_context: click.Context, _option: click.Parameter, value: str) -> str:
+    """Return the option's value; the first line of standard input for `-`."""
+    return sys.stdin.readline().rstrip("\r\n") if value == "-" else value
+
+
 @users.command("create")
 @click.option("--email", required=True)
-@click.option("--password", required=True)
+@click.option(
+    "--password",
+    required=True,
+    callback=read_password,
+    help="`-` reads it from standard input, where other users of the machine do not see it.",
+)
 @click.option("--superadmin", is_flag=True)
 @click.option("--org", "organization_id", type=UUID, default=None)
 @as_json

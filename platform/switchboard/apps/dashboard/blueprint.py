@@ -5,11 +5,13 @@ from http import HTTPStatus
 import structlog
 from quart import Blueprint, Response, current_app, redirect, request, url_for
 from quart.typing import ResponseReturnValue
-from werkzeug.exceptions import RequestEntityTooLarge
+from sqlalchemy.exc import SQLAlchemyError
+from werkzeug.exceptions import HTTPException
 
 from switchboard.apps.dashboard.ui.rendering import install_filters, render
 from switchboard.apps.dashboard.viewer import NotSignedIn, get_sending_page
-from switchboard.foundation.web.errors import ApiError, NotFound, PayloadTooLarge
+from switchboard.foundation.web.errors import ApiError, NotFound
+from switchboard.foundation.web.problems import translate_database_error, translate_http_error
 
 logger = structlog.get_logger()
 dashboard = Blueprint(
@@ -71,10 +73,16 @@ async def show_error(error: ApiError) -> ResponseReturnValue:
     return Response(page, error.status, error.headers, content_type="text/html; charset=utf-8")
 
 
-@dashboard.errorhandler(RequestEntityTooLarge)
-async def refuse_size(error: RequestEntityTooLarge) -> ResponseReturnValue:
-    """Show an error for a form that is larger than a request may be."""
-    return await show_error(PayloadTooLarge())
+@dashboard.errorhandler(HTTPException)
+async def show_http_error(error: HTTPException) -> ResponseReturnValue:
+    """Show an error that the framework raised, such as 404 for an unknown file."""
+    return await show_error(translate_http_error(error))
+
+
+@dashboard.errorhandler(SQLAlchemyError)
+async def show_database_error(error: SQLAlchemyError) -> ResponseReturnValue:
+    """Show that the database is away, or that it refused a value."""
+    return await show_error(translate_database_error(error))
 
 
 @dashboard.errorhandler(Exception)

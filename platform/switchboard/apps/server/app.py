@@ -212,9 +212,8 @@ def build_asgi_app(app: Quart, parts: Runtime) -> "ASGIFramework":
     address.
     """
     hops = parts.settings.trusted_proxies
-    return route_websockets(
-        ProxyFixMiddleware(app, mode="legacy", trusted_hops=hops) if hops else app, parts.parts, SOCKETS
-    )
+    routed = route_websockets(app, parts.parts, SOCKETS)
+    return ProxyFixMiddleware(routed, mode="legacy", trusted_hops=hops) if hops else routed
 
 
 def _run_calls(app: Quart, parts: Runtime) -> None:

@@ -6,11 +6,16 @@ import resource
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+import h11
+import hypercorn.protocol
 import structlog
 from hypercorn.asyncio import serve as hypercorn_serve
 from hypercorn.config import Config
+from hypercorn.events import Closed
+from hypercorn.protocol.h11 import H11Protocol
 
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.settings import Settings
@@ -23,6 +28,38 @@ GRACE_SECONDS = 15.0
 NOT_READY_SECONDS, NOT_READY_SHARE = 5.0, 0.01
 """Time for which a draining server accepts connections at least, and its greatest share of the drain: none where the
 drain takes seconds, because nobody has a balancer there."""
+
+
+class Http1Protocol(H11Protocol):
+    """HTTP/1.1 and nothing else. TLS and HTTP/2 end at the proxy, so a client that speaks HTTP/2 in clear text is an
+    attacker with cheap streams (CVE-2023-44487), not a user.
+    """
+
+    async def _check_protocol(self, event: h11.Request) -> None:
+        """Stay with HTTP/1.1 where hypercorn would switch to HTTP/2 (RFC 9113, 3.1)."""
+
+    async def _create_stream(self, request: h11.Request) -> None:
+        status = _find_refusal(request)
+        if status is None:
+            await super()._create_stream(request)
+        else:
+            await self._send_error_response(status)
+            await self.send(Closed())
+
+
+def _find_refusal(request: h11.Request) -> HTTPStatus | None:
+    """Return the status for a request that is not served.
+
+    One with two lengths may be two requests to a proxy (RFC 9112, 6.1).
+    """
+    if request.http_version not in (b"1.0", b"1.1"):
+        return HTTPStatus.HTTP_VERSION_NOT_SUPPORTED
+    names = {name for name, _ in request.headers}
+    return HTTPStatus.BAD_REQUEST if {b"transfer-encoding", b"content-length"} <= names else None
+
+
+# hypercorn has no setting for this: `ProtocolWrapper` looks the class up in its module.
+setattr(hypercorn.protocol, "H11Protocol", Http1Protocol)  # noqa: B010 - the module does not export it
 
 
 class CannotListen(Exception):

@@ -10,7 +10,7 @@ from switchboard.foundation.database.columns import (
 )
 from switchboard.foundation.database.engine import DatabaseUrlError, create_engine
 from switchboard.foundation.database.locks import lock_name
-from switchboard.foundation.database.outages import is_database_away, retry_while_away
+from switchboard.foundation.database.outages import is_database_away, is_refused_value, retry_while_away
 from switchboard.foundation.database.replica import ReadReplica, ReplicaNotUsable
 from switchboard.foundation.database.session import Database, SystemSession, TenantSession, after_commit
 
@@ -27,6 +27,7 @@ __all__ = [
     "create_engine",
     "encryption_label",
     "is_database_away",
+    "is_refused_value",
     "json_column",
     "lock_name",
     "new_id",

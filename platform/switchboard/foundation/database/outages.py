@@ -9,6 +9,8 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlch
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 logger = structlog.get_logger()
+VALUE_STATES = ("22000", "22003", "22008", "22021", "22P05")
+"""SQLSTATE: data exception as asyncpg reports one, number or time out of range, unknown or untranslatable character."""
 AWAY_STATES = ("08", "57P", "57014", "53300", "25006")
 """SQLSTATEs by prefix: connection failures, shutdown and start-up, a statement that took too long, too many
 connections, and a standby that is still read-only (PostgreSQL manual, Appendix A)."""
@@ -24,6 +26,12 @@ def is_database_away(error: Exception) -> bool:
         return False
     state = str(getattr(error.orig, "sqlstate", None) or "")
     return error.connection_invalidated or state.startswith(AWAY_STATES)
+
+
+def is_refused_value(error: Exception) -> bool:
+    """Return whether the database cannot store or compare a value: text with NUL, or a number or time out of range."""
+    orig = error.orig if isinstance(error, DBAPIError) else None
+    return getattr(orig, "sqlstate", None) in VALUE_STATES
 
 
 async def retry_while_away(work: Callable[[], Awaitable[ResultT]], *, seconds: float) -> ResultT:

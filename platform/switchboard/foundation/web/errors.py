@@ -9,6 +9,9 @@ from typing import ClassVar
 from pydantic import BaseModel, Field, ValidationError
 from typing_extensions import TypedDict
 
+MAX_ERRORS = 50
+"""Errors that one response lists."""
+
 
 class FieldError(TypedDict):
     """One error of a request: the field (dotted, such as `contacts.3.phone_number`) and a message."""
@@ -156,13 +159,15 @@ class ValidationFailed(ApiError):
 
     @classmethod
     def of(cls, error: ValidationError) -> "ValidationFailed":
-        """Convert pydantic's errors, without the input's values."""
+        """Convert pydantic's errors, without the input's values; at most `MAX_ERRORS`."""
         found: list[FieldError] = []
-        for item in error.errors(include_url=False, include_context=False, include_input=False):
+        for item in error.errors(include_url=False, include_context=False, include_input=False)[:MAX_ERRORS]:
             field = ".".join(str(part) for part in item["loc"]) or "body"
             found.append({"field": field, "message": item["msg"].removeprefix("Value error, ")})
         first = found[0]
-        return cls(f"{first['field']}: {first['message']}", errors=found)
+        more = f" ({error.error_count() - len(found)} more errors are not listed)"
+        detail = f"{first['field']}: {first['message']}"
+        return cls(detail + more if error.error_count() > len(found) else detail, errors=found)
 
 
 class IdempotencyMismatch(ApiError):

@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from uuid_utils.compat import uuid7
 from werkzeug.exceptions import HTTPException
 
-from switchboard.foundation.database import is_database_away
+from switchboard.foundation.database import is_database_away, is_refused_value
 from switchboard.foundation.observability import metrics, traces
 from switchboard.foundation.web.errors import (
     ApiError,
@@ -20,6 +20,7 @@ from switchboard.foundation.web.errors import (
     PayloadTooLarge,
     Problem,
     Unavailable,
+    ValidationFailed,
 )
 
 logger = structlog.get_logger()
@@ -57,6 +58,9 @@ def install(app: Quart) -> None:
     @app.after_request
     async def finish(response: Response) -> Response:
         response.headers["X-Request-Id"] = g.request_id
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        if request.path.startswith("/v1/"):
+            response.headers.setdefault("Cache-Control", "no-store")
         response.headers.update(g.get("rate_limit_headers", {}))
         operation, seconds = request.endpoint or "unknown", time.perf_counter() - g.began
         metrics.http_requests.labels(operation, response.status_code).inc()
@@ -79,12 +83,11 @@ def install(app: Quart) -> None:
 
     @app.errorhandler(HTTPException)
     async def translate(error: HTTPException) -> Response:
-        return problem(_translate(error))
+        return problem(translate_http_error(error))
 
     @app.errorhandler(SQLAlchemyError)
     async def database(error: SQLAlchemyError) -> Response:
-        logger.exception("database error")
-        return problem(Unavailable() if is_database_away(error) else ApiError())
+        return problem(translate_database_error(error))
 
     @app.errorhandler(OSError)
     async def unreachable(_error: OSError) -> Response:
@@ -112,7 +115,16 @@ def _get_route() -> str:
     return request.url_rule.rule if request.url_rule else "(unknown)"
 
 
-def _translate(error: HTTPException) -> ApiError:
+def translate_database_error(error: SQLAlchemyError) -> ApiError:
+    """Return the API's error for one of the database, and log what is not the client's fault."""
+    if is_refused_value(error):
+        return ValidationFailed("The request has a value that cannot be stored, such as text with NUL.")
+    logger.exception("database error")
+    return Unavailable() if is_database_away(error) else ApiError()
+
+
+def translate_http_error(error: HTTPException) -> ApiError:
+    """Return the API's error for one that the framework raised."""
     if error.code == HTTPStatus.METHOD_NOT_ALLOWED:
         allow = ", ".join(sorted(getattr(error, "valid_methods", None) or []))
         return MethodNotAllowed(f"This path answers {allow}.", headers={"Allow": allow})

@@ -6,6 +6,7 @@ immediately.
 
 import time
 from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address, ip_network
 
 import structlog
 from redis.exceptions import RedisError
@@ -62,6 +63,10 @@ class RateLimiter:
             return self._check_here(key, limit)
         return RateLimitDecision(allowed == 1, allowed == -1, int(remaining), wait / 1000)
 
+    async def check_address(self, endpoint: str, address: str, limit: Limit) -> RateLimitDecision:
+        """Count one anonymous request of a client's address."""
+        return await self.check(endpoint, f"address:{find_subscriber(address)}", limit)
+
     async def announce_revocation(self, credential: str) -> None:
         """Announce a revoked credential to every process, which may have it cached."""
         try:
@@ -79,6 +84,30 @@ class RateLimiter:
             return RateLimitDecision(False, False, 0, ahead - interval * limit.burst)
         self._local[key] = arrival
         return RateLimitDecision(True, False, int((interval * limit.burst - ahead) / interval), ahead)
+
+
+def is_loopback(address: str) -> bool:
+    """Return whether a client's address is of this machine."""
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def find_subscriber(address: str) -> str:
+    """Return the part of a client's address that identifies a subscriber: of IPv6, the first 64 bits.
+
+    A subscriber receives at least a /64 (RIPE-690, 4.2), and may use another address of it for each request.
+    """
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return address
+    if not isinstance(parsed, IPv6Address):
+        return str(parsed)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ip_network((parsed, 64), strict=False))
 
 
 def _key(kind: str, credential: str, *rest: str) -> str:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar, cast
 from uuid import UUID
 
 import phonenumbers
@@ -15,12 +15,22 @@ from pydantic import (
     GetJsonSchemaHandler,
     JsonValue,
     PlainSerializer,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
     field_validator,
+    model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError
+
+from switchboard.foundation.web.errors import MAX_ERRORS
 
 MAX_JSON_DEPTH = 32
+YEARS = range(1970, 3000)
+"""Years of a time in a request, far from those that a shift to another zone leaves the calendar in."""
+PIECE = 1000
+"""Items of a long list that are validated at a time."""
 
 
 def _iso(moment: datetime) -> str:
@@ -53,6 +63,8 @@ def _moment(value: JsonValue) -> datetime:
         moment = None
     if moment is None or moment.tzinfo is None:
         raise ValueError("must be a time with its zone like 2026-11-20T09:30:00Z")
+    if moment.year not in YEARS:
+        raise ValueError(f"must be a time of the years {YEARS.start} to {YEARS.stop - 1}")
     return moment
 
 
@@ -75,6 +87,34 @@ Moment = Annotated[
 ]
 """A timestamp: ISO 8601 in UTC with milliseconds."""
 
+
+def _validate_in_pieces(value: JsonValue, validate: ValidatorFunctionWrapHandler) -> list[Any]:
+    if not isinstance(value, list):
+        return cast("list[Any]", validate(value))
+    items: list[Any] = []
+    for start in range(0, len(value), PIECE):
+        try:
+            items += validate(value[start : start + PIECE])
+        except ValidationError as error:
+            raise ValidationError.from_exception_data(
+                error.title, [_move(found, start) for found in error.errors()]
+            ) from None
+    return items
+
+
+def _move(error: ErrorDetails, start: int) -> InitErrorDetails:
+    """Return the error of an item with the item's place in the whole list."""
+    place, *rest = error["loc"]
+    return {
+        "type": PydanticCustomError("invalid_item", "{message}", {"message": error["msg"]}),
+        "loc": (int(place) + start, *rest),
+        "input": None,
+    }
+
+
+InPieces = WrapValidator(_validate_in_pieces)
+"""For a list of up to 100 000 items: validation stops after the first thousand items of which one is faulty."""
+
 GivenMoment = Annotated[datetime, BeforeValidator(_moment), Field(examples=["2026-11-20T09:30:00Z"])]
 """A timestamp in a request's body: ISO 8601 with a zone."""
 
@@ -93,10 +133,23 @@ ReferenceId = Annotated[str, Field(max_length=64, examples=["019a9f6e-7b0c-7c2e-
 """The id of a resource in a request's body. Text that is not a UUID is an unknown id, which the service reports."""
 
 
-class RequestBody(BaseModel):
+class BoundedObject(BaseModel):
+    """An object of a request. One with far too many fields is refused as a whole, not with an error for each field."""
+
+    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True, strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_many_fields(cls, value: JsonValue) -> JsonValue:
+        if isinstance(value, dict) and len(value) > len(cls.model_fields) + MAX_ERRORS:
+            raise ValueError(f"has {len(value)} fields, of which at most {len(cls.model_fields)} are known")
+        return value
+
+
+class RequestBody(BoundedObject):
     """A request's body: unknown fields and NUL are refused, strings are trimmed, types are strict."""
 
-    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True, strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(allow_inf_nan=False)
 
     @field_validator("*", mode="before")
     @classmethod

@@ -3,11 +3,13 @@
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from switchboard.foundation.web.schemas import (
     Answer,
+    BoundedObject,
     GivenMoment,
+    InPieces,
     Moment,
     Name,
     PageQuery,
@@ -23,12 +25,10 @@ Outcome = Literal["answered", "voicemail", "busy", "no-answer", "failed", "inval
 MAX_CONTACTS = 100_000
 
 
-class ContactToCall(BaseModel):
+class ContactToCall(BoundedObject):
     """A contact to call. Not a `RequestBody`: for a hundred thousand contacts the campaign's own check for NUL is
     enough.
     """
-
-    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True, strict=True)
 
     phone_number: PhoneNumberText
     name: Annotated[str, Field(max_length=255)] | None = None
@@ -76,7 +76,7 @@ class CampaignCreate(CampaignFields):
         }
     )
 
-    contacts: list[ContactToCall] = Field(min_length=1, max_length=MAX_CONTACTS)
+    contacts: Annotated[list[ContactToCall], InPieces] = Field(min_length=1, max_length=MAX_CONTACTS)
 
 
 class CampaignContactQuery(PageQuery):

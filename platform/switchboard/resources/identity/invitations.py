@@ -41,6 +41,8 @@ async def accept_invitation(database: Database, token: str, *, password: str = "
     Raises `NotFound` for a link that no longer works, and `IdentityError` for a password that is too short or an
     account with another e-mail address than the invited one.
     """
+    if as_user is None:
+        await get_offer(database, token)  # before the hash, which costs much
     password_hash = await hash_new_password(password) if as_user is None else ""
     async with database.system() as session:
         invitation = await _find_invitation(session, token)

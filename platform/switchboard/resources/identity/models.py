@@ -48,7 +48,7 @@ class ApiKey(TenantTable, table=True):
 
 
 class User(SQLModel, table=True):
-    """A user of the dashboard. `email` is lower-case; `failed_sign_ins` counts failures since the last success.
+    """A user of the dashboard. `email` is lower-case.
 
     `password_hash` is empty for a user who signs in only through the operator's identity provider.
     """
@@ -59,8 +59,6 @@ class User(SQLModel, table=True):
     email: str = Field(unique=True)
     password_hash: str
     is_superadmin: bool = False
-    failed_sign_ins: int = 0
-    locked_until: datetime | None = None
     created_at: datetime = Field(default_factory=now)
 
 

@@ -1,8 +1,7 @@
 """Signing in and out of the dashboard.
 
 A browser session is a random token in a cookie; the server stores its hash, so that sessions can be listed and ended. A
-session lasts 14 days from its last use and 90 days from its start. Ten wrong passwords in a row lock an account for 15
-minutes, and so does each further one.
+session lasts 14 days from its last use and 90 days from its start. The page limits the attempts.
 """
 
 import secrets
@@ -20,13 +19,11 @@ from switchboard.resources.identity.models import Organization, User, UserSessio
 from switchboard.resources.identity.service import IdentityError, hash_new_password
 from switchboard.resources.identity.system_queries import SESSION_IDLE_LIFETIME, SESSION_LIFETIME
 
-GUESSES = 10
-LOCKED = timedelta(minutes=15)
 COARSE = timedelta(minutes=1)
 
 
 class SignInRefused(IdentityError):
-    """Unknown user, wrong password, or a locked account; the message does not tell the first two apart."""
+    """Unknown user or wrong password; the message does not tell them apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,28 +51,14 @@ async def sign_in(database: Database, email: str, password: str, browser: Browse
     async with database.system() as session:
         user = await system_queries.find_user(session, email)
     fits = await passwords.verify_password(user.password_hash if user else "", password)
+    if user is None or not fits:
+        raise SignInRefused("Wrong e-mail address or password.")
     async with database.system() as session:
-        user = await system_queries.find_user(session, email, lock=True)
-        if user is not None and user.locked_until is not None and user.locked_until > now():
-            refusal = "Too many wrong passwords. Wait 15 minutes, then try again."
-        elif user is not None and fits:
-            return await create_session(session, user, browser)
-        else:
-            refusal = "Wrong e-mail address or password."
-        if user is not None:
-            _count_failure(user)
-    raise SignInRefused(refusal)
-
-
-def _count_failure(user: User) -> None:
-    user.failed_sign_ins += 1
-    if user.failed_sign_ins >= GUESSES:
-        user.locked_until = now() + LOCKED
+        return await create_session(session, user, browser)
 
 
 async def create_session(session: SystemSession, user: User, browser: Browser) -> tuple[UserSession, str]:
-    """Create a session for an authenticated user, and reset the failure counter."""
-    user.failed_sign_ins, user.locked_until = 0, None
+    """Create a session for an authenticated user."""
     token = secrets.token_urlsafe(32)
     organizations = await system_queries.list_organizations(session, user)
     signed_in = UserSession(

@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
+from uuid import UUID
 
 from pydantic import JsonValue
 
@@ -65,14 +66,14 @@ class Extracted:
     size: int
 
 
-async def extract_text(filename: str, content: str, content_type: str | None) -> Extracted:
+async def extract_text(organization_id: UUID, filename: str, content: str, content_type: str | None) -> Extracted:
     """Extract the text of a document as sent. Raises `InvalidDocument`."""
     kind, content = _kind(filename, content_type), content.removeprefix(BYTE_ORDER_MARK)
     data = _decode_base64(content) if kind in (PDF, DOCX) else content.encode()
-    return await _extract(kind, data, content)
+    return await _extract(organization_id, kind, data, content)
 
 
-async def extract_file(filename: str, data: bytes) -> Extracted:
+async def extract_file(organization_id: UUID, filename: str, data: bytes) -> Extracted:
     """Extract the text of a file; the extension of its name determines the media type. Raises `InvalidDocument`."""
     if len(data) > MAX_CONTENT_BYTES:
         raise InvalidDocument("content", TOO_LARGE)
@@ -80,17 +81,19 @@ async def extract_file(filename: str, data: bytes) -> Extracted:
     if kind is None:
         raise InvalidDocument("content", f"has an unsupported file type; supported: {' '.join(ENDINGS)}")
     if kind not in READERS:
-        return await _extract(kind, data, "")
+        return await _extract(organization_id, kind, data, "")
     try:
-        return await _extract(kind, data, data.decode("utf-8-sig"))
+        return await _extract(organization_id, kind, data, data.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise InvalidDocument("content", "is not text in UTF-8; save it as UTF-8") from None
 
 
-async def _extract(kind: str, data: bytes, content: str) -> Extracted:
+async def _extract(organization_id: UUID, kind: str, data: bytes, content: str) -> Extracted:
     try:
         text = await (
-            asyncio.to_thread(READERS[kind], content) if kind in READERS else parser_process.parse_file(kind, data)
+            asyncio.to_thread(READERS[kind], content)
+            if kind in READERS
+            else parser_process.parse_file(organization_id, kind, data)
         )
     except FormatError as error:
         raise InvalidDocument("content", str(error)) from None

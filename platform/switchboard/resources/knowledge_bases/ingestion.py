@@ -38,7 +38,7 @@ async def add_document(
         indexer.database,
         organization_id,
         base_id,
-        extract_text(data.filename, data.content, data.content_type),
+        extract_text(organization_id, data.filename, data.content, data.content_type),
     )
     async with indexer.database.tenant(organization_id, actor=actor) as session:
         await knowledge.get_knowledge_base(session, base_id, lock=True)
@@ -59,7 +59,7 @@ async def add_file(
     Raises `NotFound` for the knowledge base, `InsufficientBalance`, and `ValidationFailed` for a file that cannot be
     read.
     """
-    extracted = await _read(database, organization_id, base_id, extract_file(filename, data))
+    extracted = await _read(database, organization_id, base_id, extract_file(organization_id, filename, data))
     return await _save_for_worker(database, organization_id, base_id, filename, extracted, actor=actor)
 
 
@@ -68,7 +68,10 @@ async def add_text(
 ) -> KnowledgeDocument:
     """Add a document that a worker indexes. Raises what `add_document` raises."""
     extracted = await _read(
-        database, organization_id, base_id, extract_text(data.filename, data.content, data.content_type)
+        database,
+        organization_id,
+        base_id,
+        extract_text(organization_id, data.filename, data.content, data.content_type),
     )
     return await _save_for_worker(database, organization_id, base_id, data.filename, extracted, actor=actor)
 

@@ -7,18 +7,25 @@ import asyncio
 import resource
 import sys
 from collections.abc import Callable
+from uuid import UUID
+from weakref import WeakValueDictionary
 
 from switchboard.resources.knowledge_bases.formats import DOCX, HTML, PDF, FormatError
 
-SECONDS, MEMORY_BYTES = 60, 1024**3
+SECONDS, MEMORY_BYTES = 10, 1024**3
 AT_ONCE = 2
 UNREADABLE = 3
-_rooms = asyncio.Semaphore(AT_ONCE)
+_processes = asyncio.Semaphore(AT_ONCE)
+_organizations: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
 
 
-async def parse_file(kind: str, data: bytes) -> str:
-    """Extract the text of a file. Raises `FormatError`."""
-    async with _rooms:
+async def parse_file(organization_id: UUID, kind: str, data: bytes) -> str:
+    """Extract the text of a file. Raises `FormatError`.
+
+    An organization has one process at a time, so that its files do not keep those of others waiting.
+    """
+    turn = _organizations.setdefault(organization_id, asyncio.Lock())
+    async with turn, _processes:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",

@@ -48,7 +48,7 @@ class TokenEndpoint:
         The transaction commits before the response is sent, even for a refusal.
         """
         try:
-            await _count(self.limiter, sent, f"address:{sent.address}", PER_ADDRESS)
+            await _count(self.limiter, sent, f"address:{rate_limits.find_subscriber(sent.address)}", PER_ADDRESS)
             parameters = parse_body(sent.body, sent.mimetype)
             client_id, secret = get_client_credentials(sent.authorization, parameters)
             request = OAuthRequest(self.settings.base_url, parameters)

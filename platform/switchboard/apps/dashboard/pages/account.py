@@ -8,7 +8,7 @@ from quart import url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.pages.sign_in import ATTEMPTS
+from switchboard.apps.dashboard.sign_in_limits import PER_ACCOUNT
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.audit import AuditAction, record_audit
@@ -59,7 +59,7 @@ async def change_password(
     viewer: Viewer, session: TenantSession, data: PasswordChange, database: Database, limiter: RateLimiter
 ) -> Next:
     """Change the password and end all other sessions. Attempts are rate-limited as on the sign-in page."""
-    if not (await limiter.check("password", str(viewer.user.id), ATTEMPTS)).allowed:
+    if not (await limiter.check("password", f"user:{viewer.user.id}", PER_ACCOUNT)).allowed:
         raise RateLimited("Too many attempts. Wait a moment, then try again.")
     await sign_in.change_password(database, viewer.user.id, current=data.current, new=data.new, keep=viewer.session.id)
     record_audit(session, AuditAction.USER_PASSWORD_CHANGED, viewer.user.id)

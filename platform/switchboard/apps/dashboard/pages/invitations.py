@@ -7,7 +7,8 @@ from quart.typing import ResponseReturnValue
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.pages.sign_in import ATTEMPTS, get_browser, redirect_signed_in
+from switchboard.apps.dashboard.pages.sign_in import get_browser, redirect_signed_in
+from switchboard.apps.dashboard.sign_in_limits import PER_ADDRESS
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions
 from switchboard.foundation.database import Database
@@ -26,10 +27,13 @@ class InvitationPage:
     database: Database
     limiter: RateLimiter
 
+    async def count_attempt(self) -> None:
+        """Count a request, before anything is done for it. Raises `RateLimited`."""
+        if not (await self.limiter.check_address("invitation", get_browser().address, PER_ADDRESS)).allowed:
+            raise RateLimited("Too many attempts. Wait a moment, then try again.")
+
     async def show(self, token: str, form: Form) -> Response:
         """Show an invitation."""
-        if not (await self.limiter.check("invitation", get_browser().address, ATTEMPTS)).allowed:
-            raise RateLimited("Too many attempts. Wait a moment, then try again.")
         await self.sessions.find_viewer()
         offer = await invitations.get_offer(self.database, token)
         page = await render("dashboard/team/invitation.html", form=form, offer=offer)
@@ -40,6 +44,7 @@ class InvitationPage:
 @inject
 async def invitation_page(token: str, page: InvitationPage) -> ResponseReturnValue:
     """Show an invitation."""
+    await page.count_attempt()
     return await page.show(token, Form())
 
 
@@ -49,6 +54,7 @@ async def accept_invitation(
     token: str, sessions: BrowserSessions, database: Database, page: InvitationPage
 ) -> ResponseReturnValue:
     """Accept an invitation. A new user is signed in, in a new session."""
+    await page.count_attempt()
     sessions.check_origin()
     viewer = await sessions.find_viewer()
     try:

@@ -8,20 +8,18 @@ from quart.typing import ResponseReturnValue
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.sign_in_limits import SignInLimits
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions, get_sending_page
 from switchboard.foundation.database import Database
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.openapi import AUTHORIZE
 from switchboard.foundation.web.pipeline import inject
-from switchboard.foundation.web.principal import Limit
-from switchboard.foundation.web.rate_limits import RateLimiter, build_rate_limit_headers
+from switchboard.foundation.web.rate_limits import build_rate_limit_headers
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.identity import sign_in
 from switchboard.resources.identity.service import IdentityError
 from switchboard.resources.identity.sign_in import Browser
-
-ATTEMPTS = Limit(per_second=0.1, burst=20)
 
 
 def get_safe_path(text: str | None) -> str:
@@ -46,25 +44,27 @@ async def sign_in_page(sessions: BrowserSessions) -> ResponseReturnValue:
 
 @dashboard.post("/dashboard/sign-in")
 @inject
-async def sign_in_now(sessions: BrowserSessions, database: Database, limiter: RateLimiter) -> ResponseReturnValue:
+async def sign_in_now(sessions: BrowserSessions, database: Database, limits: SignInLimits) -> ResponseReturnValue:
     """Start a new session and ignore the browser's cookie, against session fixation."""
     sessions.check_origin()
     fields = await request.form
     after, email, password = get_safe_path(fields.get("after")), fields.get("email", ""), fields.get("password", "")
-    verdict = await limiter.check("sign-in", get_browser().address, ATTEMPTS)
+    limit, verdict = await limits.count_attempt(email)
     if not verdict.allowed:
         page = await render(
             "dashboard/sign_in.html",
             form=Form(message="Too many attempts. Wait a moment, then try again."),
             after=after,
         )
-        return Response(page, 429, build_rate_limit_headers(ATTEMPTS, verdict), content_type="text/html; charset=utf-8")
+        return Response(page, 429, build_rate_limit_headers(limit, verdict), content_type="text/html; charset=utf-8")
     try:
         _, token = await sign_in.sign_in(database, email, password, get_browser())
     except IdentityError as refusal:
         page = await render("dashboard/sign_in.html", form=Form({"email": email}, message=str(refusal)), after=after)
         return Response(page, 422, content_type="text/html; charset=utf-8")
-    return redirect_signed_in(sessions, token, after)
+    response = redirect_signed_in(sessions, token, after)
+    limits.remember_browser(response, email)
+    return response
 
 
 def redirect_signed_in(sessions: BrowserSessions, token: str, after: str) -> Response:

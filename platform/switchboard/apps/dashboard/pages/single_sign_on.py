@@ -7,7 +7,8 @@ from quart.typing import ResponseReturnValue
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.pages.sign_in import ATTEMPTS, get_browser, get_safe_path, redirect_signed_in
+from switchboard.apps.dashboard.pages.sign_in import get_browser, get_safe_path, redirect_signed_in
+from switchboard.apps.dashboard.sign_in_limits import PER_ADDRESS
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions, is_https
 from switchboard.foundation.database import Database
@@ -42,7 +43,7 @@ def _callback(settings: Settings) -> str:
 @inject
 async def begin_single_sign_on(settings: Settings, keyring: KeyRing, limiter: RateLimiter) -> ResponseReturnValue:
     """Redirect the browser to the identity provider."""
-    if not (await limiter.check("single-sign-on", get_browser().address, ATTEMPTS)).allowed:
+    if not (await limiter.check_address("single-sign-on", get_browser().address, PER_ADDRESS)).allowed:
         raise RateLimited("Too many attempts. Wait a moment, then try again.")
     try:
         url, attempt = await _provider(settings).begin(_callback(settings), get_safe_path(request.args.get("after")))

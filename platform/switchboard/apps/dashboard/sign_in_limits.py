@@ -1,0 +1,74 @@
+"""Limits of password attempts, which reveal no account and lock nobody out (OWASP, slow down online guessing attacks
+with device cookies).
+
+Attempts of unknown browsers are counted for each e-mail address, whether it has an account or not. A browser that has
+signed in as a user before holds a signed cookie; its attempts are counted apart, so that strangers who exhaust the
+attempts of an address do not keep its owner out. `docs/decisions/0032-anonymous-requests.md`.
+"""
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+
+from itsdangerous import BadSignature, URLSafeTimedSerializer
+from quart import Response, request
+
+from switchboard.apps.dashboard.viewer import is_https
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.principal import Limit
+from switchboard.foundation.web.rate_limits import RateLimitDecision, RateLimiter
+
+PER_ADDRESS = Limit(per_second=0.1, burst=20)
+PER_ACCOUNT = Limit(per_second=10 / 900, burst=10)
+"""Ten attempts, then one every 90 seconds."""
+COOKIE, COOKIE_SECONDS = "switchboard-browser", 365 * 24 * 3600
+PURPOSE = "known browser"
+
+
+@dataclass(frozen=True, slots=True)
+class SignInLimits:
+    """Counts attempts to sign in with a password."""
+
+    settings: Settings
+    keyring: KeyRing
+    limiter: RateLimiter
+
+    async def count_attempt(self, email: str) -> tuple[Limit, RateLimitDecision]:
+        """Count an attempt before the password is looked at; return the limit that decides, and its decision."""
+        by_address = await self.limiter.check_address("sign-in", request.remote_addr or "", PER_ADDRESS)
+        if not by_address.allowed:
+            return PER_ADDRESS, by_address
+        account = _digest(email)
+        browser = self._find_browser(account)
+        counted = f"browser:{browser}" if browser else f"account:{account}"
+        return PER_ACCOUNT, await self.limiter.check("password", counted, PER_ACCOUNT)
+
+    def remember_browser(self, response: Response, email: str) -> None:
+        """Set the cookie of a browser that has signed in with this e-mail address."""
+        content = {"account": _digest(email), "browser": secrets.token_hex(8)}
+        response.set_cookie(
+            COOKIE,
+            self._serializer.dumps(content),
+            max_age=COOKIE_SECONDS,
+            secure=is_https(self.settings),
+            httponly=True,
+            samesite="Lax",
+            path="/dashboard/sign-in",
+        )
+
+    def _find_browser(self, account: str) -> str | None:
+        """Return the id of this browser if it has signed in to the account before."""
+        try:
+            content = self._serializer.loads(request.cookies.get(COOKIE, ""), max_age=COOKIE_SECONDS)
+        except BadSignature:
+            return None
+        return str(content["browser"]) if content["account"] == account else None
+
+    @property
+    def _serializer(self) -> URLSafeTimedSerializer:
+        return URLSafeTimedSerializer(self.keyring.derive(PURPOSE), salt=PURPOSE)
+
+
+def _digest(email: str) -> str:
+    return hashlib.sha256(email.lower().encode(errors="replace")).hexdigest()

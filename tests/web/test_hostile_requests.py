@@ -1,0 +1,136 @@
+"""Requests that no client of good will sends: each gets a 4xx or is closed, and costs little."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from urllib.parse import urlencode
+
+import pytest
+from pydantic import JsonValue, SecretStr
+from switchboard.foundation.settings import Settings
+from switchboard.runtime import Runtime
+
+from tests.fixtures.app import SAME_MACHINE, Caller, Client, Organizations, run_server
+from tests.fixtures.json_access import Json, objects_at, text_at
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+
+@pytest.fixture
+async def port(runtime: Runtime) -> AsyncIterator[int]:
+    async with run_server(runtime, worker=False):
+        yield runtime.settings.port
+
+
+async def exchange(port: int, request: bytes, *, end: bool = False) -> bytes:
+    """Send bytes, and return what the server answers before it closes or falls silent."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    if end:
+        writer.write_eof()
+    answer = b""
+    try:
+        async with asyncio.timeout(2):
+            while data := await reader.read(65_536):
+                answer += data
+    except TimeoutError:
+        pass
+    writer.close()
+    return answer
+
+
+async def test_http_2_is_not_spoken_in_clear_text(port: int) -> None:
+    upgrade = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+    answer = await exchange(port, upgrade + b"HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert (await exchange(port, PREFACE)).startswith(b"HTTP/1.1 505")
+
+
+async def test_a_request_with_two_lengths_is_refused_and_closed(port: int) -> None:
+    head = b"POST /v1/calls HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+    answer = await exchange(port, head + b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert answer.count(b"HTTP/1.1") == 1
+
+
+async def test_an_unfinished_body_is_no_server_error(port: int, organizations: Organizations) -> None:
+    caller = await organizations.create()
+    head = (
+        f"POST /v1/contacts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {caller.key}\r\nContent-Length: 50\r\n\r\n{{"
+    )
+    answer = await exchange(port, head.encode(), end=True)
+    assert b" 500 " not in answer
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/dashboard/static/nope.js", "/dashboard/static/%00", "/v1/calls/%00", "/%00", "/dashboard/invitations/%00"],
+)
+async def test_odd_paths_are_not_found(caller: Caller, path: str) -> None:
+    assert (await caller.get(path)).status in (401, 404)
+
+
+async def test_text_that_the_database_cannot_store_is_refused(client: Client) -> None:
+    form = urlencode({"email": "a\0b@x.example", "password": "x"})
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    assert (await client.post("/dashboard/sign-in", data=form, headers=headers)).status_code == 422
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+14:00"])
+async def test_times_at_the_ends_of_the_calendar_are_refused(caller: Caller, moment: str) -> None:
+    fields = {"name": "x", "agent_id": "x", "phone_number_id": "x", "contacts": [{"phone_number": "+15550100001"}]}
+    refused = await caller.post("/v1/campaigns", {**fields, "scheduled_at": moment})
+    assert refused.status == 422
+    assert text_at(refused.json, "errors", 0, "field") == "scheduled_at"
+
+
+async def test_a_body_of_errors_costs_little_and_lists_fifty(caller: Caller) -> None:
+    fields = {"name": "x", "agent_id": "x", "phone_number_id": "x"}
+    bodies: list[Json] = [
+        {f"field{n}": 1 for n in range(400_000)},
+        {**fields, "contacts": [{"x": 1}] * 700_000},
+        {**fields, "contacts": [{f"field{n}": 1 for n in range(400_000)}]},
+        {**fields, "contacts": [{"phone_number": "x"}] * 100_000},
+    ]
+    for body in bodies:
+        began = time.process_time()
+        refused = await caller.post("/v1/campaigns", body)
+        assert refused.status == 422
+        assert 1 <= len(objects_at(refused.json, "errors")) <= 50
+        assert len(json.dumps(refused.json)) < 20_000
+        assert time.process_time() - began < 5
+
+
+async def test_the_faulty_items_of_a_long_list_are_named_by_their_place(caller: Caller) -> None:
+    contacts: list[JsonValue] = [{"phone_number": f"+1555010{n:04}"} for n in range(3000)]
+    contacts[2500] = contacts[2600] = {"phone_number": "nobody"}
+    fields = {"name": "x", "agent_id": "x", "phone_number_id": "x", "contacts": contacts}
+    refused = await caller.post("/v1/campaigns", fields)
+    named = [error["field"] for error in objects_at(refused.json, "errors")]
+    assert named == ["contacts.2500.phone_number", "contacts.2600.phone_number"]
+
+
+async def test_api_responses_are_neither_sniffed_nor_stored(caller: Caller) -> None:
+    response = await caller.get("/v1/calls")
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert response.headers["Cache-Control"] == "no-store"
+
+
+@pytest.fixture
+def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
+    return settings.model_copy(update={"metrics_token": getattr(request, "param", None)})
+
+
+async def test_metrics_are_for_the_same_machine(client: Client) -> None:
+    assert (await client.get("/metrics", scope_base=SAME_MACHINE)).status_code == 200
+    assert (await client.get("/metrics", scope_base={"client": ("192.0.2.1", 1)})).status_code == 401
+    forwarded = {"X-Forwarded-For": "192.0.2.1"}
+    assert (await client.get("/metrics", headers=forwarded, scope_base=SAME_MACHINE)).status_code == 401
+
+
+@pytest.mark.parametrize("settings", [SecretStr("a token of sixteen")], indirect=True)
+async def test_metrics_are_for_who_has_the_token(client: Client) -> None:
+    for token, status in (("a token of sixteen", 200), ("another token", 401), ("", 401)):
+        headers = {"Authorization": f"Bearer {token}"}
+        assert (await client.get("/metrics", headers=headers, scope_base=SAME_MACHINE)).status_code == status
