@@ -13,7 +13,7 @@ from tests.fixtures.app import run_server
 async def guess_password(runtime: Runtime, forwarded: str, times: int) -> list[int]:
     statuses = []
     async with aiohttp.ClientSession(runtime.settings.base_url) as client:
-        for n in range(times):
+        for _ in range(times):
             form = {"email": f"{uuid4().hex}@example.com", "password": "x"}
             async with client.post("/dashboard/sign-in", data=form, headers={"X-Forwarded-For": forwarded}) as response:
                 statuses.append(response.status)
