@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
+import structlog
+
 from switchboard.engine.providers.failover import (
     HEDGE_AFTER_SECONDS,
     STALL_SECONDS,
@@ -17,8 +19,17 @@ from switchboard.engine.providers.failover import (
 from switchboard.engine.providers.instances import Providers, ProviderT
 from switchboard.engine.providers.service import list_provider_names
 from switchboard.foundation.database import Database
-from switchboard.plugin_sdk import LLMProvider, ProviderSettings, SpeechToTextProvider, TextToSpeechProvider
+from switchboard.foundation.observability import metrics
+from switchboard.plugin_sdk import (
+    LLMProvider,
+    ProviderError,
+    ProviderSettings,
+    SpeechToTextProvider,
+    TextToSpeechProvider,
+)
 from switchboard.plugin_sdk.registry import find_capability
+
+logger = structlog.get_logger()
 
 
 class ProviderChoice(Protocol):
@@ -82,11 +93,26 @@ class _Opening:
     organization_id: UUID
 
     async def open_all(self, base: type[ProviderT], first: str) -> list[ProviderT]:
-        """Open every provider of a capability, the agent's choice first."""
+        """Open every provider of a capability, the agent's choice first, and leave out those that cannot be opened.
+
+        Raises the first one's `ProviderError` if none is left.
+        """
+        capability = find_capability(base)
         async with self.database.tenant(self.organization_id) as session:
-            names = await list_provider_names(session, find_capability(base))
-        ordered = [first, *(name for name in names if name != first)]
-        return [
-            await self.stack.enter_async_context(self.providers.use(self.organization_id, base, name))
-            for name in ordered
-        ]
+            names = await list_provider_names(session, capability)
+        opened: list[ProviderT] = []
+        failures: list[ProviderError] = []
+        for name in [first, *(name for name in names if name != first)]:
+            try:
+                provider = await self.stack.enter_async_context(self.providers.use(self.organization_id, base, name))
+            except ProviderError as error:
+                metrics.provider_failures.labels(capability.value, name).inc()
+                logger.warning(
+                    "provider failed to open", capability=capability.value, provider=name, error=error.message
+                )
+                failures.append(error)
+            else:
+                opened.append(provider)
+        if not opened:
+            raise failures[0]
+        return opened

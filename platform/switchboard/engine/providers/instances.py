@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from sqlmodel import col, select
 
 from switchboard.engine.providers.configuration import format_secrets_label
+from switchboard.engine.providers.containment import contain
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import Database
 from switchboard.foundation.keyring import KeyRing, SecretError
@@ -59,9 +60,11 @@ class Providers:
         """
         capability = find_capability(base)
         row = await self._configuration(organization_id, capability, name)
-        instance = self._instance(row, capability)
+        instance, replaced = self._instance(row, capability)
         instance.users += 1
         try:
+            if replaced is not None and replaced.users == 0:
+                await _close(replaced)
             await _open(instance)
             assert isinstance(instance.provider, base)  # noqa: S101  the registry found it by this class
             yield instance.provider
@@ -93,16 +96,17 @@ class Providers:
             )
         return row
 
-    def _instance(self, row: ProviderConfiguration, capability: Capability) -> _Instance:
+    def _instance(self, row: ProviderConfiguration, capability: Capability) -> tuple[_Instance, _Instance | None]:
+        """Return the instance of these settings, and the one that it replaces now."""
         key = (row.organization_id, capability, row.name)
         known = self._instances.get(key)
         if known is not None and known.version == row.updated_at:
-            return known
+            return known, None
         if known is not None:
             known.retired = True
         fresh = _Instance(self._make(row, capability), row.updated_at)
         self._instances[key] = fresh
-        return fresh
+        return fresh, known
 
     def _make(self, row: ProviderConfiguration, capability: Capability) -> AnyProvider:
         kind = self._registry.find_provider_class(capability.base_class, row.name)
@@ -112,7 +116,8 @@ class Providers:
             )
         try:
             secrets: Mapping[str, JsonValue] = json.loads(self._keyring.decrypt(row.secrets, format_secrets_label(row)))
-            provider = kind(parse_settings(kind, {**row.settings, **secrets}))
+            contained = contain(kind, self._registry.find_plugin(capability, row.name))
+            provider = contained(parse_settings(kind, {**row.settings, **secrets}))
         except (SecretError, InvalidSettings) as error:
             raise ProviderError(
                 f"the settings of {capability.value} {row.name} cannot be used: {error}", retryable=False

@@ -65,6 +65,12 @@ deliveries_under_way = Gauge(
 endpoints_disabled = Counter(
     "switchboard_endpoints_disabled", "Webhook endpoints disabled after failures", registry=registry
 )
+plugin_exceptions = Counter(
+    "switchboard_plugin_exceptions",
+    "Exceptions of plugins that their contract does not name",
+    ["plugin", "provider", "method"],
+    registry=registry,
+)
 reconciler_seconds = Histogram(
     "switchboard_reconciler_run_seconds",
     "Duration of a run of a reconciler",

@@ -1,0 +1,169 @@
+"""Containment of plugins' code: whatever a provider raises is a failure of that provider and of nothing else.
+
+`contain` derives a class whose methods of the SDK's contract call the plugin's. An exception that the contract does not
+name becomes a `ProviderError` with the plugin's name and version, so that callers fail over as after any failure.
+"""
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import wraps
+from traceback import extract_tb
+from types import FunctionType
+from typing import Any, Final, TypeVar
+
+import structlog
+
+from switchboard.foundation.observability import metrics
+from switchboard.plugin_sdk import (
+    InvalidCallback,
+    Provider,
+    ProviderError,
+    ProviderSettings,
+    SpeechToTextStream,
+    Transcript,
+)
+from switchboard.plugin_sdk.registry import InvalidSettings, Plugin
+
+logger = structlog.get_logger()
+SDK: Final = "switchboard.plugin_sdk"
+CONTRACT: Final = (ProviderError, InvalidCallback, InvalidSettings, TimeoutError)
+"""Exceptions that a provider may raise. Its time limits are failures, too."""
+MAX_FRAMES: Final = 6
+Method = Callable[..., Any]
+ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """A method of a plugin, for messages."""
+
+    plugin: Plugin
+    provider: type[Provider[ProviderSettings]]
+    method: str
+
+    def fail(self, error: Exception) -> ProviderError:
+        """Log a plugin's exception, count it, and return the failure that it is.
+
+        The log has the places in the code, and neither message nor variables, which may be a caller's data.
+        """
+        name, version = self.plugin.distribution, self.plugin.version
+        metrics.plugin_exceptions.labels(name, self.provider.name, self.method).inc()
+        logger.error(
+            "a plugin raised an exception",
+            plugin=name,
+            version=version,
+            provider=self.provider.name,
+            method=self.method,
+            error=type(error).__name__,
+            at=_locate(error),
+        )
+        return ProviderError(
+            f"{self.provider.title} failed: {type(error).__name__} in {self.method} of {name} {version}"
+        )
+
+
+def _locate(error: Exception) -> list[str]:
+    return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in extract_tb(error.__traceback__)[-MAX_FRAMES:]]
+
+
+def contain(provider: type[ProviderT], plugin: Plugin) -> type[ProviderT]:
+    """Return the provider's class with its methods contained; it keeps its name."""
+    contained = {name: _contain_method(provider, name, plugin) for name in _list_contract(provider)}
+    return type(provider.__name__, (provider,), {"__module__": provider.__module__, **contained})
+
+
+def _list_contract(provider: type[Provider[ProviderSettings]]) -> Iterator[str]:
+    """Yield the names of the methods that the SDK declares, and the constructor's."""
+    yield "__init__"
+    names = {
+        name
+        for base in provider.__mro__
+        if base.__module__.startswith(SDK)
+        for name, value in vars(base).items()
+        if isinstance(value, FunctionType) and not name.startswith("_")
+    }
+    yield from sorted(names)
+
+
+def _contain_method(provider: type[Provider[ProviderSettings]], name: str, plugin: Plugin) -> Method:
+    implementation: Method = getattr(provider, name)
+    origin = _Origin(plugin, provider, name)
+    if inspect.isasyncgenfunction(implementation):
+
+        @wraps(implementation)
+        async def stream(*args: Any, **options: Any) -> AsyncIterator[Any]:
+            async for item in _contain_stream(origin, getattr(provider, name)(*args, **options)):
+                yield item
+
+        return stream
+    if inspect.iscoroutinefunction(implementation):
+
+        @wraps(implementation)
+        async def run(*args: Any, **options: Any) -> Any:
+            return await _contain_result(origin, getattr(provider, name)(*args, **options))
+
+        return run
+
+    @wraps(implementation)
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            result = getattr(provider, name)(*args, **options)
+        except CONTRACT:
+            raise
+        except Exception as error:
+            raise origin.fail(error) from error
+        if isinstance(result, AsyncIterator):
+            return _contain_stream(origin, result)
+        return _contain_result(origin, result) if inspect.isawaitable(result) else result
+
+    return call
+
+
+async def _contain_result(origin: _Origin, result: Awaitable[Any]) -> Any:
+    try:
+        value = await result
+    except CONTRACT:
+        raise
+    except Exception as error:
+        raise origin.fail(error) from error
+    return ContainedStream(origin, value) if isinstance(value, SpeechToTextStream) else value
+
+
+async def _contain_stream(origin: _Origin, items: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    try:
+        # Providers' streams are generators, which can be closed.
+        async with aclosing(items):  # type: ignore[type-var]
+            async for item in items:
+                yield item
+    except CONTRACT:
+        raise
+    except Exception as error:
+        raise origin.fail(error) from error
+
+
+class ContainedStream(SpeechToTextStream):
+    """A transcriber's stream, contained."""
+
+    def __init__(self, origin: _Origin, stream: SpeechToTextStream) -> None:
+        self._origin = origin
+        self._stream = stream
+
+    async def send(self, audio: bytes) -> None:
+        await _contain_result(self._origin, self._stream.send(audio))
+
+    async def finalize(self) -> None:
+        await _contain_result(self._origin, self._stream.finalize())
+
+    async def __aiter__(self) -> AsyncIterator[Transcript]:
+        try:
+            async for transcript in self._stream:
+                yield transcript
+        except CONTRACT:
+            raise
+        except Exception as error:
+            raise self._origin.fail(error) from error
+
+    async def close(self) -> None:
+        await _contain_result(self._origin, self._stream.close())
