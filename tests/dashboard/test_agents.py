@@ -35,7 +35,7 @@ TOOL: Fields = {
 
 @pytest.fixture
 async def member(people: People, caller: Caller) -> Person:
-    return await people.join(caller.organization_id, role="member")
+    return await people.join(caller.organization_id)
 
 
 async def create_agent(caller: Caller, **fields: object) -> str:

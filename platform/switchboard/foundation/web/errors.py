@@ -71,13 +71,13 @@ class InsufficientBalance(ApiError):
 
 
 class InsufficientScope(ApiError):
-    """403: the credential is valid, but lacks the scope."""
+    """403: the credential is valid, but lacks the scope. `purpose` names the part of the request that needs it."""
 
     status, code, title = 403, "insufficient_scope", "Forbidden"
 
-    def __init__(self, scope: str) -> None:
+    def __init__(self, scope: str, *, purpose: str = "This") -> None:
         needed = {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{scope}"'}
-        super().__init__(f"This needs the scope {scope}.", headers=needed)
+        super().__init__(f"{purpose} needs the scope {scope}.", headers=needed)
 
 
 class Forbidden(ApiError):

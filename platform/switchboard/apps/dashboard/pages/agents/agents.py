@@ -74,10 +74,10 @@ async def new_agent_page(session: TenantSession, form: Form, voices: VoiceCatalo
 
 @dashboard.post("/dashboard/agents/new")
 @action(invalid=new_agent_page)
-async def add_agent(session: TenantSession, publisher: AgentPublisher) -> Next:
+async def add_agent(session: TenantSession, viewer: Viewer, publisher: AgentPublisher) -> Next:
     """Create an agent."""
     with forms.read_agent_form(AgentCreate, nest_fields(await request.form)) as data:
-        agent = await publisher.create_agent(session, data)
+        agent = await publisher.create_agent(session, data, viewer.principal)
     return Next(
         url_for("dashboard.agent_page", agent_id=agent.id), f"{agent.name} was created. Test it before you take calls."
     )
@@ -109,12 +109,12 @@ async def agent_page(session: TenantSession, agent_id: UUID, form: Form, voices:
 
 @dashboard.post("/dashboard/agents/<agent_id>")
 @action(invalid=agent_page)
-async def save_agent(session: TenantSession, agent_id: UUID, publisher: AgentPublisher) -> Next:
+async def save_agent(session: TenantSession, viewer: Viewer, agent_id: UUID, publisher: AgentPublisher) -> Next:
     """Update an agent and publish it as a new version."""
     values = nest_fields(await request.form)
     _refuse_overwriting(await agents.get_agent(session, agent_id, lock=True), str(values.get("seen_version", "")))
     with forms.read_agent_form(AgentUpdate, values) as data:
-        agent = await publisher.update_agent(session, agent_id, data)
+        agent = await publisher.update_agent(session, agent_id, data, viewer.principal)
     return Next(
         url_for("dashboard.agent_page", agent_id=agent_id),
         f"Version {agent.version} is published. New calls use it.",
@@ -123,17 +123,17 @@ async def save_agent(session: TenantSession, agent_id: UUID, publisher: AgentPub
 
 @dashboard.post("/dashboard/agents/<agent_id>/pause")
 @action()
-async def pause_agent(session: TenantSession, agent_id: UUID, publisher: AgentPublisher) -> Next:
+async def pause_agent(session: TenantSession, viewer: Viewer, agent_id: UUID, publisher: AgentPublisher) -> Next:
     """Pause an agent: it does not take or place calls."""
-    agent = await publisher.update_agent(session, agent_id, AgentUpdate(status="paused"))
+    agent = await publisher.update_agent(session, agent_id, AgentUpdate(status="paused"), viewer.principal)
     return Next(_came_from_list(agent_id), f"{agent.name} is paused. It does not take or place calls.")
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/activate")
 @action()
-async def activate_agent(session: TenantSession, agent_id: UUID, publisher: AgentPublisher) -> Next:
+async def activate_agent(session: TenantSession, viewer: Viewer, agent_id: UUID, publisher: AgentPublisher) -> Next:
     """Activate a paused agent."""
-    agent = await publisher.update_agent(session, agent_id, AgentUpdate(status="active"))
+    agent = await publisher.update_agent(session, agent_id, AgentUpdate(status="active"), viewer.principal)
     return Next(_came_from_list(agent_id), f"{agent.name} is active.")
 
 
