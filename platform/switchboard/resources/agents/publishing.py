@@ -17,10 +17,17 @@ from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.outbound.fields import validate_public_url
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.principal import Principal
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent, AgentVersion
 from switchboard.resources.agents.permissions import require_receiver_scopes
-from switchboard.resources.agents.schemas import AgentCreate, AgentFields, AgentUpdate, DeclaredTool
+from switchboard.resources.agents.schemas import (
+    BUILT_IN_TOOLS,
+    AgentCreate,
+    AgentFields,
+    AgentUpdate,
+    DeclaredTool,
+)
 from switchboard.resources.knowledge_bases import service as knowledge
 
 RESTORED = AgentUpdate.model_fields.keys() - {"status", "webhook_secret"}
@@ -34,6 +41,7 @@ class AgentPublisher:
     keyring: KeyRing
     outbound: OutboundClient
     voices: VoiceCatalog
+    registry: Registry
 
     async def create_agent(self, session: TenantSession, data: AgentCreate, principal: Principal | None) -> Agent:
         """Create an agent and its first version. `principal` is None for the operator, who needs no scope.
@@ -123,6 +131,8 @@ class AgentPublisher:
             setattr(agent, field, getattr(data, field))
         if "tools" in fields:
             agent.tools = _check_tools(data.tools, outbound=self.outbound)
+        if "disabled_tools" in fields:
+            self._check_disabled_tools(agent, data.disabled_tools)
         if "extraction_schema" in fields:
             agent.extraction_schema = (
                 data.extraction_schema.model_dump(exclude_none=True) if data.extraction_schema else None
@@ -133,6 +143,15 @@ class AgentPublisher:
             ]
         if "webhook_url" in fields:
             agent.webhook_url = validate_public_url(self.outbound, data.webhook_url, field="webhook_url")
+
+    def _check_disabled_tools(self, agent: Agent, names: list[str]) -> None:
+        """Raise `ValidationFailed` for a name that is no tool's, so that a typo leaves no tool switched on."""
+        known = {*BUILT_IN_TOOLS, *(tool.name for tool in self.registry.tools), *(tool["name"] for tool in agent.tools)}
+        for place, name in enumerate(names):
+            if name not in known:
+                raise ValidationFailed.field(
+                    f"disabled_tools.{place}", f"{name} is not a tool; there are {', '.join(sorted(known))}"
+                )
 
     async def _check_voice(self, agent: Agent) -> None:
         voice = agent.tts_voice_id
