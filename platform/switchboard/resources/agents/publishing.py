@@ -22,12 +22,12 @@ from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent, AgentVersion
 from switchboard.resources.agents.permissions import require_receiver_scopes
 from switchboard.resources.agents.schemas import (
-    BUILT_IN_TOOLS,
     AgentCreate,
     AgentFields,
     AgentUpdate,
     DeclaredTool,
 )
+from switchboard.resources.agents.tools import list_tool_names
 from switchboard.resources.knowledge_bases import service as knowledge
 
 RESTORED = AgentUpdate.model_fields.keys() - {"status", "webhook_secret"}
@@ -146,11 +146,11 @@ class AgentPublisher:
 
     def _check_disabled_tools(self, agent: Agent, names: list[str]) -> None:
         """Raise `ValidationFailed` for a name that is no tool's, so that a typo leaves no tool switched on."""
-        known = {*BUILT_IN_TOOLS, *(tool.name for tool in self.registry.tools), *(tool["name"] for tool in agent.tools)}
+        known = list_tool_names(self.registry, agent)
         for place, name in enumerate(names):
             if name not in known:
                 raise ValidationFailed.field(
-                    f"disabled_tools.{place}", f"{name} is not a tool; there are {', '.join(sorted(known))}"
+                    f"disabled_tools.{place}", f"{name} is not a tool; there are {', '.join(known)}"
                 )
 
     async def _check_voice(self, agent: Agent) -> None:

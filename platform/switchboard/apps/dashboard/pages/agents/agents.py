@@ -20,10 +20,12 @@ from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import Conflict
 from switchboard.foundation.web.schemas import PageQuery, Query
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentCreate, AgentUpdate
+from switchboard.resources.agents.tools import list_tool_names
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.phone_numbers import service as numbers
 
@@ -64,12 +66,13 @@ async def agents_page(session: TenantSession, query: PageQuery) -> str:
 
 @dashboard.get("/dashboard/agents/new")
 @page()
-async def new_agent_page(session: TenantSession, form: Form, voices: VoiceCatalog) -> str:
+async def new_agent_page(session: TenantSession, form: Form, voices: VoiceCatalog, registry: Registry) -> str:
     """Show the form of a new agent, with the defaults filled in."""
     fresh = Agent(organization_id=session.organization_id, name="", llm_provider="", tts_provider="", stt_provider="")
     for field, capability in agents.PROVIDER_FIELDS.items():
         setattr(fresh, field, next(iter(await list_provider_names(session, capability)), ""))
-    return await _form_page(session, voices, form.starting_with(forms.agent_to_form(fresh)), None)
+    form = form.starting_with(forms.agent_to_form(fresh))
+    return await _form_page(session, voices, form, None, tools=list_tool_names(registry, fresh))
 
 
 @dashboard.post("/dashboard/agents/new")
@@ -101,10 +104,13 @@ async def models_part(viewer: Viewer, query: OfferQuery, providers: Providers) -
 
 @dashboard.get("/dashboard/agents/<agent_id>")
 @page()
-async def agent_page(session: TenantSession, agent_id: UUID, form: Form, voices: VoiceCatalog) -> str:
+async def agent_page(
+    session: TenantSession, agent_id: UUID, form: Form, *, voices: VoiceCatalog, registry: Registry
+) -> str:
     """Show the settings of an agent."""
     agent = await agents.get_agent(session, agent_id)
-    return await _form_page(session, voices, form.starting_with(forms.agent_to_form(agent)), agent)
+    form = form.starting_with(forms.agent_to_form(agent))
+    return await _form_page(session, voices, form, agent, tools=list_tool_names(registry, agent))
 
 
 @dashboard.post("/dashboard/agents/<agent_id>")
@@ -162,7 +168,9 @@ def _came_from_list(agent_id: UUID) -> str:
     return url_for("dashboard.agents_page") if from_list else url_for("dashboard.agent_page", agent_id=agent_id)
 
 
-async def _form_page(session: TenantSession, voices: VoiceCatalog, form: Form, agent: Agent | None) -> str:
+async def _form_page(
+    session: TenantSession, voices: VoiceCatalog, form: Form, agent: Agent | None, *, tools: list[str]
+) -> str:
     offered = {
         field: _with(await list_provider_names(session, capability), form.value(field))
         for field, capability in agents.PROVIDER_FIELDS.items()
@@ -173,6 +181,7 @@ async def _form_page(session: TenantSession, voices: VoiceCatalog, form: Form, a
         form=form,
         agent=agent,
         offered=offered,
+        tool_names=[(name, name) for name in tools],
         bases=await knowledge.resolve_knowledge_bases(session, None),
         models={
             field: await agents.list_models_in_use(session, field) for field in ("llm_model", "tts_model", "stt_model")
