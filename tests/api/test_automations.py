@@ -297,7 +297,7 @@ async def test_automations_of_other_organizations_are_not_found(caller: Caller, 
 async def test_reading_and_writing_require_their_scopes(organizations: Organizations) -> None:
     reader = await organizations.create(scopes=["campaigns:read"])
     writer = await organizations.create_key(reader.organization_id, scopes=["campaigns:write"])
-    automation = await create_automation(writer)
+    automation = await create_automation(writer, {"type": "wait", "params": {"seconds": 1}})
     path = f"{PATH}/{automation['id']}"
     for url in (PATH, path, f"{path}/runs"):
         assert ((await reader.get(url)).status, (await writer.get(url)).status) == (200, 403)

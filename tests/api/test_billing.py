@@ -55,7 +55,7 @@ async def create_prepaid(
     caller = await organizations.create(policy=PREPAID)
     await credit(runtime, caller, credited + 2)
     async with runtime.database.tenant(caller.organization_id) as session:
-        agent = await runtime.call(AgentPublisher).create_agent(session, AgentCreate(name="Agent"))
+        agent = await runtime.call(AgentPublisher).create_agent(session, AgentCreate(name="Agent"), None)
     buyer = runtime.call(purchases.NumberBuyer)
     number = await buyer.buy_number(
         caller.organization_id, PhoneNumberBuy(phone_number=fresh_number(), inbound_agent_id=str(agent.id))

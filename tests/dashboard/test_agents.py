@@ -35,7 +35,7 @@ TOOL: Fields = {
 
 @pytest.fixture
 async def member(people: People, caller: Caller) -> Person:
-    return await people.join(caller.organization_id, role="member")
+    return await people.join(caller.organization_id)
 
 
 async def create_agent(caller: Caller, **fields: object) -> str:
@@ -91,6 +91,9 @@ async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person,
         "webhook_url": "https://example.com/hook",
         "webhook_secret": "shh",
         "voice_speed": "1.2",
+        "disabled_tools[]": ["press_digits", "find_order"],
+        "allowed_numbers": "+15550100001\n+15550100002\n",
+        "any_number": "true",
     }
     response = await member.post("/dashboard/agents/new", {**FORM, **TOOL, **fields})
     assert response.status == 303, response.html
@@ -100,8 +103,11 @@ async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person,
     assert at(agent, "extraction_schema", "properties", "size", "enum") == ["small", "large"]
     assert at(agent, "extraction_schema", "required") == ["size"]
     assert (agent["knowledge_base_ids"], agent["voice_speed"]) == ([base], 1.2)
+    assert (agent["disabled_tools"], agent["any_number"]) == (["press_digits", "find_order"], True)
+    assert agent["allowed_numbers"] == ["+15550100001", "+15550100002"]
     page = (await member.get(response.location)).html
     assert "Siobhan = Shivawn" in page
+    assert 'value="press_digits" checked' in page
     assert "shh" not in page
     cleared = {**FORM, "greeting_message": "", "pronunciations": "", "timezone": "Europe/Berlin"}
     assert (await member.post(response.location, cleared)).status == 303
@@ -140,6 +146,8 @@ WRONG: list[tuple[Fields, str, str]] = [
     ({"llm_provider": "openai"}, "llm_provider", "openai is not configured"),
     ({"tts_voice_id": "nobody"}, "tts_voice_id", "espeak has no voice nobody"),
     ({"name": " "}, "name", "is required"),
+    ({"allowed_numbers": "+15550100001\n030"}, "allowed_numbers", "must be an E.164 phone number"),
+    ({"disabled_tools[]": "fly"}, "disabled_tools", "fly is not a tool"),
     ({"knowledge_base_ids[]": ["", "unknown"]}, "knowledge_base_ids", "there is no knowledge base unknown"),
 ]
 

@@ -59,7 +59,7 @@ def registry() -> Registry:
 
 @pytest.fixture
 async def owner(people: People, caller: Caller) -> Person:
-    return await people.join(caller.organization_id, role="member")
+    return await people.join(caller.organization_id)
 
 
 async def get_only_automation(caller: Caller) -> Json:

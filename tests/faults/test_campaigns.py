@@ -49,7 +49,7 @@ async def make_campaign(runtime: Runtime) -> tuple[UUID, UUID]:
         await configure_providers(session, runtime.registry, runtime.keyring, list_embedded_providers(runtime.registry))
     async with runtime.database.tenant(organization.id) as session:
         made = AgentCreate(name="Agent", greeting_message="Good day, this is the bakery on the corner.")
-        agent = await runtime.call(AgentPublisher).create_agent(session, made)
+        agent = await runtime.call(AgentPublisher).create_agent(session, made, None)
     buyer = runtime.call(purchases.NumberBuyer)
     number = await buyer.buy_number(organization.id, PhoneNumberBuy(phone_number=fresh_number()))
     people = [ContactToCall(phone_number=f"+1555{place:05d}{WAYS[place % len(WAYS)]}") for place in range(CONTACTS)]

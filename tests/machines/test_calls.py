@@ -43,7 +43,7 @@ class CallMachine(PlatformMachine):
         async with self.runtime.database.tenant(self.organization_id) as session:
             await ledger.credit_account(session, Decimal(10))
             data = AgentCreate(name="Agent")
-            agent = await self.runtime.call(AgentPublisher).create_agent(session, data)
+            agent = await self.runtime.call(AgentPublisher).create_agent(session, data, None)
         buyer = self.runtime.call(purchases.NumberBuyer)
         number = await buyer.buy_number(self.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
         async with self.runtime.database.tenant(self.organization_id) as session:

@@ -47,7 +47,7 @@ class CampaignMachine(PlatformMachine):
         async with self.runtime.database.tenant(self.organization_id) as session:
             parts = self.runtime
             agent_data = AgentCreate(name="Agent")
-            agent = await parts.call(AgentPublisher).create_agent(session, agent_data)
+            agent = await parts.call(AgentPublisher).create_agent(session, agent_data, None)
         buyer = self.runtime.call(purchases.NumberBuyer)
         number = await buyer.buy_number(self.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
         people = [ContactToCall(phone_number=f"+155502{place:05d}") for place in range(30)]

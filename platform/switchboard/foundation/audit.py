@@ -70,6 +70,7 @@ class AuditAction(StrEnum):
     OAUTH_CLIENT_DELETED = "oauth_client.deleted"
     OAUTH_GRANT_CREATED = "oauth_grant.created"
     OAUTH_GRANT_REVOKED = "oauth_grant.revoked"
+    OUTBOUND_PAUSED = "outbound.paused"
     PHONE_NUMBER_ORDERED = "phone_number.ordered"
     PHONE_NUMBER_UPDATED = "phone_number.updated"
     PHONE_NUMBER_RELEASED = "phone_number.released"

@@ -3,7 +3,14 @@
 Plugins import this package and no other module of the platform.
 """
 
-from switchboard.plugin_sdk.actions import ActionContext, ActionError, ActionParams, ActionPostponed, AutomationAction
+from switchboard.plugin_sdk.actions import (
+    ActionContext,
+    ActionError,
+    ActionParams,
+    ActionPostponed,
+    ActionScope,
+    AutomationAction,
+)
 from switchboard.plugin_sdk.audio import (
     PHONE_MULAW,
     PHONE_PCM,
@@ -98,6 +105,7 @@ __all__ = [
     "ActionError",
     "ActionParams",
     "ActionPostponed",
+    "ActionScope",
     "AgentTool",
     "AudioFormat",
     "AutomationAction",

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
@@ -55,6 +55,18 @@ class ActionContext:
     began_at: datetime
 
 
+ActionScope: TypeAlias = Literal[
+    "agents:write",
+    "calls:write",
+    "phone-numbers:write",
+    "sms:write",
+    "contacts:write",
+    "campaigns:write",
+    "calendar:write",
+    "webhooks:write",
+]
+"""A scope of the API that lets its holder change something."""
+
 ParamsT = TypeVar("ParamsT", bound=ActionParams)
 
 
@@ -63,10 +75,15 @@ class AutomationAction(ABC, Generic[ParamsT]):
 
     `name` is the `type` of an automation's action, `title` its display name, and `Params` the model of its `params`. A
     worker creates an instance, without arguments, for each run.
+
+    `scope` is what a key, an application, or a member needs to write an automation with this action: the scope of the
+    endpoint that does the same. The default is one that only owners have, because the action may send data anywhere.
+    None: the scope to write automations, `campaigns:write`, is enough.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
+    scope: ClassVar[ActionScope | None] = "webhooks:write"
     Params: ClassVar[type[ActionParams]] = ActionParams
 
     @abstractmethod

@@ -88,7 +88,7 @@ async def _number_and_agent(runtime: Runtime, organization_id: UUID) -> str:
         agent = (await session.exec(agents.list_agents(session).limit(1))).one_or_none()
         if agent is None:
             data = AgentCreate(name="Front desk", system_prompt=PROMPT, greeting_message=GREETING)
-            agent = await runtime.call(AgentPublisher).create_agent(session, data)
+            agent = await runtime.call(AgentPublisher).create_agent(session, data, None)
     order = PhoneNumberBuy(phone_number=NUMBER, friendly_name="Front desk", inbound_agent_id=str(agent.id))
     buyer = purchases.NumberBuyer(runtime.database, runtime.providers, runtime.settings)
     return (await buyer.buy_number(organization_id, order)).phone_number

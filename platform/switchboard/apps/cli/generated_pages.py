@@ -99,12 +99,13 @@ def render_actions_page() -> str:
         (
             f"{NOTE}# Built-in actions\n\nActions of [automations](automations.md) that need no plugin. Every string "
             "in `params` is a template.\n"
+            "A key needs `campaigns:write` and the scope of each action to write an automation.\n"
         )
     ]
     for action in automation_actions():
         parts.append(
-            f"\n## {action.name}\n\n{action.title}. {inspect.cleandoc(action.__doc__ or '')}\n\n| param | | "
-            "|\n| --- | --- | --- |\n"
+            f"\n## {action.name}\n\n{action.title}. {inspect.cleandoc(action.__doc__ or '')}\n\n"
+            f"Scope: `{action.scope or 'campaigns:write'}`.\n\n| param | | |\n| --- | --- | --- |\n"
         )
         for name, field in sorted(action.Params.model_fields.items(), key=lambda item: not item[1].is_required()):
             parts.append(

@@ -11,7 +11,7 @@ from quart import Response, g, request
 from switchboard.foundation.database import Database
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ApiError
-from switchboard.foundation.web.principal import SCOPES, Limit, Principal
+from switchboard.foundation.web.principal import OWNERS_SCOPES, SCOPES, Limit, Principal
 from switchboard.resources.identity import sign_in
 from switchboard.resources.identity.models import Organization, User, UserSession
 from switchboard.resources.identity.system_queries import SESSION_LIFETIME
@@ -59,8 +59,9 @@ class Viewer:
 
     @property
     def principal(self) -> Principal:
-        """The principal for services and the audit log."""
-        return Principal(self.organization_id, self.session.id, f"user:{self.user.id}", frozenset(SCOPES), PAGES, PAGES)
+        """The principal for services and the audit log. Only owners have the owners' scopes."""
+        scopes = frozenset(SCOPES) - (frozenset() if self.has_role("owner") else OWNERS_SCOPES)
+        return Principal(self.organization_id, self.session.id, f"user:{self.user.id}", scopes, PAGES, PAGES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,9 @@ class AgentSettings:
     vad_confidence: float = 0.7
     vad_start_secs: float = 0.2
     vad_min_volume: float = 0.6
+    disabled_tools: Sequence[str] = ()
+    allowed_numbers: Sequence[str] = ()
+    any_number: bool = False
 
 
 class EndedReason(StrEnum):
@@ -64,6 +67,7 @@ class EndedReason(StrEnum):
     TAKEN_OVER = "taken_over"
     CANCELED = "canceled"
     DO_NOT_CALL = "do_not_call"
+    DESTINATION_NOT_ALLOWED = "destination_not_allowed"
     INVALID_NUMBER = "invalid_number"
     INSUFFICIENT_BALANCE = "insufficient_balance"
     PROVIDER_FAILED = "provider_failed"

@@ -73,7 +73,7 @@ class ResponseGenerator:
         self._speech_output = speech_output
         self._on_tool_used = on_tool_used
         context = ToolContext(call.organization_id, call.agent.agent_id, call.call_id, call.from_number, call.to_number)
-        self._toolbox = Toolbox(tools, context)
+        self._toolbox = Toolbox(tools, context, disabled=call.agent.disabled_tools)
         self._failures = 0
         self.retrieval = KnowledgeRetrieval(call.knowledge)
         self.history: list[Message] = [Message("system", fill_placeholders(call.agent.system_prompt, call.variables))]

@@ -1,7 +1,7 @@
 """The tools of one conversation. A failing tool reports its error to the model, never to the caller."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import structlog
 from pydantic import ValidationError
@@ -15,12 +15,12 @@ MAX_TOOL_ROUNDS = 8
 
 
 class Toolbox:
-    """Tools by name; `specs` describes them to the model."""
+    """Tools by name, without those that the agent has `disabled`; `specs` describes them to the model."""
 
-    def __init__(self, tools: Sequence[Tool], context: ToolContext) -> None:
-        self._tools = {tool.name: tool for tool in tools}
+    def __init__(self, tools: Sequence[Tool], context: ToolContext, *, disabled: Collection[str] = ()) -> None:
+        self._tools = {tool.name: tool for tool in tools if tool.name not in disabled}
         self._context = context
-        self.specs = tuple(ToolSpec(tool.name, tool.description, tool.schema()) for tool in tools)
+        self.specs = tuple(ToolSpec(tool.name, tool.description, tool.schema()) for tool in self._tools.values())
 
     async def run(self, call: ToolCall) -> JsonObject:
         """Run a tool call and return its result, or an object with an `error`."""

@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from switchboard.engine.conversation.call import TextSender
+from switchboard.engine.conversation.model_numbers import ModelNumbers
 from switchboard.engine.conversation.transfer import TransferRequest
 from switchboard.plugin_sdk import AgentTool, JsonObject, ProviderError, ToolContext, ToolError, ToolParameters
 
@@ -61,10 +62,12 @@ class TransferCall(AgentTool[TransferTo]):
     )
     Parameters = TransferTo
 
-    def __init__(self, requests: AgentRequests) -> None:
+    def __init__(self, requests: AgentRequests, numbers: ModelNumbers) -> None:
         self._requests = requests
+        self._numbers = numbers
 
     async def run(self, context: ToolContext, parameters: TransferTo) -> JsonObject:
+        self._numbers.check(parameters.to_number)
         self._requests.transfer = TransferRequest(parameters.to_number, parameters.introduction.strip())
         return {"transferring_to": parameters.to_number}
 
@@ -110,10 +113,13 @@ class SendTextMessage(AgentTool[TextToSend]):
     description = "Send a text message (SMS) to the person on the line, or to another phone number."
     Parameters = TextToSend
 
-    def __init__(self, sender: TextSender) -> None:
+    def __init__(self, sender: TextSender, numbers: ModelNumbers) -> None:
         self._sender = sender
+        self._numbers = numbers
 
     async def run(self, context: ToolContext, parameters: TextToSend) -> JsonObject:
+        if parameters.to_number not in (None, context.from_number, context.to_number):
+            self._numbers.check(parameters.to_number)
         await self._sender.send_text(parameters.body, parameters.to_number)
         return {"sent": True}
 

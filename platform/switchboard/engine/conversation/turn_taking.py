@@ -11,6 +11,7 @@ from switchboard.engine.conversation.knowledge import SearchKnowledge, warm_up
 from switchboard.engine.conversation.latency import TurnClock
 from switchboard.engine.conversation.lifetime import CallLifetime
 from switchboard.engine.conversation.media.dtmf import render_tones
+from switchboard.engine.conversation.model_numbers import ModelNumbers
 from switchboard.engine.conversation.response_generator import ResponseGenerator, fill_placeholders
 from switchboard.engine.conversation.speech.detection import BatchedDetection
 from switchboard.engine.conversation.speech.speech_input import SpeechInput
@@ -225,7 +226,7 @@ class TurnTaking:
         call = self._context.call
         tools: list[Tool] = [
             EndCall(self._requests),
-            TransferCall(self._requests),
+            TransferCall(self._requests, ModelNumbers.of(call.agent)),
             PressDigits(self._press_digits),
             *call.tools,
         ]

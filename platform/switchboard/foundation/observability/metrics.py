@@ -45,6 +45,12 @@ provider_overtakings = Counter(
     ["capability", "provider"],
     registry=registry,
 )
+outbound_pauses = Counter(
+    "switchboard_outbound_pauses",
+    "Pauses of an organization's calls and text messages, by the limit that was reached",
+    ["limit"],
+    registry=registry,
+)
 delivery_queue_age = Gauge(
     "switchboard_delivery_queue_age_seconds",
     "Waiting time of the oldest due delivery, by the database's clock",

@@ -27,7 +27,6 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.context import web_context
 from switchboard.foundation.web.errors import (
     ApiError,
-    InsufficientScope,
     InvalidCredentials,
     PayloadTooLarge,
     RateLimited,
@@ -207,8 +206,8 @@ async def _admit(declared: Endpoint) -> Principal:
     g.rate_limit_headers = build_rate_limit_headers(limit, verdict)
     if not verdict.allowed:
         raise RateLimited
-    if declared.scope is not None and declared.scope not in principal.scopes:
-        raise InsufficientScope(declared.scope)
+    if declared.scope is not None:
+        principal.require_scope(declared.scope)
     return principal
 
 

@@ -71,13 +71,19 @@ class InsufficientBalance(ApiError):
 
 
 class InsufficientScope(ApiError):
-    """403: the credential is valid, but lacks the scope."""
+    """403: the credential is valid, but lacks the scope. `purpose` names the part of the request that needs it."""
 
     status, code, title = 403, "insufficient_scope", "Forbidden"
 
-    def __init__(self, scope: str) -> None:
+    def __init__(self, scope: str, *, purpose: str = "This") -> None:
         needed = {"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{scope}"'}
-        super().__init__(f"This needs the scope {scope}.", headers=needed)
+        super().__init__(f"{purpose} needs the scope {scope}.", headers=needed)
+
+
+class DestinationNotAllowed(ApiError):
+    """403: the organization may not call or text the phone number."""
+
+    status, code, title = 403, "destination_not_allowed", "Forbidden"
 
 
 class Forbidden(ApiError):
@@ -182,6 +188,15 @@ class RateLimited(ApiError):
 
     status, code, title = 429, "rate_limited", "Too many requests"
     default_detail = "Too many requests; wait as long as `Retry-After` says."
+
+
+class OutboundPaused(ApiError):
+    """429: calls and text messages are paused, because a limit of the organization is reached."""
+
+    status, code, title = 429, "outbound_paused", "Too many requests"
+
+    def __init__(self, detail: str, *, seconds: int) -> None:
+        super().__init__(detail, headers={"Retry-After": str(seconds)})
 
 
 class ProviderFailed(ApiError):

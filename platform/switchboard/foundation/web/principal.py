@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
+from switchboard.foundation.web.errors import InsufficientScope
+
 SCOPES: dict[str, str] = {
     "agents:read": "list and view agents",
     "agents:write": "create, update, delete agents",
@@ -48,6 +50,16 @@ class Principal:
     scopes: frozenset[str]
     read_limit: Limit
     write_limit: Limit
+
+    @property
+    def is_user(self) -> bool:
+        """True if a user acts, in the dashboard or through an application; False for an API key."""
+        return self.actor.startswith("user:")
+
+    def require_scope(self, scope: str, *, purpose: str = "This") -> None:
+        """Raise `InsufficientScope` without the scope. `purpose` names the part of the request that needs it."""
+        if scope not in self.scopes:
+            raise InsufficientScope(scope, purpose=purpose)
 
 
 class Resolver(Protocol):

@@ -2,13 +2,13 @@
 
 import json
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 from uuid import uuid4
 
 import pytest
 from pydantic import ValidationError
 
-from switchboard.plugin_sdk.actions import ActionContext, ActionParams, AutomationAction
+from switchboard.plugin_sdk.actions import ActionContext, ActionParams, ActionScope, AutomationAction
 from switchboard.plugin_sdk.testing.contract import Contract
 
 
@@ -36,6 +36,12 @@ class AutomationActionContract(Contract):
         """Automations refer to the name as `type`. If this fails, set the class attributes `name` and `title`."""
         assert action.name == action.name.strip().lower() != ""
         assert action.title.strip()
+
+    async def test_its_scope_is_one_of_the_api(self, action: AutomationAction[Any]) -> None:
+        """Nobody has an unknown scope, so nobody could use the action. If this fails, set `scope` to an `ActionScope`
+        or to None.
+        """
+        assert action.scope is None or action.scope in get_args(ActionScope)
 
     async def test_its_parameters_refuse_unknown_keys(
         self, action: AutomationAction[Any], params: ActionParams

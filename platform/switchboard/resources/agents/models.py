@@ -49,6 +49,9 @@ class Agent(TenantTable, table=True):
     webhook_url: str | None = None
     knowledge_base_ids: list[str] = json_column(list)
     tools: list[Any] = json_column(list)
+    disabled_tools: list[str] = json_column(list)
+    allowed_numbers: list[str] = json_column(list)
+    any_number: bool = False
     extraction_schema: dict[str, Any] | None = json_column(None)
     timezone: str | None = None
     updated_at: datetime = Field(default_factory=now)

@@ -16,9 +16,18 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.outbound.fields import validate_public_url
 from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.foundation.web.principal import Principal
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent, AgentVersion
-from switchboard.resources.agents.schemas import AgentCreate, AgentFields, AgentUpdate, DeclaredTool
+from switchboard.resources.agents.permissions import require_receiver_scopes
+from switchboard.resources.agents.schemas import (
+    AgentCreate,
+    AgentFields,
+    AgentUpdate,
+    DeclaredTool,
+)
+from switchboard.resources.agents.tools import list_tool_names
 from switchboard.resources.knowledge_bases import service as knowledge
 
 RESTORED = AgentUpdate.model_fields.keys() - {"status", "webhook_secret"}
@@ -32,11 +41,13 @@ class AgentPublisher:
     keyring: KeyRing
     outbound: OutboundClient
     voices: VoiceCatalog
+    registry: Registry
 
-    async def create_agent(self, session: TenantSession, data: AgentCreate) -> Agent:
-        """Create an agent and its first version.
+    async def create_agent(self, session: TenantSession, data: AgentCreate, principal: Principal | None) -> Agent:
+        """Create an agent and its first version. `principal` is None for the operator, who needs no scope.
 
-        Raises `ValidationFailed` for a provider, voice, or address that cannot be used.
+        Raises `ValidationFailed` for a provider, voice, or address that cannot be used, and `InsufficientScope` for a
+        tool or a webhook that the principal may not set.
         """
         organization_id = session.organization_id
         agent = Agent(
@@ -49,6 +60,7 @@ class AgentPublisher:
         )
         for field, capability in agents.PROVIDER_FIELDS.items():
             setattr(agent, field, await choose_provider(session, capability, getattr(data, field), field=field))
+        require_receiver_scopes(principal, agent, data)
         await self._change(session, agent, data)
         await self._check_voice(agent)
         session.add(agent)
@@ -58,16 +70,18 @@ class AgentPublisher:
         record_audit(session, AuditAction.AGENT_CREATED, agent.id, fields=data.model_fields_set)
         return agent
 
-    async def update_agent(self, session: TenantSession, agent_id: UUID, data: AgentUpdate) -> Agent:
+    async def update_agent(
+        self, session: TenantSession, agent_id: UUID, data: AgentUpdate, principal: Principal
+    ) -> Agent:
         """Change the given fields and publish the agent as a new version.
 
         Raises `NotFound` and what `create_agent` raises.
         """
-        agent = await self._publish(session, agent_id, data)
+        agent = await self._publish(session, agent_id, data, principal)
         record_audit(session, AuditAction.AGENT_UPDATED, agent_id, fields=data.model_fields_set)
         return agent
 
-    async def restore_version(self, session: TenantSession, agent_id: UUID, number: int) -> Agent:
+    async def restore_version(self, session: TenantSession, agent_id: UUID, number: int, principal: Principal) -> Agent:
         """Publish the settings of an earlier version as a new version.
 
         The status stays. Knowledge bases deleted since are dropped, and fields that the version does not have keep
@@ -82,12 +96,13 @@ class AgentPublisher:
             data = AgentUpdate.model_validate(given, strict=False)
         except ValidationError as error:
             raise ValidationFailed.of(error) from None
-        agent = await self._publish(session, agent_id, data)
+        agent = await self._publish(session, agent_id, data, principal)
         record_audit(session, AuditAction.AGENT_VERSION_RESTORED, f"{agent_id} {number}")
         return agent
 
-    async def _publish(self, session: TenantSession, agent_id: UUID, data: AgentUpdate) -> Agent:
+    async def _publish(self, session: TenantSession, agent_id: UUID, data: AgentUpdate, principal: Principal) -> Agent:
         agent = await agents.get_agent(session, agent_id, lock=True)
+        require_receiver_scopes(principal, agent, data)
         given = data.model_fields_set
         for field in given & agents.PROVIDER_FIELDS.keys():
             setattr(
@@ -116,6 +131,8 @@ class AgentPublisher:
             setattr(agent, field, getattr(data, field))
         if "tools" in fields:
             agent.tools = _check_tools(data.tools, outbound=self.outbound)
+        if "disabled_tools" in fields:
+            self._check_disabled_tools(agent, data.disabled_tools)
         if "extraction_schema" in fields:
             agent.extraction_schema = (
                 data.extraction_schema.model_dump(exclude_none=True) if data.extraction_schema else None
@@ -126,6 +143,15 @@ class AgentPublisher:
             ]
         if "webhook_url" in fields:
             agent.webhook_url = validate_public_url(self.outbound, data.webhook_url, field="webhook_url")
+
+    def _check_disabled_tools(self, agent: Agent, names: list[str]) -> None:
+        """Raise `ValidationFailed` for a name that is no tool's, so that a typo leaves no tool switched on."""
+        known = list_tool_names(self.registry, agent)
+        for place, name in enumerate(names):
+            if name not in known:
+                raise ValidationFailed.field(
+                    f"disabled_tools.{place}", f"{name} is not a tool; there are {', '.join(known)}"
+                )
 
     async def _check_voice(self, agent: Agent) -> None:
         voice = agent.tts_voice_id

@@ -6,6 +6,7 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.paging import paginate
+from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.publishing import AgentPublisher
@@ -23,12 +24,15 @@ async def list_agents(session: TenantSession, query: AgentQuery) -> Page[AgentOu
 
 @blueprint.post("/v1/agents")
 @endpoint(scope="agents:write", body=AgentCreate, answer=AgentOut, status=201)
-async def create_agent(session: TenantSession, data: AgentCreate, publisher: AgentPublisher) -> AgentOut:
+async def create_agent(
+    session: TenantSession, data: AgentCreate, principal: Principal, *, publisher: AgentPublisher
+) -> AgentOut:
     """Create an agent.
 
-    Only `name` is required; providers that are left out are the organization's first of each kind.
+    Only `name` is required; providers that are left out are the organization's first of each kind. `tools` need the
+    scope `webhooks:write` too.
     """
-    return AgentOut.of(await publisher.create_agent(session, data))
+    return AgentOut.of(await publisher.create_agent(session, data, principal))
 
 
 @blueprint.get("/v1/agents/<agent_id>")
@@ -41,14 +45,14 @@ async def get_agent(session: TenantSession, agent_id: UUID) -> AgentOut:
 @blueprint.put("/v1/agents/<agent_id>")
 @endpoint(scope="agents:write", body=AgentUpdate, answer=AgentOut)
 async def update_agent(
-    session: TenantSession, agent_id: UUID, data: AgentUpdate, *, publisher: AgentPublisher
+    session: TenantSession, agent_id: UUID, data: AgentUpdate, principal: Principal, *, publisher: AgentPublisher
 ) -> AgentOut:
     """Update an agent.
 
     Only the given fields change. The agent is published at once: new calls use it, and calls in progress keep the
-    previous version.
+    previous version. New and changed `tools` need the scope `webhooks:write` too.
     """
-    return AgentOut.of(await publisher.update_agent(session, agent_id, data))
+    return AgentOut.of(await publisher.update_agent(session, agent_id, data, principal))
 
 
 @blueprint.delete("/v1/agents/<agent_id>")

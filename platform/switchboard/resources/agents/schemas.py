@@ -5,7 +5,16 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field, JsonValue, field_validator
 
-from switchboard.foundation.web.schemas import Answer, Moment, Name, PageQuery, PartialBody, ReferenceId, RequestBody
+from switchboard.foundation.web.schemas import (
+    Answer,
+    Moment,
+    Name,
+    PageQuery,
+    PartialBody,
+    PhoneNumberText,
+    ReferenceId,
+    RequestBody,
+)
 from switchboard.resources.agents.models import Agent, AgentVersion
 
 Label = Annotated[str, Field(min_length=1, max_length=255)]
@@ -121,6 +130,28 @@ class AgentFields(RequestBody):
     tools: list[DeclaredTool] = Field(
         default_factory=list, max_length=50, description="Functions that the model may call; an addition."
     )
+    disabled_tools: list[Label] = Field(
+        default_factory=list,
+        max_length=100,
+        description="Names of tools that the agent does not have, such as `transfer_call`; an addition.",
+        examples=[["transfer_call"]],
+    )
+    allowed_numbers: list[PhoneNumberText] = Field(
+        default_factory=list,
+        max_length=100,
+        description=(
+            "Phone numbers to which the model may transfer calls and send text messages, besides those in "
+            "`system_prompt`; an addition."
+        ),
+        examples=[["+15550100001"]],
+    )
+    any_number: bool = Field(
+        False,
+        description=(
+            "The model may transfer calls and send text messages to any number that the organization may call, also "
+            "to one that a caller asks for; an addition."
+        ),
+    )
     extraction_schema: ExtractionSchema | None = Field(
         None,
         description="Schema of `extracted_data` of this agent's calls; null: the analysis decides. An addition.",
@@ -193,6 +224,9 @@ class AgentOut(Answer):
     webhook_url: str | None
     knowledge_base_ids: list[str] = Field(description="An addition.")
     tools: list[DeclaredTool] = Field(description="An addition.")
+    disabled_tools: list[str] = Field(description="An addition.")
+    allowed_numbers: list[str] = Field(description="An addition.")
+    any_number: bool = Field(description="An addition.")
     extraction_schema: ExtractionSchema | None = Field(description="An addition.")
     created_at: Moment
     updated_at: Moment

@@ -15,7 +15,7 @@ from switchboard.foundation.web.signatures import signature_headers
 from switchboard.plugin_sdk import AgentTool, JsonObject, ToolContext, ToolError, ToolParameters
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.schemas import DeclaredTool
+from switchboard.resources.agents.schemas import BUILT_IN_TOOLS, DeclaredTool
 
 ANSWER_BYTES: Final = 64 * 1024
 _answer: TypeAdapter[JsonObject] = TypeAdapter(JsonObject)
@@ -80,6 +80,11 @@ def _describe_context(context: ToolContext) -> dict[str, str | None]:
     }
     id_texts = {name: str(value) if value is not None else None for name, value in ids.items()}
     return {**id_texts, "from_number": context.from_number, "to_number": context.to_number}
+
+
+def list_tool_names(registry: Registry, agent: Agent) -> list[str]:
+    """List the names of the tools that an agent can have: built-in ones, those of plugins, and its own."""
+    return sorted({*BUILT_IN_TOOLS, *(tool.name for tool in registry.tools), *(tool["name"] for tool in agent.tools)})
 
 
 async def build_declared_tools(

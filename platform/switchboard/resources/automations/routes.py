@@ -8,6 +8,7 @@ from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import paginate
+from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import service as automations
@@ -31,14 +32,21 @@ async def list_automations(session: TenantSession, query: PageQuery) -> Page[Aut
 @blueprint.post("/v1/automations")
 @endpoint(scope="campaigns:write", body=AutomationCreate, answer=AutomationOut, status=201)
 async def create_automation(
-    session: TenantSession, data: AutomationCreate, registry: Registry, outbound: OutboundClient
+    session: TenantSession,
+    data: AutomationCreate,
+    principal: Principal,
+    *,
+    registry: Registry,
+    outbound: OutboundClient,
 ) -> AutomationOut:
     """Create an automation.
 
     It runs from the next event on, unless it is disabled. An action that can never work (an unknown action, an invalid
-    template, an unknown id) is a 422 that names the place of each error, like `actions.1.params.body`.
+    template, an unknown id) is a 422 that names the place of each error, like `actions.1.params.body`. Each action
+    needs its own scope too, such as `sms:write` for `send_sms`.
     """
-    return AutomationOut.of(await automations.create_automation(session, data, registry=registry, outbound=outbound))
+    made = await automations.create_automation(session, data, principal=principal, registry=registry, outbound=outbound)
+    return AutomationOut.of(made)
 
 
 @blueprint.get("/v1/automations/<automation_id>")
@@ -51,15 +59,23 @@ async def get_automation(session: TenantSession, automation_id: UUID) -> Automat
 @blueprint.patch("/v1/automations/<automation_id>")
 @endpoint(scope="campaigns:write", body=AutomationUpdate, answer=AutomationOut)
 async def update_automation(
-    session: TenantSession, automation_id: UUID, data: AutomationUpdate, registry: Registry, outbound: OutboundClient
+    session: TenantSession,
+    automation_id: UUID,
+    data: AutomationUpdate,
+    principal: Principal,
+    *,
+    registry: Registry,
+    outbound: OutboundClient,
 ) -> AutomationOut:
     """Update an automation.
 
-    Only the given fields change. Runs that have started continue unchanged, even if the automation is disabled.
+    Only the given fields change. Runs that have started continue unchanged, even if the automation is disabled. The
+    scopes of all its actions are needed, except to disable it.
     """
-    return AutomationOut.of(
-        await automations.update_automation(session, automation_id, data, registry=registry, outbound=outbound)
+    changed = await automations.update_automation(
+        session, automation_id, data, principal=principal, registry=registry, outbound=outbound
     )
+    return AutomationOut.of(changed)
 
 
 @blueprint.delete("/v1/automations/<automation_id>")
@@ -84,9 +100,13 @@ async def list_automation_runs(session: TenantSession, automation_id: UUID, quer
 
 @blueprint.post("/v1/automations/<automation_id>/runs/<run_id>/retry")
 @endpoint(scope="campaigns:write", answer=AutomationRunOut, errors=[InvalidState])
-async def retry_automation_run(session: TenantSession, automation_id: UUID, run_id: UUID) -> AutomationRunOut:
+async def retry_automation_run(
+    session: TenantSession, automation_id: UUID, run_id: UUID, principal: Principal, *, registry: Registry
+) -> AutomationRunOut:
     """Retry a failed run.
 
-    It resumes with the action that failed; completed actions are not repeated. An addition to the specification.
+    It resumes with the action that failed; completed actions are not repeated. The scopes of the remaining actions are
+    needed. An addition to the specification.
     """
-    return AutomationRunOut.of(await automations.retry_run(session, automation_id, run_id))
+    run = await automations.retry_run(session, automation_id, run_id, principal=principal, registry=registry)
+    return AutomationRunOut.of(run)

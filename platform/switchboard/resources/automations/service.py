@@ -11,8 +11,10 @@ from switchboard.foundation.events.triggers import set_trigger
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.errors import InvalidState, NotFound
+from switchboard.foundation.web.principal import Principal
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations.models import ActionRecord, Automation, AutomationRun
+from switchboard.resources.automations.permissions import require_action_scopes
 from switchboard.resources.automations.schemas import AutomationCreate, AutomationUpdate
 from switchboard.resources.automations.validation import validate_actions
 
@@ -49,14 +51,20 @@ async def get_run(session: TenantSession, automation_id: UUID, run_id: UUID, *, 
     return run
 
 
-async def retry_run(session: TenantSession, automation_id: UUID, run_id: UUID) -> AutomationRun:
-    """Resume a failed run at the action that failed. Completed actions are not repeated. Raises `NotFound` and
-    `InvalidState`.
+async def retry_run(
+    session: TenantSession, automation_id: UUID, run_id: UUID, *, principal: Principal, registry: Registry
+) -> AutomationRun:
+    """Resume a failed run at the action that failed. Completed actions are not repeated.
+
+    Raises `NotFound`, `InvalidState`, and `InsufficientScope` for an action that the principal may not write.
     """
     run = await get_run(session, automation_id, run_id, lock=True)
     if run.status != "failed":
         raise InvalidState(f"The run is {run.status}. Only a failed run can be retried.")
     records = run.records()
+    require_action_scopes(
+        principal, (record.type for record in records if record.status != "completed"), registry=registry
+    )
     run.keep(
         [
             record if record.status == "completed" else ActionRecord(type=record.type, params=record.params)
@@ -70,10 +78,20 @@ async def retry_run(session: TenantSession, automation_id: UUID, run_id: UUID) -
 
 
 async def create_automation(
-    session: TenantSession, data: AutomationCreate, *, registry: Registry, outbound: OutboundClient
+    session: TenantSession,
+    data: AutomationCreate,
+    *,
+    principal: Principal,
+    registry: Registry,
+    outbound: OutboundClient,
 ) -> Automation:
-    """Create an automation. Raises `ValidationFailed`, which names each action that can never run."""
+    """Create an automation.
+
+    Raises `ValidationFailed`, which names each action that can never run, and `InsufficientScope` for an action that
+    the principal may not write.
+    """
     await validate_actions(session, data.actions, registry=registry, outbound=outbound)
+    require_action_scopes(principal, (action.type for action in data.actions), registry=registry)
     automation = Automation(id=new_id(), organization_id=session.organization_id, **data.model_dump(mode="json"))
     session.add(automation)
     await _set_trigger(session, automation)
@@ -82,18 +100,29 @@ async def create_automation(
 
 
 async def update_automation(
-    session: TenantSession, automation_id: UUID, data: AutomationUpdate, *, registry: Registry, outbound: OutboundClient
+    session: TenantSession,
+    automation_id: UUID,
+    data: AutomationUpdate,
+    *,
+    principal: Principal,
+    registry: Registry,
+    outbound: OutboundClient,
 ) -> Automation:
-    """Change the given fields. Runs that have started continue unchanged. Raises `NotFound` and what
-    `create_automation` raises.
+    """Change the given fields. Runs that have started continue unchanged.
+
+    The principal must have the scopes of all actions, also of those that stay: another trigger uses them for something
+    else. Only disabling an automation needs none of them. Raises `NotFound` and what `create_automation` raises.
     """
     automation = await get_automation(session, automation_id, lock=True)
-    if "actions" in data.model_fields_set:
+    fields = data.model_fields_set
+    if "actions" in fields:
         await validate_actions(session, data.actions, registry=registry, outbound=outbound)
-    for field, value in data.model_dump(mode="json", include=data.model_fields_set).items():
+    for field, value in data.model_dump(mode="json", include=fields).items():
         setattr(automation, field, value)
+    if fields != {"enabled"} or data.enabled:
+        require_action_scopes(principal, (action["type"] for action in automation.actions), registry=registry)
     await _set_trigger(session, automation)
-    record_audit(session, AuditAction.AUTOMATION_UPDATED, automation.id, fields=data.model_fields_set)
+    record_audit(session, AuditAction.AUTOMATION_UPDATED, automation.id, fields=fields)
     return automation
 
 

@@ -18,6 +18,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.resources.billing.models import Account, LedgerEntry, LedgerHold
+from switchboard.resources.destinations.limits import HOUR, pause_at_limit
 from switchboard.resources.identity.service import get_policy
 
 Spending = Literal["call", "analysis", "text", "number", "embedding", "simulation"]
@@ -62,6 +63,10 @@ async def settle_hold(session: TenantSession, kind: Spending, reference: UUID, a
         return False
     account.balance -= amount
     account.updated_at = now()
+    spent = select(func.sum(-col(LedgerEntry.amount))).where(
+        session.owns(LedgerEntry), col(LedgerEntry.created_at) > now() - HOUR, col(LedgerEntry.kind) != "credit"
+    )
+    await pause_at_limit(session, "spend_per_hour", spent)
     return True
 
 

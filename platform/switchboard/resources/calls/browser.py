@@ -16,8 +16,12 @@ from switchboard.plugin_sdk import BrowserCall, ForwardCall, IncomingCall, Instr
 from switchboard.resources.calls import inbound
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.outbound_limits import pause_at_call_limits
 from switchboard.resources.calls.states import FORWARDED_TIMEOUT, finish_call, is_over, start_call
+from switchboard.resources.destinations.limits import find_pause
+from switchboard.resources.destinations.service import find_destination_refusal
 from switchboard.resources.do_not_call import service as do_not_call
+from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 
@@ -95,7 +99,13 @@ async def _create_call(session: TenantSession, carrier: str, browser: BrowserCal
     )
     session.add(call)
     await session.flush()
-    if await do_not_call.is_listed(session, call.to_number):
+    policy = await get_policy(session, call.organization_id)
+    refusal = find_destination_refusal(policy.destinations, call.to_number)
+    if refusal is not None:
+        await finish_call(session, call, "failed", reason=EndedReason.DESTINATION_NOT_ALLOWED, error=refusal)
+    elif (pause := await find_pause(session)) is not None:
+        await finish_call(session, call, "failed", error=pause)
+    elif await do_not_call.is_listed(session, call.to_number):
         await finish_call(session, call, "failed", reason=EndedReason.DO_NOT_CALL, error=calls.ON_DO_NOT_CALL_LIST)
     elif at_capacity:
         await finish_call(session, call, "busy", error="The organization has as many calls running as it may.")
@@ -106,4 +116,5 @@ async def _create_call(session: TenantSession, carrier: str, browser: BrowserCal
     else:
         await start_call(session, call)
         call.watch_at = now() + FORWARDED_TIMEOUT
+        await pause_at_call_limits(session)
     return call

@@ -25,7 +25,9 @@ from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callback_urls import build_call_callback_urls, build_media_url
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import RINGING_TIMEOUT, finish_call, is_over
+from switchboard.resources.destinations.service import find_destination_refusal
 from switchboard.resources.do_not_call import service as do_not_call
+from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 
 logger = structlog.get_logger()
@@ -47,8 +49,8 @@ class CallDialer:
         """Place a queued call, unless that has begun already.
 
         If the carrier fails, the organization's others are tried in order. A call to a number that is now on the
-        do-not-call list ends `failed`. If the carrier does not report whether it placed the call, its callbacks or the
-        reconciler decide.
+        do-not-call list, or that the organization may no longer call, ends `failed`. If the carrier does not report
+        whether it placed the call, its callbacks or the reconciler decide.
         """
         with traces.span("dial", context=traces.build_call_context(call_id)):
             await self._place_with_carrier(organization_id, call_id)
@@ -62,6 +64,11 @@ class CallDialer:
                 await finish_call(
                     session, call, "failed", reason=EndedReason.DO_NOT_CALL, error=calls.ON_DO_NOT_CALL_LIST
                 )
+                return
+            policy = await get_policy(session, organization_id)
+            refusal = find_destination_refusal(policy.destinations, call.to_number)
+            if refusal is not None:
+                await finish_call(session, call, "failed", reason=EndedReason.DESTINATION_NOT_ALLOWED, error=refusal)
                 return
             call.dialing_at, call.watch_at = now(), now() + CARRIER_TIMEOUT
             agent = await agents.find_agent(session, call.agent_id) if call.agent_id else None

@@ -17,7 +17,7 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.observability.traces import link_call
 from switchboard.foundation.outbound import OutboundClient, OutboundError
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import InsufficientBalance
+from switchboard.foundation.web.errors import DestinationNotAllowed, InsufficientBalance, OutboundPaused
 from switchboard.foundation.web.schemas import PhoneNumberText, parse_id
 from switchboard.foundation.web.signatures import signature_headers
 from switchboard.plugin_sdk import ConnectMedia, ForwardCall, IncomingCall, Instruction, RejectCall
@@ -27,7 +27,10 @@ from switchboard.resources.billing.costs import estimate_call_cost
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callback_urls import build_media_url
 from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.outbound_limits import pause_at_call_limits
 from switchboard.resources.calls.states import FORWARDED_TIMEOUT, MEDIA_TIMEOUT, finish_call, is_over, start_call
+from switchboard.resources.destinations.limits import require_unpaused
+from switchboard.resources.destinations.service import require_allowed_destination
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
@@ -163,6 +166,7 @@ async def find_announced_call(session: TenantSession, carrier: str, incoming: In
 async def _create_call(
     session: TenantSession, carrier: str, incoming: IncomingCall, number: PhoneNumber | None, route: Route
 ) -> Call:
+    route = await _check_forward(session, route)
     call = Call(
         id=new_id(),
         organization_id=session.organization_id,
@@ -194,7 +198,21 @@ async def _create_call(
     elif route.forward_to is not None:
         await start_call(session, call)
         call.ended_reason, call.watch_at = EndedReason.TRANSFERRED.value, now() + FORWARDED_TIMEOUT
+        await pause_at_call_limits(session)
     return call
+
+
+async def _check_forward(session: TenantSession, route: Route) -> Route:
+    """Return the route, or a refusal if it forwards the call to a number that may not be called now."""
+    if route.forward_to is None:
+        return route
+    try:
+        await require_allowed_destination(session, route.forward_to)
+        await require_unpaused(session)
+    except (DestinationNotAllowed, OutboundPaused) as error:
+        logger.warning("inbound call not forwarded", reason=error.detail)
+        return Route(refused=f"The call was not forwarded. {error.detail}")
+    return route
 
 
 async def _find_cause_depth(session: TenantSession, incoming: IncomingCall) -> int:

@@ -10,8 +10,10 @@ from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import (
+    DestinationNotAllowed,
     InsufficientBalance,
     InvalidState,
+    OutboundPaused,
     ProviderFailed,
     RangeNotSatisfiable,
     Unavailable,
@@ -38,7 +40,13 @@ async def list_calls(session: TenantSession, query: CallQuery, settings: Setting
 
 
 @blueprint.post("/v1/calls")
-@endpoint(scope="calls:write", body=CallCreate, answer=CallOut, status=201, errors=[InsufficientBalance, InvalidState])
+@endpoint(
+    scope="calls:write",
+    body=CallCreate,
+    answer=CallOut,
+    status=201,
+    errors=[DestinationNotAllowed, InsufficientBalance, InvalidState, OutboundPaused],
+)
 async def create_call(session: TenantSession, data: CallCreate, settings: Settings) -> CallOut:
     """Start an outbound call through an agent.
 

@@ -20,8 +20,11 @@ from switchboard.resources.agents.models import Agent
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import estimate_call_cost
 from switchboard.resources.calls.models import Call, TranscriptLine
+from switchboard.resources.calls.outbound_limits import pause_at_call_limits
 from switchboard.resources.calls.schemas import CallCreate, CallQuery
 from switchboard.resources.calls.states import ORDER
+from switchboard.resources.destinations.limits import require_unpaused
+from switchboard.resources.destinations.service import require_allowed_destination
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
@@ -109,8 +112,8 @@ async def get_transcript(session: TenantSession, call_id: UUID) -> list[Transcri
 async def place_call(session: TenantSession, data: CallCreate) -> Call:
     """Create a call to be placed; a job asks the carrier once this is committed.
 
-    Raises `ValidationFailed` for an agent or number that cannot be used, and `InvalidState` for a paused agent, a
-    number on the do-not-call list, or too many calls at once.
+    Raises `ValidationFailed` for an agent or number that cannot be used, `InvalidState` for a paused agent, a number
+    on the do-not-call list, or too many calls at once, and what `create_outbound_call` raises.
     """
     agent = await _require_agent(session, data.agent_id)
     number = await numbers.require_number(session, data.from_number_id, field="from_number_id")
@@ -128,10 +131,12 @@ async def place_call(session: TenantSession, data: CallCreate) -> Call:
 async def create_outbound_call(
     session: TenantSession, agent: Agent, number: PhoneNumber, to_number: str, *, metadata: dict[str, JsonValue]
 ) -> Call:
-    """Create a call whose agent, number and destination are valid.
+    """Create a call whose agent and number are valid.
 
-    Raises `InsufficientBalance` before anything is written.
+    Raises `DestinationNotAllowed`, `OutboundPaused`, and `InsufficientBalance` before anything is written.
     """
+    await require_allowed_destination(session, to_number)
+    await require_unpaused(session)
     call = Call(
         id=new_id(),
         organization_id=session.organization_id,
@@ -149,6 +154,7 @@ async def create_outbound_call(
     await ledger.hold_funds(session, call.id, estimate_call_cost(prices, minutes=1))
     session.add(call)
     await session.flush()
+    await pause_at_call_limits(session)
     link_call(call.id)
     wake(session, "dial_call", organization_id=str(call.organization_id), call_id=str(call.id))
     return call

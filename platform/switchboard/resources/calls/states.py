@@ -14,6 +14,7 @@ from switchboard.foundation.observability.traces import record_root_span
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_call_costs
 from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.outbound_limits import pause_at_call_limits
 from switchboard.resources.identity.service import get_policy
 
 FinalStatus = Literal["completed", "busy", "no-answer", "failed", "canceled"]
@@ -85,6 +86,9 @@ async def finish_call(
     metrics.calls.labels(call.direction, status).inc()
     organization_metrics.count_call(call.organization_id, call.direction, status)
     after_commit(session, partial(_record_trace, call))
+    if call.direction == "outbound" or call.transferred_to is not None:
+        await session.flush()
+        await pause_at_call_limits(session)
     await publish(
         session, build_call_event(CallCompleted if status == "completed" else CallFailed, call), depth=call.cause_depth
     )

@@ -16,7 +16,7 @@ from sqlmodel import col, select
 
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.events.triggers import set_cause_depth
-from switchboard.foundation.web.errors import InsufficientBalance
+from switchboard.foundation.web.errors import InsufficientBalance, OutboundPaused
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import service as calls
@@ -25,8 +25,10 @@ from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.calling_hours import CallingClock
 from switchboard.resources.campaigns.models import Campaign, CampaignContact
 from switchboard.resources.campaigns.outcomes import build_call_metadata
+from switchboard.resources.destinations.service import find_destination_refusal
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.models import Organization
+from switchboard.resources.identity.policy import Policy
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
@@ -111,11 +113,15 @@ class _Dialer:
         number = await numbers.get_phone_number(self._session, self._campaign.phone_number_id)
         claimed = await self._claim()
         refused = await do_not_call.filter_listed(self._session, [contact.phone_number for contact in claimed])
-        clock, moment = await self._clock(), now()
+        policy = await get_policy(self._session, self._campaign.organization_id)
+        clock, moment = await self._clock(policy), now()
         called = skipped = 0
         for contact in claimed:
             if contact.phone_number in refused:
                 contact.status, contact.outcome, contact.error = "skipped", "do_not_call", calls.ON_DO_NOT_CALL_LIST
+                skipped += 1
+            elif (refusal := find_destination_refusal(policy.destinations, contact.phone_number)) is not None:
+                contact.status, contact.error = "skipped", refusal
                 skipped += 1
             elif (opens := clock.opens(contact.phone_number)) > moment:
                 contact.dial_at = opens
@@ -137,7 +143,9 @@ class _Dialer:
         return list((await self._session.exec(ordered.with_for_update(skip_locked=True))).all())
 
     async def _call(self, contact: CampaignContact, agent: Agent, number: PhoneNumber) -> bool:
-        """Create the contact's call; return False if the balance does not cover it, which pauses the campaign."""
+        """Create the contact's call; return False if the balance does not cover it or outbound work is paused, which
+        pauses the campaign.
+        """
         metadata = build_call_metadata(self._campaign.id, contact.id, contact.name)
         set_cause_depth(self._session, contact.cause_depth)
         try:
@@ -147,14 +155,16 @@ class _Dialer:
         except InsufficientBalance:
             await self._stop("paused", NO_MONEY)
             return False
+        except OutboundPaused as error:
+            await self._stop("paused", error.detail)
+            return False
         contact.status, contact.call_id, contact.called_at = "dialing", call.id, call.created_at
         contact.attempts += 1
         self._share -= 1
         return True
 
-    async def _clock(self) -> CallingClock:
+    async def _clock(self, policy: Policy) -> CallingClock:
         organization = await self._session.get_one(Organization, self._campaign.organization_id)
-        policy = await get_policy(self._session, self._campaign.organization_id)
         return CallingClock(policy.calling_hours, home=organization.timezone, moment=now())
 
     async def _stop(self, status: str, reason: str) -> None:

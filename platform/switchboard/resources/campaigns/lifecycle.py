@@ -19,6 +19,7 @@ from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.models import Campaign, CampaignContact
+from switchboard.resources.destinations.limits import find_pause
 from switchboard.resources.phone_numbers import service as numbers
 
 IN_FLIGHT = ("dialing", "in_progress")
@@ -104,7 +105,8 @@ async def find_obstacle(session: TenantSession, campaign: Campaign) -> tuple[str
         return "paused", "The campaign's agent was deleted."
     if agent.status != "active":
         return "paused", "The campaign's agent is paused."
-    return None
+    pause = await find_pause(session)
+    return ("paused", pause) if pause is not None else None
 
 
 async def _hang_up(session: TenantSession, campaign_id: UUID) -> bool:

@@ -101,7 +101,7 @@ class CampaignOut(Answer):
     called: int = Field(description="Contacts that were dialed at least once.")
     completed: int = Field(description="Contacts whose call was answered, by a person or a machine.")
     failed: int = Field(description="Contacts that were not reached.")
-    skipped: int = Field(description="Contacts on the do-not-call list or listed twice; an addition.")
+    skipped: int = Field(description="Contacts that may not be called, or are listed twice; an addition.")
     canceled: int = Field(description="Contacts that were not dialed before the campaign ended; an addition.")
     created_at: Moment
     updated_at: Moment

@@ -2,12 +2,24 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+import phonenumbers
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from switchboard.resources.identity.weekly_hours import DAYS, Clock, Day
 
 Price = Annotated[float, Field(ge=0, le=1_000_000)]
 Days = Annotated[int, Field(ge=0, le=36_500)]
+Limit = Annotated[int, Field(ge=1, le=1_000_000_000)]
+
+
+def _country(text: str) -> str:
+    if text not in phonenumbers.SUPPORTED_REGIONS:
+        raise ValueError(f"{text} is not an ISO 3166 alpha-2 country code with phone numbers")
+    return text
+
+
+Country = Annotated[str, AfterValidator(_country)]
+Prefix = Annotated[str, Field(pattern=r"^\+[1-9]\d{0,14}$")]
 
 
 class PolicyPart(BaseModel):
@@ -74,6 +86,30 @@ class Retention(PolicyPart):
         return self
 
 
+class Destinations(PolicyPart):
+    """Phone numbers that the organization may call and text.
+
+    `countries` are ISO 3166 alpha-2 codes; None: all. `allow` and `block` are the first digits of numbers in E.164.
+    `block` wins over `allow`, and `allow` over everything else.
+    """
+
+    countries: tuple[Country, ...] | None = None
+    allow: tuple[Prefix, ...] = ()
+    block: tuple[Prefix, ...] = ()
+
+
+class OutboundLimits(PolicyPart):
+    """Limits that pause calls and text messages of the organization when an hour reaches them; None: no limit.
+
+    `spend_per_hour` is in US dollars, by the organization's prices.
+    """
+
+    calls_per_hour: Limit | None = None
+    minutes_per_hour: Limit | None = None
+    texts_per_hour: Limit | None = None
+    spend_per_hour: Annotated[float, Field(gt=0, le=1_000_000_000)] | None = None
+
+
 class Policy(PolicyPart):
     """The whole policy; a setting that the file leaves out has its default."""
 
@@ -81,5 +117,7 @@ class Policy(PolicyPart):
     prices: Prices = Prices()
     calling_hours: CallingHours | None = None
     retention: Retention = Retention()
+    destinations: Destinations = Destinations()
+    outbound_limits: OutboundLimits = OutboundLimits()
     max_concurrent_calls: int = Field(20, ge=1, le=100_000)
     billing_mode: Literal["prepaid", "postpaid"] = "postpaid"

@@ -8,7 +8,13 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
-from switchboard.foundation.web.errors import Conflict, InsufficientBalance, InvalidState, ProviderFailed
+from switchboard.foundation.web.errors import (
+    Conflict,
+    DestinationNotAllowed,
+    InsufficientBalance,
+    InvalidState,
+    ProviderFailed,
+)
 from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page, PageQuery
@@ -64,7 +70,7 @@ async def search_phone_numbers(principal: Principal, data: NumberSearch, provide
 
 
 @blueprint.put("/v1/phone-numbers/<uuid:number_id>")
-@endpoint(scope="phone-numbers:write", body=PhoneNumberUpdate, answer=PhoneNumberOut)
+@endpoint(scope="phone-numbers:write", body=PhoneNumberUpdate, answer=PhoneNumberOut, errors=[DestinationNotAllowed])
 async def update_phone_number(
     session: TenantSession, number_id: UUID, data: PhoneNumberUpdate, keyring: KeyRing, outbound: OutboundClient
 ) -> PhoneNumberOut:

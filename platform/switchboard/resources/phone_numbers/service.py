@@ -18,6 +18,7 @@ from switchboard.foundation.web.errors import Conflict, InvalidState, NotFound, 
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.agents import service as agents
 from switchboard.resources.billing import ledger
+from switchboard.resources.destinations.service import require_allowed_destination
 from switchboard.resources.phone_numbers import rent
 from switchboard.resources.phone_numbers.models import FORWARD_WEBHOOK_LABEL, PhoneNumber
 from switchboard.resources.phone_numbers.schedule import find_period_end
@@ -150,7 +151,8 @@ async def update_phone_number(
     """Change the given fields; return the number and, if a webhook URL was set, the new secret that signs requests
     to it.
 
-    Raises `NotFound`, and `ValidationFailed` for values that cannot be used.
+    Raises `NotFound`, `ValidationFailed` for values that cannot be used, and `DestinationNotAllowed` for a number that
+    the organization may not call.
     """
     number = await get_phone_number(session, number_id)
     given = data.model_fields_set
@@ -164,6 +166,8 @@ async def update_phone_number(
     if "sms_schedule" in given:
         number.sms_schedule = data.sms_schedule.model_dump() if data.sms_schedule else None
     if "forward_number" in given:
+        if data.forward_number is not None:
+            await require_allowed_destination(session, data.forward_number)
         number.forward_number = data.forward_number
     if "forward_webhook_url" in given:
         secret = _set_webhook(number, data.forward_webhook_url, keyring=keyring, outbound=outbound)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from switchboard.engine.conversation.call import Tool
 from switchboard.engine.conversation.knowledge import Knowledge, SearchKnowledge
+from switchboard.engine.conversation.model_numbers import ModelNumbers
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.tools import (
     AgentRequests,
@@ -17,6 +18,7 @@ from switchboard.engine.conversation.tools import (
     TransferCall,
 )
 from switchboard.plugin_sdk import AgentTool, JsonObject, ToolCall, ToolContext, ToolParameters, ToolSpec
+from switchboard.resources.agents.models import Agent
 from switchboard.resources.simulations.result import RecordedToolCall, SimulatedConversation
 
 
@@ -24,20 +26,28 @@ class RecordedTools:
     """The tools of one simulated conversation. `requests` holds what the agent requests for the call."""
 
     def __init__(
-        self, played: SimulatedConversation, context: ToolContext, knowledge: Knowledge | None, others: Sequence[Tool]
+        self,
+        played: SimulatedConversation,
+        context: ToolContext,
+        agent: Agent,
+        *,
+        knowledge: Knowledge | None,
+        others: Sequence[Tool],
     ) -> None:
         """`others` are offered to the model unchanged, and never run."""
+        numbers = ModelNumbers.of(agent)
         self.requests = AgentRequests()
         self._played = played
         own: list[Tool] = [
             EndCall(self.requests),
-            TransferCall(self.requests),
+            TransferCall(self.requests, numbers),
             PressDigits(_press),
-            SendTextMessage(_NoTexts()),
+            SendTextMessage(_NoTexts(), numbers),
             OptOut(_opt_out),
         ]
         known = [SearchKnowledge(knowledge)] if knowledge else []
-        self._toolbox = Toolbox([*own, *known, *(_Harmless(tool) for tool in others)], context)
+        tools = [*own, *known, *(_Harmless(tool) for tool in others)]
+        self._toolbox = Toolbox(tools, context, disabled=agent.disabled_tools)
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:

@@ -35,7 +35,9 @@ class TextMode:
             self.database, self.providers, agent.organization_id, agent.knowledge_base_ids, played.embeddings
         )
         context = ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED)
-        tools = RecordedTools(played, context, knowledge, await self.agent_tools.build_tools(agent))
+        tools = RecordedTools(
+            played, context, agent, knowledge=knowledge, others=await self.agent_tools.build_tools(agent)
+        )
         async with open_agent_model(self.database, self.providers, simulation.organization_id, agent) as llm:
             caller = (
                 FixedLinesCaller(simulation.lines)

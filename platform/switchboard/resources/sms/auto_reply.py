@@ -28,7 +28,7 @@ from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.events.triggers import set_cause_depth
 from switchboard.foundation.jobs import wake
-from switchboard.foundation.web.errors import InsufficientBalance, NotFound
+from switchboard.foundation.web.errors import DestinationNotAllowed, InsufficientBalance, NotFound, OutboundPaused
 from switchboard.plugin_sdk import LLMProvider, Message, ModelUsage, ProviderError, ProviderSettings, ToolContext
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
@@ -133,7 +133,8 @@ class AutoReplier:
             knowledge, claim.history[-1].content if claim.history else "", seconds=UNHURRIED_SECONDS
         )
         system = (Message("system", fill_placeholders(agent.system_prompt, {})), Message("system", INSTRUCTION), *known)
-        responder = TextResponder(model, agent.llm_model, agent.llm_temperature, Toolbox(tools, context), claim.usage)
+        toolbox = Toolbox(tools, context, disabled=agent.disabled_tools)
+        responder = TextResponder(model, agent.llm_model, agent.llm_temperature, toolbox, claim.usage)
         return shorten_answer(await responder.respond(system, claim.history))
 
 
@@ -242,10 +243,8 @@ async def _conclude(database: Database, claim: _Claim, text: str) -> bool:
             try:
                 cost = calculate_model_cost(prices, claim.usage) + calculate_embedding_cost(prices, claim.embeddings)
                 await sms.save_outbound_message(session, conversation, claim.number, text, author="agent", cost=cost)
-            except InsufficientBalance:
-                logger.warning(
-                    "message not answered: the balance does not cover it", conversation_id=str(conversation.id)
-                )
+            except (DestinationNotAllowed, InsufficientBalance, OutboundPaused) as error:
+                logger.warning("message not answered", conversation_id=str(conversation.id), reason=error.detail)
         return True
 
 

@@ -5,7 +5,13 @@ from uuid import UUID
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
-from switchboard.foundation.web.errors import InsufficientBalance, InvalidState, RecipientOptedOut
+from switchboard.foundation.web.errors import (
+    DestinationNotAllowed,
+    InsufficientBalance,
+    InvalidState,
+    OutboundPaused,
+    RecipientOptedOut,
+)
 from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.sms import service as sms
@@ -20,7 +26,7 @@ blueprint = ApiBlueprint("sms", __name__, tags={"sms": "Text messages and conver
     body=SmsCreate,
     answer=SmsMessageOut,
     status=201,
-    errors=[InsufficientBalance, InvalidState, RecipientOptedOut],
+    errors=[DestinationNotAllowed, InsufficientBalance, InvalidState, OutboundPaused, RecipientOptedOut],
 )
 async def send_sms(session: TenantSession, data: SmsCreate) -> SmsMessageOut:
     """Send a text message.

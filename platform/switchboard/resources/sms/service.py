@@ -5,8 +5,9 @@ from decimal import Decimal
 from typing import Literal
 from uuid import UUID
 
+from sqlalchemy import func
 from sqlalchemy.dialects.postgresql import insert
-from sqlmodel import col
+from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
@@ -16,6 +17,8 @@ from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState, NotFound, RecipientOptedOut, ValidationFailed
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_text_cost
+from switchboard.resources.destinations.limits import HOUR, pause_at_limit, require_unpaused
+from switchboard.resources.destinations.service import require_allowed_destination
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
@@ -83,7 +86,7 @@ async def compose_message(
     """Create a message to be sent from one of our numbers.
 
     Raises `InvalidState` for a number that cannot send text messages, `RecipientOptedOut` for a contact who has opted
-    out, and `InsufficientBalance`.
+    out, and what `save_outbound_message` raises.
     """
     if not number.sms_active:
         raise InvalidState("The phone number cannot send text messages.")
@@ -107,8 +110,12 @@ async def save_outbound_message(
     """Save a message in its (locked) conversation; a job asks the carrier once the transaction commits. `cost` is
     the cost of writing it.
 
-    Raises `InsufficientBalance`, except for replies that the platform must send.
+    Raises `DestinationNotAllowed`, `OutboundPaused`, and `InsufficientBalance`, except for replies that the platform
+    must send.
     """
+    if author != "platform":
+        await require_allowed_destination(session, conversation.contact_number)
+        await require_unpaused(session)
     message = SmsMessage(
         id=new_id(),
         organization_id=conversation.organization_id,
@@ -131,8 +138,28 @@ async def save_outbound_message(
     session.add(message)
     conversation.last_message_at = message.created_at
     await session.flush()
+    await _pause_at_text_limit(session)
     wake(session, "send_text", organization_id=str(message.organization_id), message_id=str(message.id))
     return message
+
+
+async def _pause_at_text_limit(session: TenantSession) -> None:
+    """Pause outbound work if the organization has reached its text messages per hour."""
+    since = now() - HOUR
+    # By conversation, because that is how messages are indexed.
+    sent = (
+        select(func.count())
+        .select_from(SmsMessage)
+        .join(SmsConversation, col(SmsConversation.id) == col(SmsMessage.conversation_id))
+        .where(
+            session.owns(SmsConversation),
+            col(SmsConversation.last_message_at) > since,
+            session.owns(SmsMessage),
+            col(SmsMessage.created_at) > since,
+            col(SmsMessage.direction) == "outbound",
+        )
+    )
+    await pause_at_limit(session, "texts_per_hour", sent)
 
 
 async def has_opted_out(session: TenantSession, conversation: SmsConversation) -> bool:

@@ -13,13 +13,15 @@ from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.schemas import AgentFields
 
 Fields = TypeVar("Fields", bound=AgentFields)
-OF_THE_FORM = ("pronunciations", "tools", "extraction", "knowledge_base_ids", "webhook_secret")
+LISTS = ("knowledge_base_ids", "disabled_tools")
+OF_THE_FORM = (*LISTS, "pronunciations", "tools", "extraction", "allowed_numbers", "webhook_secret")
 
 
 def agent_to_form(agent: Agent) -> dict[str, JsonValue]:
     """Return the form's values of an agent."""
     values: dict[str, JsonValue] = agent.model_dump(mode="json")
     values["pronunciations"] = "\n".join(f"{word} = {reading}" for word, reading in agent.pronunciations.items())
+    values["allowed_numbers"] = "\n".join(agent.allowed_numbers)
     values["tools"] = [
         {**tool, "parameters": json.dumps(tool["parameters"], indent=2, ensure_ascii=False)} for tool in agent.tools
     ]
@@ -52,11 +54,18 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue]) -> Ite
         "extraction_schema": schema,
         "pronunciations": _pronunciations(values.get("pronunciations"), faults),
     }
-    bases = values.get("knowledge_base_ids", [])
-    fields["knowledge_base_ids"] = [base for base in bases if base] if isinstance(bases, list) else bases
+    for name in LISTS:
+        chosen = values.get(name, [])
+        fields[name] = [item for item in chosen if item] if isinstance(chosen, list) else chosen
+    lines = str(values.get("allowed_numbers") or "").splitlines()
+    fields["allowed_numbers"] = [line.strip() for line in lines if line.strip()]
     if values.get("webhook_secret"):
         fields["webhook_secret"] = values["webhook_secret"]
-    places |= extracted | {"pronunciations.*": "pronunciations"}
+    places |= extracted | {
+        "pronunciations.*": "pronunciations",
+        "allowed_numbers.*": "allowed_numbers",
+        "disabled_tools.*": "disabled_tools",
+    }
     data = parse_with_errors(model, fields, places, faults)
     with rename_error_fields(places):
         yield data

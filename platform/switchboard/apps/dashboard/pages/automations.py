@@ -129,22 +129,26 @@ async def _kinds(session: TenantSession, registry: Registry) -> forms.ActionType
 
 @dashboard.post("/dashboard/automations/new")
 @action(invalid=new_automation_page)
-async def add_automation(session: TenantSession, registry: Registry, outbound: OutboundClient) -> Next:
+async def add_automation(session: TenantSession, viewer: Viewer, registry: Registry, outbound: OutboundClient) -> Next:
     """Create an automation."""
     data = await _read(session, registry)
-    made = await automations.create_automation(session, data, registry=registry, outbound=outbound)
+    made = await automations.create_automation(
+        session, data, principal=viewer.principal, registry=registry, outbound=outbound
+    )
     return Next(url_for("dashboard.automations_page"), f"{made.name} was created.")
 
 
 @dashboard.post("/dashboard/automations/<automation_id>")
 @action(invalid=automation_page)
 async def save_automation(
-    session: TenantSession, automation_id: UUID, registry: Registry, outbound: OutboundClient
+    session: TenantSession, viewer: Viewer, automation_id: UUID, *, registry: Registry, outbound: OutboundClient
 ) -> Next:
     """Update an automation. Runs that have started continue unchanged."""
     data = await _read(session, registry)
     whole = AutomationUpdate.model_validate(data.model_dump(mode="json"))
-    await automations.update_automation(session, automation_id, whole, registry=registry, outbound=outbound)
+    await automations.update_automation(
+        session, automation_id, whole, principal=viewer.principal, registry=registry, outbound=outbound
+    )
     return Next(url_for("dashboard.automation_page", automation_id=automation_id), "Saved.")
 
 
@@ -157,12 +161,20 @@ async def _read(session: TenantSession, registry: Registry) -> AutomationCreate:
 @dashboard.post("/dashboard/automations/<automation_id>/enabled")
 @action(form=AutomationUpdate)
 async def switch_automation(
-    session: TenantSession, automation_id: UUID, data: AutomationUpdate, registry: Registry, outbound: OutboundClient
+    session: TenantSession,
+    viewer: Viewer,
+    automation_id: UUID,
+    data: AutomationUpdate,
+    *,
+    registry: Registry,
+    outbound: OutboundClient,
 ) -> Next:
     """Enable or disable an automation."""
     if data.model_fields_set != {"enabled"}:
         raise ValidationFailed("Only `enabled` can be changed here.")
-    changed = await automations.update_automation(session, automation_id, data, registry=registry, outbound=outbound)
+    changed = await automations.update_automation(
+        session, automation_id, data, principal=viewer.principal, registry=registry, outbound=outbound
+    )
     return Next(
         url_for("dashboard.automations_page"), f"{changed.name} is {'enabled' if changed.enabled else 'disabled'}."
     )
@@ -194,9 +206,11 @@ async def automation_run_page(session: TenantSession, automation_id: UUID, run_i
 
 @dashboard.post("/dashboard/automations/<automation_id>/runs/<run_id>/retry")
 @action()
-async def retry_automation_run(session: TenantSession, automation_id: UUID, run_id: UUID) -> Next:
+async def retry_automation_run(
+    session: TenantSession, viewer: Viewer, automation_id: UUID, run_id: UUID, *, registry: Registry
+) -> Next:
     """Retry a failed run from the failed action."""
-    await automations.retry_run(session, automation_id, run_id)
+    await automations.retry_run(session, automation_id, run_id, principal=viewer.principal, registry=registry)
     return Next(
         url_for("dashboard.automation_run_page", automation_id=automation_id, run_id=run_id),
         "The run continues from the failed action.",

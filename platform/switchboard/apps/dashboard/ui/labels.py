@@ -12,6 +12,7 @@ ENDED: Final = {
     "taken_over": "A person took over the call",
     "canceled": "The call was canceled before it was answered",
     "do_not_call": "The number is on the do-not-call list",
+    "destination_not_allowed": "The number may not be called",
     "invalid_number": "The number does not exist",
     "insufficient_balance": "The balance was used up",
     "provider_failed": "A provider failed",

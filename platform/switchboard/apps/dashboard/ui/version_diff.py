@@ -35,6 +35,9 @@ NAMES: Final = {
     "timezone": "Time zone",
     "knowledge_base_ids": "Knowledge",
     "tools": "Tools",
+    "disabled_tools": "Tools switched off",
+    "allowed_numbers": "Phone numbers that the agent may use",
+    "any_number": "Any phone number",
     "extraction_schema": "After the call",
     "webhook_url": "Webhook",
 }

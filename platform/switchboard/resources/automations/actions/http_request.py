@@ -84,6 +84,7 @@ class HttpRequest(OutboundAction[HttpRequestParams]):
     """
 
     name, title, Params = "http_request", "Call an HTTP endpoint", HttpRequestParams
+    scope = "webhooks:write"
 
     async def check(self, params: Mapping[str, JsonValue]) -> None:
         if "url" in params:

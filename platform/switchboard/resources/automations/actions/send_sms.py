@@ -34,6 +34,7 @@ class SendSms(DatabaseAction[SendSmsParams]):
     """Save a text message to be sent; the carrier is asked once."""
 
     name, title, Params = "send_sms", "Send a text", SendSmsParams
+    scope = "sms:write"
 
     async def check(self, params: Mapping[str, JsonValue]) -> None:
         if "from_number_id" in params:

@@ -31,6 +31,7 @@ class StartCall(DatabaseAction[StartCallParams]):
     """Save a call to be placed; the carrier is asked once. Waits while the organization is at its concurrency limit."""
 
     name, title, Params = "start_call", "Start a call", StartCallParams
+    scope = "calls:write"
 
     async def check(self, params: Mapping[str, JsonValue]) -> None:
         if "from_number_id" in params:

@@ -35,6 +35,7 @@ class TagContact(DatabaseAction[TagContactParams]):
     """
 
     name, title, Params = "tag_contact", "Tag a contact", TagContactParams
+    scope = "contacts:write"
 
     async def run(self, context: ActionContext, params: TagContactParams) -> JsonObject:
         contact, _ = await contacts.get_or_create_contact(self.session, params.phone_number)

@@ -21,6 +21,7 @@ class UpsertContact(DatabaseAction[UpsertContactParams]):
     """Change the given fields of the contact of a phone number, which is created if needed."""
 
     name, title, Params = "upsert_contact", "Create or update a contact", UpsertContactParams
+    scope = "contacts:write"
 
     async def run(self, context: ActionContext, params: UpsertContactParams) -> JsonObject:
         contact, created = await contacts.get_or_create_contact(self.session, params.phone_number)

@@ -18,6 +18,7 @@ class Wait(AutomationAction[WaitParams]):
     """Postpone the next action without occupying a worker."""
 
     name, title, Params = "wait", "Wait", WaitParams
+    scope = None
 
     async def run(self, context: ActionContext, params: WaitParams) -> JsonObject:
         until = context.began_at + timedelta(seconds=params.seconds)

@@ -17,6 +17,7 @@ from switchboard.engine.conversation.call import (
     TurnLatency,
 )
 from switchboard.engine.conversation.engine import CallEngine
+from switchboard.engine.conversation.model_numbers import ModelNumbers
 from switchboard.engine.conversation.tools import OptOut, SendTextMessage
 from switchboard.engine.providers.conversation import open_conversation_providers
 from switchboard.engine.providers.failover import ServiceRecord
@@ -26,7 +27,7 @@ from switchboard.foundation.database import Database, now, retry_while_away
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.errors import DestinationNotAllowed, NotFound, OutboundPaused
 from switchboard.plugin_sdk import (
     CallbackUrls,
     ModelUsage,
@@ -49,6 +50,8 @@ from switchboard.resources.calls.recordings.claims import expect_upload
 from switchboard.resources.calls.recordings.spool import build_spool_path
 from switchboard.resources.calls.recordings.uploads import RecordingUploader
 from switchboard.resources.calls.states import MEDIA_TIMEOUT, FinalStatus, finish_call, is_over, start_call
+from switchboard.resources.destinations.limits import require_unpaused
+from switchboard.resources.destinations.service import require_allowed_destination
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
 
@@ -78,7 +81,7 @@ class ProviderCarrierLeg:
     async def transfer(self, to_number: str) -> None:
         if not self.carrier.capabilities.transfer:
             raise ProviderError(f"{self.carrier.title} cannot transfer calls", retryable=False)
-        await self._refuse_listed(to_number)
+        await self._check_target(to_number)
         carrier_call_id = await self._carrier_call_id()
         with span_request("transfer", self.carrier.name):
             await self.carrier.transfer(
@@ -90,7 +93,7 @@ class ProviderCarrierLeg:
             raise ProviderError(
                 f"{self.carrier.title} can transfer calls without an introduction only", retryable=False
             )
-        await self._refuse_listed(to_number)
+        await self._check_target(to_number)
         introduction = WarmTransfer(to_number, self._own_number, text, language)
         carrier_call_id = await self._carrier_call_id()
         with span_request("start_warm_transfer", self.carrier.name):
@@ -110,11 +113,16 @@ class ProviderCarrierLeg:
         with span_request("send_digits", self.carrier.name):
             await self.carrier.send_digits(carrier_call_id, digits)
 
-    async def _refuse_listed(self, number: str) -> None:
-        """Refuse numbers on the do-not-call list for transfers too: the model, or the caller, chooses the number."""
+    async def _check_target(self, number: str) -> None:
+        """Check the target of a transfer like any number that is called: the model, or the caller, chooses it."""
         async with self.database.tenant(self.call.organization_id) as session:
             if await do_not_call.is_listed(session, number):
                 raise ProviderError(calls.ON_DO_NOT_CALL_LIST, retryable=False)
+            try:
+                await require_allowed_destination(session, number)
+                await require_unpaused(session)
+            except (DestinationNotAllowed, OutboundPaused) as error:
+                raise ProviderError(error.detail, retryable=False) from error
 
     @property
     def _own_number(self) -> str:
@@ -250,7 +258,7 @@ class CallRunner:
 
     async def _build_tools(self, call: Call, agent: Agent) -> list[Tool]:
         return [
-            SendTextMessage(CallTextSender(self.database, call)),
+            SendTextMessage(CallTextSender(self.database, call), ModelNumbers.of(agent)),
             OptOut(partial(_opt_out, self.database, call)),
             *await self.agent_tools.build_tools(agent),
         ]

@@ -20,10 +20,12 @@ from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import Conflict
 from switchboard.foundation.web.schemas import PageQuery, Query
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentCreate, AgentUpdate
+from switchboard.resources.agents.tools import list_tool_names
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.phone_numbers import service as numbers
 
@@ -64,20 +66,21 @@ async def agents_page(session: TenantSession, query: PageQuery) -> str:
 
 @dashboard.get("/dashboard/agents/new")
 @page()
-async def new_agent_page(session: TenantSession, form: Form, voices: VoiceCatalog) -> str:
+async def new_agent_page(session: TenantSession, form: Form, voices: VoiceCatalog, registry: Registry) -> str:
     """Show the form of a new agent, with the defaults filled in."""
     fresh = Agent(organization_id=session.organization_id, name="", llm_provider="", tts_provider="", stt_provider="")
     for field, capability in agents.PROVIDER_FIELDS.items():
         setattr(fresh, field, next(iter(await list_provider_names(session, capability)), ""))
-    return await _form_page(session, voices, form.starting_with(forms.agent_to_form(fresh)), None)
+    form = form.starting_with(forms.agent_to_form(fresh))
+    return await _form_page(session, voices, form, None, tools=list_tool_names(registry, fresh))
 
 
 @dashboard.post("/dashboard/agents/new")
 @action(invalid=new_agent_page)
-async def add_agent(session: TenantSession, publisher: AgentPublisher) -> Next:
+async def add_agent(session: TenantSession, viewer: Viewer, publisher: AgentPublisher) -> Next:
     """Create an agent."""
     with forms.read_agent_form(AgentCreate, nest_fields(await request.form)) as data:
-        agent = await publisher.create_agent(session, data)
+        agent = await publisher.create_agent(session, data, viewer.principal)
     return Next(
         url_for("dashboard.agent_page", agent_id=agent.id), f"{agent.name} was created. Test it before you take calls."
     )
@@ -101,20 +104,23 @@ async def models_part(viewer: Viewer, query: OfferQuery, providers: Providers) -
 
 @dashboard.get("/dashboard/agents/<agent_id>")
 @page()
-async def agent_page(session: TenantSession, agent_id: UUID, form: Form, voices: VoiceCatalog) -> str:
+async def agent_page(
+    session: TenantSession, agent_id: UUID, form: Form, *, voices: VoiceCatalog, registry: Registry
+) -> str:
     """Show the settings of an agent."""
     agent = await agents.get_agent(session, agent_id)
-    return await _form_page(session, voices, form.starting_with(forms.agent_to_form(agent)), agent)
+    form = form.starting_with(forms.agent_to_form(agent))
+    return await _form_page(session, voices, form, agent, tools=list_tool_names(registry, agent))
 
 
 @dashboard.post("/dashboard/agents/<agent_id>")
 @action(invalid=agent_page)
-async def save_agent(session: TenantSession, agent_id: UUID, publisher: AgentPublisher) -> Next:
+async def save_agent(session: TenantSession, viewer: Viewer, agent_id: UUID, publisher: AgentPublisher) -> Next:
     """Update an agent and publish it as a new version."""
     values = nest_fields(await request.form)
     _refuse_overwriting(await agents.get_agent(session, agent_id, lock=True), str(values.get("seen_version", "")))
     with forms.read_agent_form(AgentUpdate, values) as data:
-        agent = await publisher.update_agent(session, agent_id, data)
+        agent = await publisher.update_agent(session, agent_id, data, viewer.principal)
     return Next(
         url_for("dashboard.agent_page", agent_id=agent_id),
         f"Version {agent.version} is published. New calls use it.",
@@ -123,17 +129,17 @@ async def save_agent(session: TenantSession, agent_id: UUID, publisher: AgentPub
 
 @dashboard.post("/dashboard/agents/<agent_id>/pause")
 @action()
-async def pause_agent(session: TenantSession, agent_id: UUID, publisher: AgentPublisher) -> Next:
+async def pause_agent(session: TenantSession, viewer: Viewer, agent_id: UUID, publisher: AgentPublisher) -> Next:
     """Pause an agent: it does not take or place calls."""
-    agent = await publisher.update_agent(session, agent_id, AgentUpdate(status="paused"))
+    agent = await publisher.update_agent(session, agent_id, AgentUpdate(status="paused"), viewer.principal)
     return Next(_came_from_list(agent_id), f"{agent.name} is paused. It does not take or place calls.")
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/activate")
 @action()
-async def activate_agent(session: TenantSession, agent_id: UUID, publisher: AgentPublisher) -> Next:
+async def activate_agent(session: TenantSession, viewer: Viewer, agent_id: UUID, publisher: AgentPublisher) -> Next:
     """Activate a paused agent."""
-    agent = await publisher.update_agent(session, agent_id, AgentUpdate(status="active"))
+    agent = await publisher.update_agent(session, agent_id, AgentUpdate(status="active"), viewer.principal)
     return Next(_came_from_list(agent_id), f"{agent.name} is active.")
 
 
@@ -162,7 +168,9 @@ def _came_from_list(agent_id: UUID) -> str:
     return url_for("dashboard.agents_page") if from_list else url_for("dashboard.agent_page", agent_id=agent_id)
 
 
-async def _form_page(session: TenantSession, voices: VoiceCatalog, form: Form, agent: Agent | None) -> str:
+async def _form_page(
+    session: TenantSession, voices: VoiceCatalog, form: Form, agent: Agent | None, *, tools: list[str]
+) -> str:
     offered = {
         field: _with(await list_provider_names(session, capability), form.value(field))
         for field, capability in agents.PROVIDER_FIELDS.items()
@@ -173,6 +181,7 @@ async def _form_page(session: TenantSession, voices: VoiceCatalog, form: Form, a
         form=form,
         agent=agent,
         offered=offered,
+        tool_names=[(name, name) for name in tools],
         bases=await knowledge.resolve_knowledge_bases(session, None),
         models={
             field: await agents.list_models_in_use(session, field) for field in ("llm_model", "tts_model", "stt_model")

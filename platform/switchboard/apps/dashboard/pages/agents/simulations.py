@@ -18,7 +18,7 @@ from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import PageQuery, Query, parse_id
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
-from switchboard.resources.agents.schemas import BUILT_IN_TOOLS
+from switchboard.resources.agents.tools import list_tool_names
 from switchboard.resources.simulations import service as simulations
 from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.schemas import SimulationCreate, SimulationOut
@@ -72,18 +72,11 @@ async def new_simulation_page(
             raise NotFound
         values = forms.simulation_to_form(await simulations.get_simulation(session, agent_id, like))
     can_ring = await simulations.find_simulated_number(session, registry, agent_id) is not None
-    tools = sorted(
-        {
-            *BUILT_IN_TOOLS,
-            *(tool["name"] for tool in agent.tools),
-            *(tool.name for tool in registry.tools),
-        }
-    )
     return await render(
         "dashboard/agents/simulation_new.html",
         agent=agent,
         form=form.starting_with(values),
-        tools=tools,
+        tools=list_tool_names(registry, agent),
         can_ring=can_ring,
     )
 

@@ -71,10 +71,12 @@ async def version_page(session: TenantSession, viewer: Viewer, agent_id: UUID, n
 
 @dashboard.post("/dashboard/agents/<agent_id>/versions/<number>/restore")
 @action()
-async def restore_version(session: TenantSession, agent_id: UUID, number: str, publisher: AgentPublisher) -> Next:
+async def restore_version(
+    session: TenantSession, viewer: Viewer, agent_id: UUID, number: str, *, publisher: AgentPublisher
+) -> Next:
     """Publish an old version again, as a new version."""
     old = _number(number)
-    agent = await publisher.restore_version(session, agent_id, old)
+    agent = await publisher.restore_version(session, agent_id, old, viewer.principal)
     return Next(
         url_for("dashboard.agent_page", agent_id=agent_id), f"Version {old} was restored as version {agent.version}."
     )

@@ -1,0 +1,46 @@
+"""Phone numbers that an agent's model may choose (docs/decisions/0034-destinations.md).
+
+A caller can talk a model into anything. So a model transfers calls and sends text messages only to numbers that whoever
+configured the agent has named.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from switchboard.plugin_sdk import ToolError
+
+WRITTEN_NUMBER = re.compile(r"\+[1-9](?:[ ().-]{0,2}\d){6,14}(?!\d)")
+"""A number with its country code, as people write it."""
+
+
+class NumberSettings(Protocol):
+    """The settings of an agent that decide about numbers."""
+
+    @property
+    def system_prompt(self) -> str: ...
+    @property
+    def allowed_numbers(self) -> Sequence[str]: ...
+    @property
+    def any_number(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelNumbers:
+    """Numbers in E.164 that the model may choose; None: any number."""
+
+    named: frozenset[str] | None
+
+    @classmethod
+    def of(cls, agent: NumberSettings) -> "ModelNumbers":
+        """Return the numbers of `allowed_numbers` and of the prompt, without what a call's metadata puts into it."""
+        if agent.any_number:
+            return cls(None)
+        written = (re.sub(r"[^+\d]", "", number) for number in WRITTEN_NUMBER.findall(agent.system_prompt))
+        return cls(frozenset(agent.allowed_numbers) | frozenset(written))
+
+    def check(self, number: str) -> None:
+        """Raise `ToolError` for a number that the model may not choose."""
+        if self.named is not None and number not in self.named:
+            raise ToolError(f"{number} is not one of the numbers that you may use: say that you cannot do that")
