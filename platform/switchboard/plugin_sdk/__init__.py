@@ -40,6 +40,7 @@ from switchboard.plugin_sdk.media import (
     MediaStopped,
 )
 from switchboard.plugin_sdk.phone_numbers import AvailableNumber, BoughtNumber
+from switchboard.plugin_sdk.private_data import PrivateDataDetector, SpokenText
 from switchboard.plugin_sdk.provider import OPERATOR_ONLY, OutcomeUnknown, Provider, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.simulated_carrier import CallProgress, SimulatedCall, SimulatedCarrier, SpokenLine
 from switchboard.plugin_sdk.sip import describe_sip_failure
@@ -85,7 +86,7 @@ from switchboard.plugin_sdk.telephony_events import (
     TransferTargetReady,
 )
 from switchboard.plugin_sdk.text_to_speech import SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice
-from switchboard.plugin_sdk.tools import AgentTool, ToolContext, ToolError, ToolParameters
+from switchboard.plugin_sdk.tools import AgentTool, KeypadEntry, ToolContext, ToolError, ToolParameters
 from switchboard.plugin_sdk.vector_stores import Chunk, ChunkMatch, VectorStore
 
 __all__ = [
@@ -131,6 +132,7 @@ __all__ = [
     "Instruction",
     "InvalidCallback",
     "JsonObject",
+    "KeypadEntry",
     "LLMProvider",
     "MachineDetected",
     "MarkReached",
@@ -143,6 +145,7 @@ __all__ = [
     "OutboundCall",
     "OutboundTextMessage",
     "OutcomeUnknown",
+    "PrivateDataDetector",
     "Provider",
     "ProviderError",
     "ProviderSettings",
@@ -159,6 +162,7 @@ __all__ = [
     "SpeechToTextProvider",
     "SpeechToTextStream",
     "SpokenLine",
+    "SpokenText",
     "TelephonyCapabilities",
     "TelephonyProvider",
     "TextDelta",

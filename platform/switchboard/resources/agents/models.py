@@ -50,6 +50,7 @@ class Agent(TenantTable, table=True):
     knowledge_base_ids: list[str] = json_column(list)
     tools: list[Any] = json_column(list)
     extraction_schema: dict[str, Any] | None = json_column(None)
+    redaction: dict[str, Any] | None = json_column(None)
     timezone: str | None = None
     updated_at: datetime = Field(default_factory=now)
 

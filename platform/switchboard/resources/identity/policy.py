@@ -74,6 +74,13 @@ class Retention(PolicyPart):
         return self
 
 
+class RedactionDefault(PolicyPart):
+    """Kinds of private data that agents without a `redaction` of their own redact, and those that models see."""
+
+    kinds: tuple[str, ...] = ()
+    visible_to_model: tuple[str, ...] = ()
+
+
 class Policy(PolicyPart):
     """The whole policy; a setting that the file leaves out has its default."""
 
@@ -81,5 +88,6 @@ class Policy(PolicyPart):
     prices: Prices = Prices()
     calling_hours: CallingHours | None = None
     retention: Retention = Retention()
+    redaction: RedactionDefault = RedactionDefault()
     max_concurrent_calls: int = Field(20, ge=1, le=100_000)
     billing_mode: Literal["prepaid", "postpaid"] = "postpaid"

@@ -36,6 +36,7 @@ NAMES: Final = {
     "knowledge_base_ids": "Knowledge",
     "tools": "Tools",
     "extraction_schema": "After the call",
+    "redaction": "Private data",
     "webhook_url": "Webhook",
 }
 """The fields in the order of the form."""
