@@ -11,6 +11,7 @@ from switchboard.engine.conversation.knowledge import SearchKnowledge, warm_up
 from switchboard.engine.conversation.latency import TurnClock
 from switchboard.engine.conversation.lifetime import CallLifetime
 from switchboard.engine.conversation.media.dtmf import render_tones
+from switchboard.engine.conversation.media.playout import MAX_LEAD_SECONDS
 from switchboard.engine.conversation.media.stereo_mixer import Channel
 from switchboard.engine.conversation.response_generator import ResponseGenerator, fill_placeholders
 from switchboard.engine.conversation.speech.detection import BatchedDetection
@@ -213,7 +214,8 @@ class TurnTaking:
         self._timeouts.touch(now)
         said = " ".join(sentence.text for sentence in reply.sentences)
         if reply.started_at is not None and self._context.call.redactor.redact(said).is_redacted:
-            self.speech_output.playout.silence(Channel.AGENT, reply.started_at, now)
+            # A carrier may return the last mark before the last audio was played.
+            self.speech_output.playout.silence(Channel.AGENT, reply.started_at, now + MAX_LEAD_SECONDS)
         self._context.call.redactor.hear_agent(heard)
         if heard:
             self.transcript.add("agent", heard, reply.started_at, interrupted=interrupted)

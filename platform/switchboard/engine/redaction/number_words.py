@@ -41,7 +41,9 @@ OTHER_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 DOUBLES: Final = {"double": 2, "triple": 3, "doble": 2, "doppel": 2}
 FILLERS: Final = "uh um uhm er erm ah ahm hm hmm eh este euh also then dann luego puis and und y et"
-HYPHENS: Final = "dash hyphen bindestrich guion tiret"
+HYPHENS: Final = (
+    "dash", "hyphen", "minus", "underscore", "bindestrich", "unterstrich", "guion", "guion bajo", "tiret", "tiret bas",
+)  # fmt: skip
 BETWEEN: Final = re.compile(r"[\s,.-]*")
 
 
@@ -98,7 +100,7 @@ def _build_pattern(language: str) -> tuple[re.Pattern[str], Mapping[str, str]]:
     languages = [language] if language in NUMBERS else list(NUMBERS)
     numbers = dict(chain.from_iterable(_list_numbers(name) for name in languages))
     values = {word.replace("-", " "): digits for word, digits in numbers.items()}
-    values |= dict.fromkeys(FILLERS.split(), " ") | dict.fromkeys(HYPHENS.split(), "-")
+    values |= dict.fromkeys(FILLERS.split(), " ") | dict.fromkeys(HYPHENS, "-")
     words = "|".join(
         re.escape(word).replace(r"\ ", r"[\s-]+") for word in sorted(values, key=lambda word: (-len(word), word))
     )

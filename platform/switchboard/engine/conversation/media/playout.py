@@ -15,6 +15,7 @@ from switchboard.plugin_sdk import Frame, MediaCodec
 BYTES_PER_SECOND = 8000
 LEAD_SECONDS = 0.3
 MESSAGE_BYTES = 800
+MAX_LEAD_SECONDS = LEAD_SECONDS + MESSAGE_BYTES / BYTES_PER_SECOND
 
 
 class Playout:
