@@ -7,7 +7,7 @@ import pytest
 from switchboard.engine.redaction.detectors import BUILT_IN
 from switchboard.engine.redaction.number_words import normalize_numbers
 from switchboard.engine.redaction.redactor import Redactor
-from switchboard.plugin_sdk import PrivateDataDetector, SpokenText
+from switchboard.plugin_sdk import JsonObject, PrivateDataDetector, SpokenText
 
 KINDS = frozenset(detector.name for detector in BUILT_IN)
 
@@ -112,7 +112,12 @@ def test_only_the_chosen_kinds_are_redacted() -> None:
 
 
 def test_results_of_tools_keep_their_shape() -> None:
-    result = {"card": 4111111111111111, "mails": ["ada@example.com", None, True], "costs": 1.5, "in": {"a": "b"}}
+    result: JsonObject = {
+        "card": 4111111111111111,
+        "mails": ["ada@example.com", None, True],
+        "costs": 1.5,
+        "in": {"a": "b"},
+    }
     assert build_redactor().redact_json(result, for_model=False) == {
         "card": "[card number]",
         "mails": ["[email address]", None, True],

@@ -59,7 +59,7 @@ CODE_NAMES: Final = re.compile(
 CODE: Final = re.compile(rf"(?<!\w)\d(?:{SEPARATORS}\d){{2,}}(?!\w)")
 
 
-class CardNumber(PrivateDataDetector):
+class CardNumberDetector(PrivateDataDetector):
     """Card numbers by network, length, and check digit, with what follows them (expiry date, security code)."""
 
     name = "card_number"
@@ -76,7 +76,7 @@ class CardNumber(PrivateDataDetector):
                 yield match.span()
 
 
-class BankAccount(PrivateDataDetector):
+class BankAccountDetector(PrivateDataDetector):
     """International bank account numbers (ISO 13616), by the country's format and check digits."""
 
     name = "iban"
@@ -105,7 +105,7 @@ class _StandardNumber(Protocol):
     def is_valid(self, number: str) -> bool: ...
 
 
-class NationalId(PrivateDataDetector):
+class NationalIdDetector(PrivateDataDetector):
     """National ids of persons, by python-stdnum's checks.
 
     Short numbers of digits count only in the language's own country: one in ten phone numbers would pass as the id of
@@ -131,7 +131,7 @@ class NationalId(PrivateDataDetector):
                     yield match.span()
 
 
-class PhoneNumber(PrivateDataDetector):
+class PhoneNumberDetector(PrivateDataDetector):
     """Phone numbers in international form, or in that of the language's country."""
 
     name = "phone_number"
@@ -141,7 +141,7 @@ class PhoneNumber(PrivateDataDetector):
         return _find_phone_numbers(spoken)
 
 
-class EmailAddress(PrivateDataDetector):
+class EmailAddressDetector(PrivateDataDetector):
     """E-mail addresses, written or spoken ("ada dot lovelace at example dot com")."""
 
     name = "email_address"
@@ -151,7 +151,7 @@ class EmailAddress(PrivateDataDetector):
         return (match.span() for match in EMAIL.finditer(spoken.text))
 
 
-class Pin(PrivateDataDetector):
+class PinDetector(PrivateDataDetector):
     """Secret numbers after their name, and every digit that answers a question for one."""
 
     name = "pin"
@@ -165,7 +165,7 @@ class Pin(PrivateDataDetector):
 
 
 BUILT_IN: Final[tuple[type[PrivateDataDetector], ...]] = (
-    BankAccount, CardNumber, NationalId, Pin, PhoneNumber, EmailAddress,
+    BankAccountDetector, CardNumberDetector, NationalIdDetector, PinDetector, PhoneNumberDetector, EmailAddressDetector,
 )  # fmt: skip
 """By precedence: of two kinds that find the same text, the first names it."""
 

@@ -78,14 +78,14 @@ def normalize_numbers(text: str, language: str) -> NormalizedText:
     return NormalizedText("".join(found) + text[end:], tuple(places))
 
 
-def fold(text: str) -> str:
+def strip_accents(text: str) -> str:
     """Return a text of the same length in lower case, without accents."""
     return "".join(unicodedata.normalize("NFD", character)[0].lower()[:1] or character for character in text)
 
 
 def _replace_words(text: str, language: str) -> Iterator[tuple[int, int, str]]:
     """Yield the start, end, and replacement of each number, filler, and hyphen."""
-    folded, pattern, values = fold(text), *_build_pattern(language)
+    folded, pattern, values = strip_accents(text), *_build_pattern(language)
     place = 0
     while (match := pattern.search(folded, place)) is not None:
         place = match.end()

@@ -5,7 +5,7 @@ from alembic import op
 from sqlalchemy.dialects import postgresql
 
 revision = "0012"
-down_revision = "0008"
+down_revision = "0009"
 oldest_program = "0001"
 
 

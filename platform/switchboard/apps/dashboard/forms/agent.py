@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from switchboard.apps.dashboard.forms.rows import Row, list_filled_rows, parse_with_errors, rename_error_fields
 from switchboard.foundation.web.errors import FieldError
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.schemas import AgentFields
+from switchboard.resources.agents.schemas import NO_ARGUMENTS, AgentFields
 
 Fields = TypeVar("Fields", bound=AgentFields)
 OF_THE_FORM = ("pronunciations", "tools", "extraction", "knowledge_base_ids", "webhook_secret")
@@ -21,7 +21,13 @@ def agent_to_form(agent: Agent) -> dict[str, JsonValue]:
     values: dict[str, JsonValue] = agent.model_dump(mode="json")
     values["pronunciations"] = "\n".join(f"{word} = {reading}" for word, reading in agent.pronunciations.items())
     values["tools"] = [
-        {**tool, "parameters": json.dumps(tool["parameters"], indent=2, ensure_ascii=False)} for tool in agent.tools
+        {
+            **tool,
+            "parameters": json.dumps(tool["parameters"], indent=2, ensure_ascii=False),
+            "keypad_entries": json.dumps(entries, indent=2, ensure_ascii=False) if entries else "",
+        }
+        for tool in agent.tools
+        for entries in (tool.get("keypad_entries"),)
     ]
     schema = agent.extraction_schema or {"properties": {}}
     values["extraction"] = [
@@ -79,11 +85,19 @@ def _tools(values: Mapping[str, JsonValue], faults: list[FieldError]) -> tuple[l
     places = {}
     for number, row in list_filled_rows(values.get("tools"), "name", "description", "url"):
         places[f"tools.{len(tools)}"] = f"tools.{number}"
-        tools.append({**row, "parameters": _json(row.get("parameters"), faults, field=f"tools.{number}.parameters")})
+        parameters = _json(row.get("parameters"), faults, field=f"tools.{number}.parameters", empty=NO_ARGUMENTS)
+        entries = _json(row.get("keypad_entries"), faults, field=f"tools.{number}.keypad_entries", empty=[])
+        tools.append(
+            {
+                **row,
+                "parameters": parameters,
+                "keypad_entries": entries,
+            }
+        )
     return tools, places
 
 
-def _json(text: JsonValue, faults: list[FieldError], *, field: str) -> JsonValue:
+def _json(text: JsonValue, faults: list[FieldError], *, field: str, empty: JsonValue) -> JsonValue:
     if str(text or "").strip():
         try:
             value: JsonValue = json.loads(str(text))
@@ -96,7 +110,7 @@ def _json(text: JsonValue, faults: list[FieldError], *, field: str) -> JsonValue
             faults.append(FieldError(field=field, message=f"This is not JSON: {parse_error}."))
         else:
             return value
-    return {"type": "object", "properties": {}}
+    return empty
 
 
 def _extraction(values: Mapping[str, JsonValue], faults: list[FieldError]) -> tuple[JsonValue, dict[str, str]]:
