@@ -52,7 +52,7 @@ from tests.fixtures.table_rows import TABLES
 from tests.fixtures.webhooks import create_endpoint
 
 CONVERSATIONS = int(os.environ.get("PLANTED_CONVERSATIONS", "4"))
-AT_ONCE = 12
+AT_ONCE = 16
 KINDS = ["card_number", "iban", "national_id", "pin", "phone_number", "email_address", "keypad"]
 SPEECH = synthesize_caller("Hello there.")
 
@@ -201,6 +201,7 @@ async def dump_database(servers: DataDirectory) -> str:
     return "\n".join(rows)
 
 
+@pytest.mark.timeout(120 + 3 * CONVERSATIONS)
 @pytest.mark.local_receivers
 @pytest.mark.usefixtures("running_worker")
 async def test_planted_private_data_is_nowhere(
@@ -232,8 +233,8 @@ async def test_planted_private_data_is_nowhere(
     def count(name: str) -> int:
         return sum(request.json.get("event") == name for request in receiver.at("/events"))
 
-    await receiver.until(lambda: count("call.transcript.ready") >= CONVERSATIONS, seconds=60)
-    await receiver.until(lambda: count("sms.received") >= CONVERSATIONS)
+    await receiver.until(lambda: count("call.transcript.ready") >= CONVERSATIONS, seconds=60 + CONVERSATIONS)
+    await receiver.until(lambda: count("sms.received") >= CONVERSATIONS, seconds=60)
     calls = objects_at((await caller.get("/v1/calls")).json, "items")
     said = await read_transcripts(caller, calls)
     for placeholder in ("[card number]", "[email address]", "DTMF: [keypad]"):
