@@ -66,6 +66,25 @@ async def test_the_endpoint_receives_arguments_and_caller_in_a_signed_request(
     }
 
 
+async def test_arguments_from_the_keypad_are_the_callers_and_not_the_models(
+    runtime: Runtime, caller: Caller, receiver: Receiver
+) -> None:
+    tool = build_tool(f"{receiver.url}/orders", keypad_entries=[{"parameter": "number"}])
+    response = await caller.post("/v1/agents", {"name": "Agent", "tools": [tool]})
+    assert at(response.json, "tools", 0, "keypad_entries") == [{"parameter": "number", "prompt": "", "max_digits": 20}]
+    agent_id = UUID(str(response.json["id"]))
+    async with runtime.database.tenant(caller.organization_id) as session:
+        agent = await agents.get_agent(session, agent_id)
+    context = ToolContext(caller.organization_id, agent_id, new_id(), "+15550100001", "+15550100200")
+    toolbox = Toolbox(await build_declared_tools(runtime.database, runtime.keyring, runtime.outbound, agent), context)
+    assert [spec.parameters for spec in toolbox.specs] == [{"type": "object", "properties": {}, "required": []}]
+    assert await toolbox.run(ToolCall("1", "find_order", {"number": "the model's"}), {"number": "17"}) == {}
+    (request,) = receiver.at("/orders")
+    assert request.json["arguments"] == {"number": "17"}
+    without = await toolbox.run(ToolCall("2", "find_order", {}))
+    assert without == {"error": "find_order works on the phone only: the caller enters data on the keypad"}
+
+
 async def test_requests_are_unsigned_without_a_secret(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
     assert (await call_tool(runtime, caller, receiver, webhook_secret=None))[0] == {}
     assert receiver.at("/orders")[0].signed_by()
@@ -109,6 +128,8 @@ async def test_a_slow_tool_times_out(runtime: Runtime, caller: Caller, receiver:
         ([build_tool("https://example.com/"), build_tool("http://169.254.169.254/", name="other")], "tools.1.url"),
         ([build_tool("https://example.com/", parameters={"type": "string"})], "tools.0.parameters"),
         ([build_tool("https://example.com/", time_limit_seconds=61)], "tools.0.time_limit_seconds"),
+        ([build_tool("https://example.com/", keypad_entries=[{"parameter": "pin"}])], "tools.0"),
+        ([build_tool("https://example.com/", keypad_entries=[{"parameter": "number"}] * 2)], "tools.0"),
     ],
 )
 async def test_an_invalid_tool_is_refused_by_field(caller: Caller, tools: JsonValue, field: str) -> None:

@@ -3,9 +3,10 @@
 from uuid import uuid4
 
 import pytest
+from pydantic import JsonValue
 
 from tests.fixtures.app import Caller, Organizations
-from tests.fixtures.json_access import objects_at, text_at
+from tests.fixtures.json_access import at, objects_at, text_at
 
 BAD_FIELDS = [
     ("name", 5),
@@ -138,3 +139,27 @@ async def test_endpoints_require_their_scopes(organizations: Organizations, call
     assert (refused.status, refused.json["code"]) == (403, "insufficient_scope")
     writer = await organizations.create_key(caller.organization_id, scopes=["agents:write"])
     assert (await writer.get("/v1/agents")).status == 403
+
+
+async def test_an_agent_chooses_what_it_redacts(caller: Caller) -> None:
+    chosen = {"kinds": ["card_number", "keypad"], "visible_to_model": ["keypad"]}
+    agent = (await caller.post("/v1/agents", {"name": "Agent"})).json
+    assert agent["redaction"] is None
+    path = f"/v1/agents/{agent['id']}"
+    assert (await caller.send("PUT", path, {"redaction": chosen})).json["redaction"] == chosen
+    assert (await caller.send("PUT", path, {"name": "Renamed"})).json["redaction"] == chosen
+    assert (await caller.send("PUT", path, {"redaction": None})).json["redaction"] is None
+
+
+@pytest.mark.parametrize(
+    ("redaction", "field"),
+    [
+        ({}, "redaction.kinds"),
+        ({"kinds": ["names"]}, "redaction.kinds.0"),
+        ({"kinds": [], "visible_to_model": ["names"]}, "redaction.visible_to_model.0"),
+        ({"kinds": ["A b"]}, "redaction.kinds.0"),
+    ],
+)
+async def test_an_unknown_kind_of_private_data_is_refused(caller: Caller, redaction: JsonValue, field: str) -> None:
+    response = await caller.post("/v1/agents", {"name": "Agent", "redaction": redaction})
+    assert (response.status, at(response.json, "errors", 0, "field")) == (422, field), response.body

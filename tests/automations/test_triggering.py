@@ -295,7 +295,11 @@ async def test_a_message_between_own_numbers_keeps_its_depth(caller: Caller, run
     await advance_runs(runtime, caller)
     for text_id, sender in (("in-1", own_number), ("in-2", CONTACT)):
         await inbound.receive_message(
-            runtime.database, caller.organization_id, "loopback", TextMessageReceived(text_id, sender, other, "HELP")
+            runtime.database,
+            runtime.registry,
+            caller.organization_id,
+            "loopback",
+            TextMessageReceived(text_id, sender, other, "HELP"),
         )
     async with runtime.database.tenant(caller.organization_id) as session:
         received = select(SmsMessage).where(col(SmsMessage.direction) == "inbound").order_by(col(SmsMessage.created_at))

@@ -13,6 +13,7 @@ from switchboard.plugin_sdk import (
     EmbeddingProvider,
     LLMProvider,
     MediaCodec,
+    PrivateDataDetector,
     SpeechToTextProvider,
     SpeechToTextStream,
     TelephonyProvider,
@@ -60,10 +61,16 @@ def test_every_hook_documents_its_arguments_timing_and_failures(hook: str) -> No
 
 def test_the_registry_calls_every_hook() -> None:
     assert {*HOOKS, "event_published", "cli_commands"} == hooks().keys()
-    assert {kind for kind, _ in HOOKS.values()} == {*Capability, "automation_action", "agent_tool"}
+    assert {kind for kind, _ in HOOKS.values()} == {
+        *Capability,
+        "automation_action",
+        "agent_tool",
+        "private_data_detector",
+    }
     assert {kind for _, kind in HOOKS.values()} == {
         *(kind for _, kind in EXERCISED if kind not in (MediaCodec, SpeechToTextStream)),
         AgentTool,
+        PrivateDataDetector,
     }
 
 

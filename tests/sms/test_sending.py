@@ -182,6 +182,7 @@ async def test_an_opt_out_before_sending_fails_the_message(runtime: Runtime, cal
     message = await create_queued_message(caller)
     await inbound.receive_message(
         runtime.database,
+        runtime.registry,
         caller.organization_id,
         "loopback",
         TextMessageReceived("in-1", CONTACT, message.from_number, "STOP"),

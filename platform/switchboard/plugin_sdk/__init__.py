@@ -47,6 +47,7 @@ from switchboard.plugin_sdk.media import (
     MediaStopped,
 )
 from switchboard.plugin_sdk.phone_numbers import AvailableNumber, BoughtNumber
+from switchboard.plugin_sdk.private_data import PrivateDataDetector, SpokenText
 from switchboard.plugin_sdk.provider import OPERATOR_ONLY, OutcomeUnknown, Provider, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.simulated_carrier import CallProgress, SimulatedCall, SimulatedCarrier, SpokenLine
 from switchboard.plugin_sdk.sip import describe_sip_failure
@@ -92,7 +93,7 @@ from switchboard.plugin_sdk.telephony_events import (
     TransferTargetReady,
 )
 from switchboard.plugin_sdk.text_to_speech import SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice
-from switchboard.plugin_sdk.tools import AgentTool, ToolContext, ToolError, ToolParameters
+from switchboard.plugin_sdk.tools import AgentTool, KeypadEntry, ToolContext, ToolError, ToolParameters
 from switchboard.plugin_sdk.vector_stores import Chunk, ChunkMatch, VectorStore
 
 __all__ = [
@@ -139,6 +140,7 @@ __all__ = [
     "Instruction",
     "InvalidCallback",
     "JsonObject",
+    "KeypadEntry",
     "LLMProvider",
     "MachineDetected",
     "MarkReached",
@@ -151,6 +153,7 @@ __all__ = [
     "OutboundCall",
     "OutboundTextMessage",
     "OutcomeUnknown",
+    "PrivateDataDetector",
     "Provider",
     "ProviderError",
     "ProviderSettings",
@@ -167,6 +170,7 @@ __all__ = [
     "SpeechToTextProvider",
     "SpeechToTextStream",
     "SpokenLine",
+    "SpokenText",
     "TelephonyCapabilities",
     "TelephonyProvider",
     "TextDelta",

@@ -26,6 +26,7 @@ import pluggy
 from switchboard.plugin_sdk.actions import AutomationAction
 from switchboard.plugin_sdk.embeddings import EmbeddingProvider
 from switchboard.plugin_sdk.llm import JsonObject, LLMProvider
+from switchboard.plugin_sdk.private_data import PrivateDataDetector
 from switchboard.plugin_sdk.provider import ProviderSettings
 from switchboard.plugin_sdk.speech_to_text import SpeechToTextProvider
 from switchboard.plugin_sdk.telephony import TelephonyProvider
@@ -130,6 +131,15 @@ class Hooks(Protocol):
         Called once in every process (server, worker, command) at startup. Returns classes; an instance is created,
         without arguments, for each call and for each reply to a text message. Its `run` is called in the process that
         handles the call, or in the worker that replies. An exception leaves out this hook's classes.
+        """
+
+    @hookspec
+    def private_data_detectors(self) -> Sequence[type[PrivateDataDetector]]:
+        """Kinds of private data that agents may redact.
+
+        Called once in every process (server, worker, command) at startup. Returns classes; an agent's `redaction`
+        names one by its `name`. An instance is created, without arguments, for each call and each text message. An
+        exception leaves out this hook's classes.
         """
 
     @hookspec

@@ -18,6 +18,7 @@ from switchboard.plugin_sdk.embeddings import EmbeddingProvider
 from switchboard.plugin_sdk.event_watchers import EventWatcher
 from switchboard.plugin_sdk.hooks import ENTRY_POINT_GROUP, PROJECT, Hooks, PublishedEvent
 from switchboard.plugin_sdk.llm import LLMProvider
+from switchboard.plugin_sdk.private_data import PrivateDataDetector
 from switchboard.plugin_sdk.provider import Provider, ProviderSettings
 from switchboard.plugin_sdk.speech_to_text import SpeechToTextProvider
 from switchboard.plugin_sdk.telephony import TelephonyProvider
@@ -29,7 +30,9 @@ logger = structlog.get_logger()
 
 AnyProvider: TypeAlias = type[Provider[ProviderSettings]]
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
-NamedClass: TypeAlias = AnyProvider | type[AutomationAction[ActionParams]] | type[AgentTool[ToolParameters]]
+NamedClass: TypeAlias = (
+    AnyProvider | type[AutomationAction[ActionParams]] | type[AgentTool[ToolParameters]] | type[PrivateDataDetector]
+)
 
 
 class Capability(StrEnum):
@@ -73,13 +76,16 @@ HOOKS: Mapping[str, tuple[str, type]] = {
     "vector_stores": (Capability.VECTOR_STORE, VectorStore),
     "automation_actions": ("automation_action", AutomationAction),
     "agent_tools": ("agent_tool", AgentTool),
+    "private_data_detectors": ("private_data_detector", PrivateDataDetector),
 }
 
-# For each base class: the attribute with its description, and the attribute with the pydantic model of its input.
-SHAPES: Mapping[type, tuple[str, str, type[BaseModel]]] = {
-    Provider: ("title", "Settings", ProviderSettings),
-    AutomationAction: ("title", "Params", ActionParams),
-    AgentTool: ("description", "Parameters", ToolParameters),
+# For each base class: the attribute with its description, and the attribute with the pydantic model of its input, if it
+# has one.
+SHAPES: Mapping[type, tuple[str, tuple[str, type[BaseModel]] | None]] = {
+    Provider: ("title", ("Settings", ProviderSettings)),
+    AutomationAction: ("title", ("Params", ActionParams)),
+    AgentTool: ("description", ("Parameters", ToolParameters)),
+    PrivateDataDetector: ("title", None),
 }
 
 
@@ -155,6 +161,11 @@ class Registry:
     def tools(self) -> list[type[AgentTool[ToolParameters]]]:
         """Tools that plugins add to every agent."""
         return cast("list[type[AgentTool[ToolParameters]]]", self._of("agent_tool"))
+
+    @property
+    def detectors(self) -> list[type[PrivateDataDetector]]:
+        """Kinds of private data that plugins add to the built-in ones."""
+        return cast("list[type[PrivateDataDetector]]", self._of("private_data_detector"))
 
     @property
     def actions(self) -> list[type[AutomationAction[ActionParams]]]:
@@ -273,14 +284,15 @@ def _validate_class(answer: object, expected: type) -> NamedClass:
         raise PluginError(f"{name} is no {expected.__name__}")
     if missing := sorted(getattr(answer, "__abstractmethods__", ())):
         raise PluginError(f"{answer.__name__} lacks {', '.join(missing)}")
-    description, model, model_base = SHAPES[next(base for base in SHAPES if issubclass(answer, base))]
+    description, model = SHAPES[next(base for base in SHAPES if issubclass(answer, base))]
     for attribute in ("name", description):
         value = getattr(answer, attribute, None)
         if not isinstance(value, str) or not value.strip():
             raise PluginError(f"{answer.__name__} has no {attribute}")
-    given = getattr(answer, model)
-    if not isinstance(given, type) or not issubclass(given, model_base):
-        raise PluginError(f"{answer.__name__}.{model} is no {model_base.__name__}")
+    if model is not None:
+        given = getattr(answer, model[0])
+        if not isinstance(given, type) or not issubclass(given, model[1]):
+            raise PluginError(f"{answer.__name__}.{model[0]} is no {model[1].__name__}")
     return cast("NamedClass", answer)
 
 

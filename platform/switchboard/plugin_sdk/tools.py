@@ -1,6 +1,7 @@
 """Tools: functions that an agent's model may call during a conversation."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 from uuid import UUID
@@ -38,19 +39,34 @@ class ToolContext:
     conversation_id: UUID | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class KeypadEntry:
+    """An argument that the caller enters on the phone's keypad. The model never sees it.
+
+    `parameter` is the argument's name. `prompt` is spoken first, if it is not empty. The entry ends with `#`, after
+    `max_digits`, or after five seconds without a key; `*` starts it again.
+    """
+
+    parameter: str
+    prompt: str = ""
+    max_digits: int = 20
+
+
 ParametersT = TypeVar("ParametersT", bound=ToolParameters)
 
 
 class AgentTool(ABC, Generic[ParametersT]):
     """A function that the model may call.
 
-    `description` tells the model when to call it. A run that takes longer than `time_limit_seconds` fails.
+    `description` tells the model when to call it. A run that takes longer than `time_limit_seconds` fails. The caller
+    enters the arguments of `keypad_entries`, in their order, before the run.
     """
 
     name: ClassVar[str]
     description: ClassVar[str]
     Parameters: ClassVar[type[ToolParameters]] = ToolParameters
     time_limit_seconds: ClassVar[float] = 10.0
+    keypad_entries: ClassVar[Sequence[KeypadEntry]] = ()
 
     def schema(self) -> JsonObject:
         """Return the JSON schema (of type object) of the arguments, as sent to the model."""

@@ -10,6 +10,7 @@ from uuid import UUID
 from opentelemetry.context import Context, get_current
 
 from switchboard.engine.conversation.knowledge import Knowledge
+from switchboard.engine.redaction.redactor import Redactor
 from switchboard.plugin_sdk import (
     AgentTool,
     Encoding,
@@ -219,6 +220,7 @@ class LiveCall:
     voicemail: bool = False
     digits_as_tones: bool = False
     knowledge: Knowledge | None = None
+    redactor: Redactor = field(default_factory=Redactor)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 import asyncio
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import structlog
 from opentelemetry.context import attach
@@ -13,9 +14,11 @@ from switchboard.engine.conversation.knowledge import KnowledgeRetrieval
 from switchboard.engine.conversation.latency import TurnClock
 from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply
 from switchboard.engine.conversation.toolbox import MAX_TOOL_ROUNDS, Toolbox
+from switchboard.engine.redaction.redactor import MODEL_NOTE
 from switchboard.plugin_sdk import (
     ChatRequest,
     JsonObject,
+    KeypadEntry,
     Message,
     ModelUsage,
     ProviderError,
@@ -34,6 +37,7 @@ LONG_SENTENCE = 240
 UNFINISHED = json.dumps({"error": "the caller spoke before this was finished; whether it was done is not known"})
 
 
+EnterDigits: TypeAlias = Callable[[SpokenReply, Sequence[KeypadEntry]], Awaitable[Mapping[str, str] | None]]
 PLACEHOLDER = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
 
 
@@ -59,7 +63,8 @@ def split_sentences(text: str) -> tuple[list[str], str]:
 class ResponseGenerator:
     """Generates the reply of one turn at a time; canceling `generate` drops a reply that is no longer wanted.
 
-    `on_tool_used(name, result)` is called after each tool call.
+    `on_tool_used(name, result)` is called after each tool call. `enter_digits(reply, entries)` returns the arguments
+    that the caller has entered on the keypad, or None.
     """
 
     def __init__(
@@ -68,16 +73,23 @@ class ResponseGenerator:
         speech_output: SpeechOutput,
         tools: Sequence[Tool],
         on_tool_used: Callable[[str, JsonObject], None],
+        enter_digits: EnterDigits,
     ) -> None:
         self._call = call
         self._speech_output = speech_output
         self._on_tool_used = on_tool_used
+        self._enter_digits = enter_digits
+        self._redactor = call.redactor
         context = ToolContext(call.organization_id, call.agent.agent_id, call.call_id, call.from_number, call.to_number)
         self._toolbox = Toolbox(tools, context, disabled=call.agent.disabled_tools)
         self._failures = 0
         self.retrieval = KnowledgeRetrieval(call.knowledge)
-        self.history: list[Message] = [Message("system", fill_placeholders(call.agent.system_prompt, call.variables))]
+        self.history: list[Message] = [Message("system", self._build_prompt())]
         self.usage: list[ModelUsage] = []
+
+    def _build_prompt(self) -> str:
+        prompt = fill_placeholders(self._call.agent.system_prompt, self._call.variables)
+        return f"{prompt}\n\n{MODEL_NOTE}" if self._redactor.hides_from_model else prompt
 
     def add_caller_message(self, text: str) -> None:
         """Add what the caller said to the history."""
@@ -126,7 +138,7 @@ class ResponseGenerator:
             first = len(self.history)
             self.history.extend(Message("tool", UNFINISHED, tool_call_id=call.id) for call in calls)
             for place, call in enumerate(calls, first):
-                result = await self._run_tool_with_filler(reply, call)
+                result = self._redactor.redact_json(await self._run_tool(reply, call), for_model=True)
                 self.history[place] = Message("tool", json.dumps(result), tool_call_id=call.id)
         logger.warning("the model called tools without end")
 
@@ -152,8 +164,21 @@ class ResponseGenerator:
         self._speech_output.say(reply, rest)
         return calls
 
-    async def _run_tool_with_filler(self, reply: SpokenReply, call: ToolCall) -> JsonObject:
-        running = asyncio.create_task(self._run_tool(call))
+    async def _run_tool(self, reply: SpokenReply, call: ToolCall) -> JsonObject:
+        entries = self._toolbox.list_keypad_entries(call)
+        entered = await self._enter_digits(reply, entries) if entries else None
+        if entries and entered is None:
+            result: JsonObject = {"error": "the caller entered nothing on the keypad"}
+        else:
+            result = await self._run_tool_with_filler(reply, call, entered)
+        if call.name in {spec.name for spec in self._toolbox.specs}:
+            self._on_tool_used(call.name, result)
+        return result
+
+    async def _run_tool_with_filler(
+        self, reply: SpokenReply, call: ToolCall, entered: Mapping[str, str] | None
+    ) -> JsonObject:
+        running = asyncio.create_task(self._toolbox.run(call, entered))
         try:
             done, _ = await asyncio.wait((running,), timeout=FILLER_SECONDS)
             if not done and not self._speech_output.is_speaking():
@@ -161,10 +186,3 @@ class ResponseGenerator:
             return await running
         finally:
             running.cancel()
-
-    async def _run_tool(self, call: ToolCall) -> JsonObject:
-        known = call.name in {spec.name for spec in self._toolbox.specs}
-        result = await self._toolbox.run(call)
-        if known:
-            self._on_tool_used(call.name, result)
-        return result

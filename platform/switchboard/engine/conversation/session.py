@@ -17,6 +17,7 @@ from switchboard.engine.conversation.farewell import FAREWELL_SECONDS
 from switchboard.engine.conversation.handoff.supervision import Supervision
 from switchboard.engine.conversation.lifetime import CallLifetime
 from switchboard.engine.conversation.media.recording import Recording
+from switchboard.engine.conversation.media.stereo_mixer import Channel
 from switchboard.engine.conversation.speech.detection import BatchedDetection
 from switchboard.engine.conversation.transfer import Transfer
 from switchboard.engine.conversation.turn_taking import TurnTaking
@@ -66,7 +67,9 @@ class CallSession:
         self.supervision.close(reason)
         await self._context.socket.close()
         if self._recording is not None:
-            await self._recording.close(self._turns.speech_output.playout.position_at(self._context.clock()))
+            now = self._context.clock()
+            self._silence_unsettled(now)
+            await self._recording.close(self._turns.speech_output.playout.position_at(now))
         return self._build_result(reason, error)
 
     def end(self, reason: EndedReason) -> None:
@@ -97,9 +100,29 @@ class CallSession:
     def _record(self, recording: Recording, now: float) -> None:
         playout = self._turns.speech_output.playout
         if recording.error is None:
-            self._lifetime.start(recording.write, playout.position_at(now))
+            unsettled = self._find_unsettled_moment()
+            hold_from = None if unsettled is None else playout.hold_position(unsettled)
+            self._lifetime.start(recording.write, playout.position_at(now), hold_from)
         elif recording in playout.mixers:  # a mixer that is never written would keep all audio in memory
             playout.mixers.remove(recording)
+
+    def _find_unsettled_moment(self) -> float | None:
+        """Return the moment from which the recording may still have to be silenced, None if nothing will be."""
+        moments = [self._turns.keypad.entry_since]
+        if self._context.call.redactor.is_active:
+            reply, takeover = self._turns.speech_output.reply, self.supervision.takeover
+            moments += [
+                self._turns.speech_input.unfinished_since,
+                reply.started_at if reply is not None else None,
+                takeover.speech_input.unfinished_since if takeover is not None else None,
+            ]
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def _silence_unsettled(self, now: float) -> None:
+        """Silence the end of the recording if nobody knows what was said there."""
+        since = self._find_unsettled_moment()
+        for channel in Channel if since is not None else ():
+            self._turns.speech_output.playout.silence(channel, since or now, now)
 
     async def _converse(self) -> tuple[EndedReason, str | None]:
         """Start the call's parts and return why the call ends, with the caller's last words transcribed."""

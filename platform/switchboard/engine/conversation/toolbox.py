@@ -1,14 +1,14 @@
 """The tools of one conversation. A failing tool reports its error to the model, never to the caller."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import structlog
 from pydantic import ValidationError
 
 from switchboard.engine.conversation.call import Tool
 from switchboard.foundation.observability import traces
-from switchboard.plugin_sdk import JsonObject, ToolCall, ToolContext, ToolError, ToolSpec
+from switchboard.plugin_sdk import JsonObject, KeypadEntry, ToolCall, ToolContext, ToolError, ToolSpec
 
 logger = structlog.get_logger()
 MAX_TOOL_ROUNDS = 8
@@ -20,13 +20,25 @@ class Toolbox:
     def __init__(self, tools: Sequence[Tool], context: ToolContext, *, disabled: Collection[str] = ()) -> None:
         self._tools = {tool.name: tool for tool in tools if tool.name not in disabled}
         self._context = context
-        self.specs = tuple(ToolSpec(tool.name, tool.description, tool.schema()) for tool in self._tools.values())
+        self.specs = tuple(ToolSpec(tool.name, tool.description, _build_schema(tool)) for tool in self._tools.values())
 
-    async def run(self, call: ToolCall) -> JsonObject:
-        """Run a tool call and return its result, or an object with an `error`."""
+    def list_keypad_entries(self, call: ToolCall) -> Sequence[KeypadEntry]:
+        """List the arguments of a tool call that the caller enters on the keypad."""
+        tool = self._tools.get(call.name)
+        return () if tool is None else tool.keypad_entries
+
+    async def run(self, call: ToolCall, entered: Mapping[str, str] | None = None) -> JsonObject:
+        """Run a tool call and return its result, or an object with an `error`.
+
+        `entered` are the arguments from the keypad, None where there is no keypad.
+        """
         tool = self._tools.get(call.name)
         if tool is None:
             return {"error": f"there is no tool {call.name}"}
+        if tool.keypad_entries:
+            if entered is None:
+                return {"error": f"{call.name} works on the phone only: the caller enters data on the keypad"}
+            call = ToolCall(call.id, call.name, {**call.arguments, **entered})
         attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool.name}
         with traces.span(f"execute_tool {tool.name}", attributes) as span:
             result = await self._run(tool, call)
@@ -49,3 +61,14 @@ class Toolbox:
         except Exception:
             logger.exception("tool failed", tool=call.name)
             return {"error": f"{call.name} failed"}
+
+
+def _build_schema(tool: Tool) -> JsonObject:
+    """Return the schema of the arguments that the model gives: without those that the caller enters."""
+    schema, hidden = tool.schema(), {entry.parameter for entry in tool.keypad_entries}
+    properties, required = schema.get("properties"), schema.get("required")
+    if hidden and isinstance(properties, dict):
+        schema = {**schema, "properties": {name: part for name, part in properties.items() if name not in hidden}}
+        if isinstance(required, list):
+            schema["required"] = [name for name in required if name not in hidden]
+    return schema

@@ -1,13 +1,17 @@
 """Transcript and latencies of one call, kept for its result and recorded in its log."""
 
+import json
+
 from switchboard.engine.conversation.call import Clock, LiveCall, Role, TranscriptEntry, TurnLatency
+from switchboard.plugin_sdk import JsonObject
 
 
 class CallTranscript:
-    """Entries of a call in order; their times are converted from the engine's clock to milliseconds of the call."""
+    """Entries of a call in order, redacted. Times of the engine's clock become milliseconds of the call."""
 
     def __init__(self, call: LiveCall, started_at: float, clock: Clock) -> None:
         self._log = call.log
+        self._redactor = call.redactor
         self._started_at = started_at
         self._clock = clock
         self.entries: list[TranscriptEntry] = []
@@ -23,6 +27,21 @@ class CallTranscript:
         by_person: bool = False,
     ) -> None:
         """Add an entry that ends now; without `started_at` it is an event of this moment."""
+        self._add(role, self._redactor.redact(content).kept, started_at, interrupted=interrupted, by_person=by_person)
+
+    def add_tool_use(self, name: str, result: JsonObject) -> None:
+        """Add the result of a tool."""
+        self._add("tool", json.dumps({"tool": name, "result": self._redactor.redact_json(result, for_model=False)}))
+
+    def _add(
+        self,
+        role: Role,
+        content: str,
+        started_at: float | None = None,
+        *,
+        interrupted: bool = False,
+        by_person: bool = False,
+    ) -> None:
         now = self._clock()
         moments = (now if started_at is None else started_at, now)
         start, end = (max(0, round((moment - self._started_at) * 1000)) for moment in moments)

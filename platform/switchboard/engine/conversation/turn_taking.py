@@ -1,16 +1,18 @@
 """Turn taking of a call: what the caller's words, keys and interruptions make the agent do."""
 
 import asyncio
-import json
 from typing import Literal, TypeAlias
 
 from switchboard.engine.conversation import voicemail
 from switchboard.engine.conversation.call import EndedReason, SessionContext, Tool
 from switchboard.engine.conversation.farewell import get_farewell
+from switchboard.engine.conversation.keypad import Keypad
 from switchboard.engine.conversation.knowledge import SearchKnowledge, warm_up
 from switchboard.engine.conversation.latency import TurnClock
 from switchboard.engine.conversation.lifetime import CallLifetime
 from switchboard.engine.conversation.media.dtmf import render_tones
+from switchboard.engine.conversation.media.playout import MAX_LEAD_SECONDS
+from switchboard.engine.conversation.media.stereo_mixer import Channel
 from switchboard.engine.conversation.model_numbers import ModelNumbers
 from switchboard.engine.conversation.response_generator import ResponseGenerator, fill_placeholders
 from switchboard.engine.conversation.speech.detection import BatchedDetection
@@ -20,10 +22,12 @@ from switchboard.engine.conversation.speech.vad import STOP_SECONDS
 from switchboard.engine.conversation.tools import AgentRequests, EndCall, PressDigits, TransferCall
 from switchboard.engine.conversation.transcript import CallTranscript
 from switchboard.engine.conversation.transfer import Transfer, TransferRequest
-from switchboard.engine.conversation.turns import CallTimeouts, DigitCollector, is_interruption
-from switchboard.plugin_sdk import JsonObject, ProviderError
+from switchboard.engine.conversation.turns import CallTimeouts, is_interruption
+from switchboard.engine.redaction.redactor import RedactedText
+from switchboard.plugin_sdk import ProviderError
 
 AgentState: TypeAlias = Literal["listening", "thinking", "speaking", "silent"]
+NOTHING_SAID = RedactedText("", "")
 
 
 class TurnTaking:
@@ -40,11 +44,10 @@ class TurnTaking:
         self._lifetime = lifetime
         self._transfer = transfer
         self._requests = AgentRequests()
-        self._digits = DigitCollector()
         self._silenced = False
         self._turn_count = 0
         self._answering: asyncio.Task[None] | None = None
-        self._held_back = ""
+        self._held_back = NOTHING_SAID
         self._last_reason: EndedReason | None = None
         started_at, agent = context.socket.opened_at, call.agent
         self._timeouts = CallTimeouts(
@@ -55,7 +58,10 @@ class TurnTaking:
         self.transcript = CallTranscript(call, started_at, clock)
         self.speech_input = SpeechInput(call, context.encoding, clock, self, detection.schedule)
         self.speech_output = SpeechOutput(call, context.socket, context.encoding, clock, self._handle_reply_ended)
-        self.generator = ResponseGenerator(call, self.speech_output, self._build_tools(), self._record_tool_use)
+        self.keypad = Keypad(call.redactor, self.transcript, self.speech_output, clock)
+        self.generator = ResponseGenerator(
+            call, self.speech_output, self._build_tools(), self.transcript.add_tool_use, self.keypad.enter_digits
+        )
 
     def greet(self) -> None:
         """Speak the greeting and warm up the knowledge bases."""
@@ -84,7 +90,7 @@ class TurnTaking:
         self.speech_output.playout.tick(now)
         self.speech_output.tick()
         self.speech_input.tick(now)
-        if (digits := self._digits.take_if_idle(now)) is not None:
+        if (digits := self.keypad.take_turn_if_idle(now)) is not None:
             self._take_digits(digits)
         if self.agent_state != "listening" or self.speech_input.activity.speaking or self._transfer.in_progress:
             self._timeouts.touch(now)
@@ -97,7 +103,7 @@ class TurnTaking:
         """Handle a key that the caller pressed."""
         now = self._context.clock()
         self._timeouts.touch(now)
-        if (digits := self._digits.add_digit(digit, now)) is not None:
+        if (digits := self.keypad.press(digit, now)) is not None:
             self._take_digits(digits)
 
     def handle_speech_started(self) -> None:
@@ -109,6 +115,7 @@ class TurnTaking:
             and agent.interruption_min_words == 0
             and not self._context.call.voicemail
             and not self._silenced
+            and self.keypad.entry_since is None
         ):
             self._interrupt()
 
@@ -120,15 +127,18 @@ class TurnTaking:
     def handle_transcript(self, text: str, finished: bool) -> None:
         """Interrupt the agent if the caller's words suffice, and take a turn once the utterance is finished."""
         self._timeouts.touch(self._context.clock())
+        words = self._redact(text, finished)
+        if self.keypad.entry_since is not None:
+            return
         if self._silenced:
             if finished and text:
-                self._take_turn(text)
+                self._take_turn(words)
             return
         busy = self.speech_output.is_speaking() or self._is_thinking()
         if text and busy and is_interruption(self._context.call.agent, text):
             self._interrupt()
             busy = False
-        self.generator.retrieval.interim_transcript = "" if finished else text
+        self.generator.retrieval.interim_transcript = "" if finished else words.for_model
         if not finished:
             if not self.speech_input.activity.speaking:
                 self.generator.retrieval.prefetch(self._lifetime.start)
@@ -136,17 +146,25 @@ class TurnTaking:
         if not text:
             self._answer_unanswered()
         elif not busy:
-            self._take_turn(text)
+            self._take_turn(words)
         elif not self._context.call.agent.allow_interruptions:
-            self._held_back = f"{self._held_back} {text}".strip()
+            self._held_back += words
 
-    def _take_digits(self, digits: str) -> None:
+    def _redact(self, text: str, finished: bool) -> RedactedText:
+        """Redact the caller's words, in the recording too."""
+        redactor, since = self._context.call.redactor, self.speech_input.unfinished_since
+        words = redactor.redact_utterance(text) if finished else redactor.redact_interim(text)
+        if words.is_redacted and since is not None:
+            self.speech_output.playout.silence(Channel.CALLER, since, self._context.clock())
+        return words
+
+    def _take_digits(self, digits: RedactedText) -> None:
         self.speech_input.speech_started_at = self.speech_input.last_voice_at = self._context.clock()
-        self._take_turn(f"DTMF: {digits}")
+        self._take_turn(digits)
 
-    def _take_turn(self, text: str) -> None:
-        self.transcript.add("user", text, self.speech_input.speech_started_at)
-        self.generator.add_caller_message(text)
+    def _take_turn(self, words: RedactedText) -> None:
+        self.transcript.add("user", words.kept, self.speech_input.speech_started_at)
+        self.generator.add_caller_message(words.for_model)
         if not self._context.call.voicemail:
             self._answer()
 
@@ -195,6 +213,11 @@ class TurnTaking:
     def _handle_reply_ended(self, reply: SpokenReply, heard: str, interrupted: bool) -> None:
         now = self._context.clock()
         self._timeouts.touch(now)
+        said = " ".join(sentence.text for sentence in reply.sentences)
+        if reply.started_at is not None and self._context.call.redactor.redact(said).is_redacted:
+            # A carrier may return the last mark before the last audio was played.
+            self.speech_output.playout.silence(Channel.AGENT, reply.started_at, now + MAX_LEAD_SECONDS)
+        self._context.call.redactor.hear_agent(heard)
         if heard:
             self.transcript.add("agent", heard, reply.started_at, interrupted=interrupted)
         in_history = " ".join(sentence.text for sentence in reply.sentences[: reply.in_history])
@@ -214,9 +237,9 @@ class TurnTaking:
             self._lifetime.end(self._last_reason)
         elif self._requests.hang_up:
             self._lifetime.end(EndedReason.AGENT_HUNG_UP)
-        elif self._held_back:
-            text, self._held_back = self._held_back, ""
-            self._take_turn(text)
+        elif self._held_back.kept:
+            words, self._held_back = self._held_back, NOTHING_SAID
+            self._take_turn(words)
         elif self._context.call.voicemail and not self.transcript.has_role("user"):
             self.speech_output.playout.add(voicemail.render_beep(self._context.encoding))
 
@@ -247,9 +270,6 @@ class TurnTaking:
         else:
             await self._context.call.leg.send_digits(digits)
 
-    def _record_tool_use(self, name: str, result: JsonObject) -> None:
-        self.transcript.add("tool", json.dumps({"tool": name, "result": result}))
-
     # --- a supervisor ---
 
     def find_takeover_obstacle(self) -> str | None:
@@ -264,9 +284,9 @@ class TurnTaking:
         self._interrupt()
         if self.speech_output.playout.is_playing(self._context.clock()):
             self.speech_output.playout.clear()
-        text, self._held_back = self._held_back, ""
-        if text:
-            self._take_turn(text)
+        words, self._held_back = self._held_back, NOTHING_SAID
+        if words.kept:
+            self._take_turn(words)
 
     def resume_agent(self) -> None:
         """Let the agent speak at once; if the caller is speaking, the agent answers them afterwards."""

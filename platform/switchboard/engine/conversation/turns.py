@@ -46,12 +46,13 @@ class DigitCollector:
         if digit != "#":
             self._pressed += digit
             return None
-        return self._take()
+        return self.take_pressed()
 
     def take_if_idle(self, now: float) -> str | None:
         """Return the digits if the caller has stopped pressing keys."""
-        return self._take() if self._pressed and now - self._last_pressed_at >= DIGIT_IDLE_SECONDS else None
+        return self.take_pressed() if self._pressed and now - self._last_pressed_at >= DIGIT_IDLE_SECONDS else None
 
-    def _take(self) -> str:
+    def take_pressed(self) -> str:
+        """Return the digits so far, which are no turn any more."""
         pressed, self._pressed = self._pressed, ""
         return pressed

@@ -21,11 +21,13 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent, AgentVersion
 from switchboard.resources.agents.permissions import require_receiver_scopes
+from switchboard.resources.agents.redaction import list_kinds
 from switchboard.resources.agents.schemas import (
     AgentCreate,
     AgentFields,
     AgentUpdate,
     DeclaredTool,
+    Redaction,
 )
 from switchboard.resources.agents.tools import list_tool_names
 from switchboard.resources.knowledge_bases import service as knowledge
@@ -126,7 +128,7 @@ class AgentPublisher:
         for field in (
             fields
             - agents.PROVIDER_FIELDS.keys()
-            - {"webhook_url", "webhook_secret", "knowledge_base_ids", "extraction_schema", "tools"}
+            - {"webhook_url", "webhook_secret", "knowledge_base_ids", "extraction_schema", "redaction", "tools"}
         ):
             setattr(agent, field, getattr(data, field))
         if "tools" in fields:
@@ -137,6 +139,8 @@ class AgentPublisher:
             agent.extraction_schema = (
                 data.extraction_schema.model_dump(exclude_none=True) if data.extraction_schema else None
             )
+        if "redaction" in fields:
+            agent.redaction = _check_redaction(data.redaction, self.registry)
         if "knowledge_base_ids" in fields:
             agent.knowledge_base_ids = [
                 str(base.id) for base in await knowledge.resolve_knowledge_bases(session, data.knowledge_base_ids)
@@ -179,7 +183,20 @@ def _check_tools(tools: list[DeclaredTool], *, outbound: OutboundClient) -> list
         tool.url = validate_public_url(outbound, tool.url, field=f"tools.{place}.url") or ""
         if tool.name in (earlier.name for earlier in tools[:place]):
             raise ValidationFailed.field(f"tools.{place}.name", f"another tool is named {tool.name}")
-    return [tool.model_dump() for tool in tools]
+    # An older program refuses fields that it does not know.
+    return [tool.model_dump(exclude=None if tool.keypad_entries else {"keypad_entries"}) for tool in tools]
+
+
+def _check_redaction(redaction: Redaction | None, registry: Registry) -> dict[str, Any] | None:
+    """Check the kinds. Raises `ValidationFailed` for one that nothing detects."""
+    if redaction is None:
+        return None
+    known = list_kinds(registry)
+    for field in ("kinds", "visible_to_model"):
+        for place, kind in enumerate(getattr(redaction, field)):
+            if kind not in known:
+                raise ValidationFailed.field(f"redaction.{field}.{place}", f"must be one of {', '.join(known)}")
+    return redaction.model_dump()
 
 
 def _write_version(session: TenantSession, agent: Agent) -> None:

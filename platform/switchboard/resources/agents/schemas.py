@@ -1,9 +1,9 @@
 """API schemas of agents."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 from uuid import UUID
 
-from pydantic import ConfigDict, Field, JsonValue, field_validator
+from pydantic import ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from switchboard.foundation.web.schemas import (
     Answer,
@@ -23,6 +23,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Secret = Annotated[str, Field(min_length=1, max_length=255)]
 Url = Annotated[str, Field(max_length=2048, examples=["https://example.com/hooks/agent"])]
 Reading = Annotated[str, Field(min_length=1, max_length=255, pattern=r"\S")]
+DataKind = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 Status = Literal["active", "paused"]
 BUILT_IN_TOOLS = ("end_call", "transfer_call", "press_digits", "send_sms", "opt_out", "search_knowledge")
 MAX_SCHEMA_CHARACTERS = 16_000
@@ -47,6 +48,32 @@ class ExtractionSchema(RequestBody):
     required: list[str] = Field(default_factory=list, max_length=50)
 
 
+class Redaction(RequestBody):
+    """Private data of an agent's conversations that is replaced before it is kept or sent."""
+
+    kinds: list[DataKind] = Field(
+        max_length=50,
+        description=(
+            "Kinds to redact: `card_number`, `iban`, `national_id`, `pin`, `phone_number`, `email_address`, `keypad`, "
+            "and those of plugins. Empty: nothing, whatever the organization's default is."
+        ),
+        examples=[["card_number", "pin", "keypad"]],
+    )
+    visible_to_model: list[DataKind] = Field(
+        default_factory=list,
+        max_length=50,
+        description="Those of the kinds that the agent's model sees during a call, because it needs them.",
+    )
+
+
+class KeypadArgument(RequestBody):
+    """An argument of a tool that the caller enters on the phone's keypad. The model does not see it."""
+
+    parameter: str = Field(min_length=1, max_length=64, description="Name of a property of `parameters`.")
+    prompt: str = Field("", max_length=500, description="Spoken before the entry.")
+    max_digits: int = Field(20, ge=1, le=50, description="The entry ends after so many digits, or with `#`.")
+
+
 class DeclaredTool(RequestBody):
     """A function of the organization that the agent's model may call, in calls and text messages."""
 
@@ -64,6 +91,11 @@ class DeclaredTool(RequestBody):
         default_factory=lambda: dict(NO_ARGUMENTS), description="JSON schema of the arguments, of type object."
     )
     time_limit_seconds: float = Field(10.0, ge=1, le=60)
+    keypad_entries: list[KeypadArgument] = Field(
+        default_factory=list,
+        max_length=10,
+        description="Arguments that the caller enters on the keypad before the tool is called, in this order.",
+    )
 
     @field_validator("name")
     @classmethod
@@ -80,6 +112,15 @@ class DeclaredTool(RequestBody):
         if len(str(value)) > MAX_SCHEMA_CHARACTERS:
             raise ValueError(f"must have at most {MAX_SCHEMA_CHARACTERS} characters")
         return value
+
+    @model_validator(mode="after")
+    def _enter_parameters(self) -> Self:
+        properties = self.parameters.get("properties")
+        names = [entry.parameter for entry in self.keypad_entries]
+        for name in names:
+            if not isinstance(properties, dict) or name not in properties or names.count(name) > 1:
+                raise ValueError(f"keypad_entries: {name} must be a property of parameters, and entered once")
+        return self
 
 
 class AgentFields(RequestBody):
@@ -156,6 +197,10 @@ class AgentFields(RequestBody):
         None,
         description="Schema of `extracted_data` of this agent's calls; null: the analysis decides. An addition.",
     )
+    redaction: Redaction | None = Field(
+        None,
+        description="Private data to redact; null: the default of the organization's tenant file. An addition.",
+    )
     webhook_secret: Secret | None = Field(None, description="Signs requests to `webhook_url`; never returned.")
 
 
@@ -228,6 +273,7 @@ class AgentOut(Answer):
     allowed_numbers: list[str] = Field(description="An addition.")
     any_number: bool = Field(description="An addition.")
     extraction_schema: ExtractionSchema | None = Field(description="An addition.")
+    redaction: Redaction | None = Field(description="An addition.")
     created_at: Moment
     updated_at: Moment
 

@@ -12,7 +12,7 @@ from switchboard.foundation.events.targets import decrypt_secret
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient, OutboundError
 from switchboard.foundation.web.signatures import signature_headers
-from switchboard.plugin_sdk import AgentTool, JsonObject, ToolContext, ToolError, ToolParameters
+from switchboard.plugin_sdk import AgentTool, JsonObject, KeypadEntry, ToolContext, ToolError, ToolParameters
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.schemas import BUILT_IN_TOOLS, DeclaredTool
@@ -45,6 +45,9 @@ class HttpTool(AgentTool[AnyArguments]):
         self.name = declared.name  # type: ignore[misc]
         self.description = declared.description  # type: ignore[misc]
         self.time_limit_seconds = declared.time_limit_seconds  # type: ignore[misc]
+        self.keypad_entries = [  # type: ignore[misc]
+            KeypadEntry(entry.parameter, entry.prompt, entry.max_digits) for entry in declared.keypad_entries
+        ]
 
     def schema(self) -> JsonObject:
         return self._endpoint.declared.parameters

@@ -30,6 +30,7 @@ from switchboard.plugin_sdk import (
     TransferTargetGone,
     TransferTargetReady,
 )
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.calls import browser as browser_calls
 from switchboard.resources.calls import inbound as inbound_calls
 from switchboard.resources.calls.callbacks import CarrierEventHandler
@@ -46,6 +47,7 @@ class CallbackReceiver:
     """Receives carriers' callbacks for the organizations."""
 
     settings: Settings
+    registry: Registry
     database: Database
     providers: Providers
     router: inbound_calls.InboundCallRouter
@@ -101,7 +103,7 @@ class CallbackReceiver:
         one.
         """
         if isinstance(event, TextMessageReceived):
-            await inbound_texts.receive_message(self.database, organization_id, carrier, event)
+            await inbound_texts.receive_message(self.database, self.registry, organization_id, carrier, event)
         elif isinstance(event, TextMessageStatus):
             await text_callbacks.apply_message_event(
                 self.database, organization_id, carrier, event, message_id=subject_id

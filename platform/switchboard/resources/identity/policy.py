@@ -110,6 +110,13 @@ class OutboundLimits(PolicyPart):
     spend_per_hour: Annotated[float, Field(gt=0, le=1_000_000_000)] | None = None
 
 
+class RedactionDefault(PolicyPart):
+    """Kinds of private data that agents without a `redaction` of their own redact, and those that models see."""
+
+    kinds: tuple[str, ...] = ()
+    visible_to_model: tuple[str, ...] = ()
+
+
 class Policy(PolicyPart):
     """The whole policy; a setting that the file leaves out has its default."""
 
@@ -119,5 +126,6 @@ class Policy(PolicyPart):
     retention: Retention = Retention()
     destinations: Destinations = Destinations()
     outbound_limits: OutboundLimits = OutboundLimits()
+    redaction: RedactionDefault = RedactionDefault()
     max_concurrent_calls: int = Field(20, ge=1, le=100_000)
     billing_mode: Literal["prepaid", "postpaid"] = "postpaid"

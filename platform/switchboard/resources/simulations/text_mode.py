@@ -7,9 +7,12 @@ from switchboard.engine.conversation.response_generator import fill_placeholders
 from switchboard.engine.conversation.text_response import TextResponder
 from switchboard.engine.providers.conversation import open_agent_model
 from switchboard.engine.providers.instances import Providers
+from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database
 from switchboard.plugin_sdk import LLMProvider, Message, ProviderSettings, ToolContext
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.agents.tools import AgentTools
 from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
 from switchboard.resources.simulations.callers import FixedLinesCaller, PersonaCaller, SimulatedCaller
@@ -27,6 +30,7 @@ class TextMode:
 
     database: Database
     providers: Providers
+    registry: Registry
     agent_tools: AgentTools
 
     async def hold_conversation(self, simulation: Simulation, agent: Agent, played: SimulatedConversation) -> None:
@@ -38,13 +42,17 @@ class TextMode:
         tools = RecordedTools(
             played, context, agent, knowledge=knowledge, others=await self.agent_tools.build_tools(agent)
         )
+        async with self.database.tenant(agent.organization_id) as session:
+            redactor = await open_redactor(session, self.registry, agent)
         async with open_agent_model(self.database, self.providers, simulation.organization_id, agent) as llm:
             caller = (
                 FixedLinesCaller(simulation.lines)
                 if simulation.lines
                 else PersonaCaller(llm, agent, simulation, context, played.models)
             )
-            await _Conversation(agent, llm, knowledge, tools, played).hold(caller, simulation.max_turns)
+            await _Conversation(agent, llm, knowledge, tools, played, redactor=redactor).hold(
+                caller, simulation.max_turns
+            )
 
 
 class _Conversation:
@@ -55,8 +63,11 @@ class _Conversation:
         knowledge: Knowledge | None,
         tools: RecordedTools,
         played: SimulatedConversation,
+        *,
+        redactor: Redactor,
     ) -> None:
         self._played = played
+        self._redactor = redactor
         self._greeting = fill_placeholders(agent.greeting_message, {})
         self._prompt = Message("system", fill_placeholders(agent.system_prompt, {}))
         self._knowledge = knowledge
@@ -73,8 +84,10 @@ class _Conversation:
             if self._played.turns == max_turns:
                 self._played.ended_by = "limit"
                 return
-            self._played.add("user", line)
-            said = await self._answer(line)
+            self._redactor.hear_agent(said)
+            words = self._redactor.redact_utterance(line)
+            self._played.add("user", words.kept)
+            said = await self._answer(words.for_model)
             if self._tools.requests.transfer is not None or self._tools.requests.hang_up:
                 self._played.ended_by = "agent" if self._tools.requests.transfer is None else "transfer"
                 return
@@ -86,5 +99,5 @@ class _Conversation:
         said = await self._responder.respond(system, self._history)
         if said:
             self._history.append(Message("assistant", said))
-        self._played.add("agent", said)
+        self._played.add("agent", self._redactor.redact(said).kept)
         return said

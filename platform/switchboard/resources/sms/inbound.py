@@ -8,12 +8,16 @@ from uuid import UUID
 import structlog
 from sqlmodel import col
 
+from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database, TenantSession, new_id, now
 from switchboard.foundation.events.catalog import SmsReceived
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.events.triggers import set_cause_depth
 from switchboard.foundation.observability import metrics
 from switchboard.plugin_sdk import TextMessageReceived
+from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.auto_reply import schedule_answer
@@ -27,10 +31,10 @@ CARRIER_DELAY = timedelta(hours=1)
 
 
 async def receive_message(
-    database: Database, organization_id: UUID, carrier: str, incoming: TextMessageReceived
+    database: Database, registry: Registry, organization_id: UUID, carrier: str, incoming: TextMessageReceived
 ) -> None:
     """Receive a message; a repeated callback changes nothing. A message to a number that is not the organization's
-    is logged and dropped.
+    is logged and dropped. Private data is redacted before anything is saved.
     """
     async with database.tenant(organization_id) as session:
         number = await numbers.find_phone_number(session, incoming.to_number)
@@ -44,7 +48,9 @@ async def receive_message(
         conversation = await sms.get_or_create_conversation(session, number, incoming.from_number)
         if await _is_known(session, carrier, incoming.carrier_text_id):
             return
-        message = _message(conversation, carrier, incoming)
+        agent = await agents.find_agent(session, number.inbound_agent_id) if number.inbound_agent_id else None
+        redactor = await open_redactor(session, registry, agent)
+        message = _message(conversation, carrier, incoming, redactor)
         message.cause_depth = await _cause_depth(session, incoming)
         set_cause_depth(session, message.cause_depth)
         session.add(message)
@@ -81,8 +87,10 @@ async def _cause_depth(session: TenantSession, incoming: TextMessageReceived) ->
     return sent.cause_depth if sent else 0
 
 
-def _message(conversation: SmsConversation, carrier: str, incoming: TextMessageReceived) -> SmsMessage:
-    body = incoming.body.replace("\0", "")  # PostgreSQL stores no NUL
+def _message(
+    conversation: SmsConversation, carrier: str, incoming: TextMessageReceived, redactor: Redactor
+) -> SmsMessage:
+    body = redactor.redact(incoming.body.replace("\0", "")).kept  # PostgreSQL stores no NUL
     return SmsMessage(
         id=new_id(),
         organization_id=conversation.organization_id,
@@ -94,7 +102,7 @@ def _message(conversation: SmsConversation, carrier: str, incoming: TextMessageR
         media_urls=list(incoming.media_urls),
         status="received",
         author="contact",
-        segments=count_segments(body),
+        segments=count_segments(incoming.body),
         carrier=carrier,
         carrier_text_id=incoming.carrier_text_id,
     )

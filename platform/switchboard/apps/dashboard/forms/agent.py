@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from switchboard.apps.dashboard.forms.rows import Row, list_filled_rows, parse_with_errors, rename_error_fields
 from switchboard.foundation.web.errors import FieldError
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.schemas import AgentFields
+from switchboard.resources.agents.schemas import NO_ARGUMENTS, AgentFields
 
 Fields = TypeVar("Fields", bound=AgentFields)
 LISTS = ("knowledge_base_ids", "disabled_tools")
@@ -23,7 +23,13 @@ def agent_to_form(agent: Agent) -> dict[str, JsonValue]:
     values["pronunciations"] = "\n".join(f"{word} = {reading}" for word, reading in agent.pronunciations.items())
     values["allowed_numbers"] = "\n".join(agent.allowed_numbers)
     values["tools"] = [
-        {**tool, "parameters": json.dumps(tool["parameters"], indent=2, ensure_ascii=False)} for tool in agent.tools
+        {
+            **tool,
+            "parameters": json.dumps(tool["parameters"], indent=2, ensure_ascii=False),
+            "keypad_entries": json.dumps(entries, indent=2, ensure_ascii=False) if entries else "",
+        }
+        for tool in agent.tools
+        for entries in (tool.get("keypad_entries"),)
     ]
     schema = agent.extraction_schema or {"properties": {}}
     values["extraction"] = [
@@ -88,11 +94,19 @@ def _tools(values: Mapping[str, JsonValue], faults: list[FieldError]) -> tuple[l
     places = {}
     for number, row in list_filled_rows(values.get("tools"), "name", "description", "url"):
         places[f"tools.{len(tools)}"] = f"tools.{number}"
-        tools.append({**row, "parameters": _json(row.get("parameters"), faults, field=f"tools.{number}.parameters")})
+        parameters = _json(row.get("parameters"), faults, field=f"tools.{number}.parameters", empty=NO_ARGUMENTS)
+        entries = _json(row.get("keypad_entries"), faults, field=f"tools.{number}.keypad_entries", empty=[])
+        tools.append(
+            {
+                **row,
+                "parameters": parameters,
+                "keypad_entries": entries,
+            }
+        )
     return tools, places
 
 
-def _json(text: JsonValue, faults: list[FieldError], *, field: str) -> JsonValue:
+def _json(text: JsonValue, faults: list[FieldError], *, field: str, empty: JsonValue) -> JsonValue:
     if str(text or "").strip():
         try:
             value: JsonValue = json.loads(str(text))
@@ -105,7 +119,7 @@ def _json(text: JsonValue, faults: list[FieldError], *, field: str) -> JsonValue
             faults.append(FieldError(field=field, message=f"This is not JSON: {parse_error}."))
         else:
             return value
-    return {"type": "object", "properties": {}}
+    return empty
 
 
 def _extraction(values: Mapping[str, JsonValue], faults: list[FieldError]) -> tuple[JsonValue, dict[str, str]]:

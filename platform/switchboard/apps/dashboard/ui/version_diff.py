@@ -39,6 +39,7 @@ NAMES: Final = {
     "allowed_numbers": "Phone numbers that the agent may use",
     "any_number": "Any phone number",
     "extraction_schema": "After the call",
+    "redaction": "Private data",
     "webhook_url": "Webhook",
 }
 """The fields in the order of the form."""

@@ -201,7 +201,7 @@ class Supervision:
             self._audio_sent_at = now
             frames = self._mixer.take(self._turns.speech_output.playout.position_at(now) - DELAY_SAMPLES)
             self._mixer.drop_late_caller_audio(MAX_LATE_SAMPLES)
-            if len(frames):
+            if len(frames) and self._turns.keypad.entry_since is None:
                 self.feed.send_audio(frames.tobytes())
         self._send_entries(self._entries_sent)
         if self._turns.agent_state != self._state or now - self._state_sent_at >= STATE_INTERVAL_SECONDS:

@@ -8,6 +8,7 @@ import structlog
 
 from switchboard.engine.conversation.call import SessionContext, Supervisor
 from switchboard.engine.conversation.media.playout import BYTES_PER_SECOND
+from switchboard.engine.conversation.media.stereo_mixer import Channel
 from switchboard.engine.conversation.speech.detection import BatchedDetection
 from switchboard.engine.conversation.speech.speech_input import SpeechInput
 from switchboard.engine.conversation.turn_taking import TurnTaking
@@ -85,6 +86,10 @@ class Takeover:
 
     def handle_transcript(self, text: str, finished: bool) -> None:
         """Record a finished utterance as the agent's, by a person."""
+        words = self._context.call.redactor.redact(text)
+        if words.is_redacted and self.speech_input.unfinished_since is not None:
+            playout = self._turns.speech_output.playout
+            playout.silence(Channel.AGENT, self.speech_input.unfinished_since, self._context.clock())
         if finished and text:
-            self._turns.transcript.add("agent", text, self.speech_input.speech_started_at, by_person=True)
-            self._turns.generator.add_agent_message(text)
+            self._turns.transcript.add("agent", words.kept, self.speech_input.speech_started_at, by_person=True)
+            self._turns.generator.add_agent_message(words.for_model)

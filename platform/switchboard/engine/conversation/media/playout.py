@@ -9,12 +9,13 @@ from collections import deque
 from collections.abc import Callable
 
 from switchboard.engine.conversation.call import Clock, MediaSocket
-from switchboard.engine.conversation.media.stereo_mixer import StereoMixer
+from switchboard.engine.conversation.media.stereo_mixer import MAX_DRIFT, Channel, StereoMixer
 from switchboard.plugin_sdk import Frame, MediaCodec
 
 BYTES_PER_SECOND = 8000
 LEAD_SECONDS = 0.3
 MESSAGE_BYTES = 800
+MAX_LEAD_SECONDS = LEAD_SECONDS + MESSAGE_BYTES / BYTES_PER_SECOND
 
 
 class Playout:
@@ -62,6 +63,15 @@ class Playout:
         """Give incoming audio to the mixers."""
         for mixer in self.mixers:
             mixer.add_caller_audio(audio, self.position_at(received_at))
+
+    def silence(self, channel: Channel, start: float, end: float) -> None:
+        """Silence what a party said between two moments of the engine's clock in all mixers."""
+        for mixer in self.mixers:
+            mixer.silence(channel, self.hold_position(start), self.position_at(end))
+
+    def hold_position(self, moment: float) -> int:
+        """Convert the beginning of speech to a position before it: audio may lie earlier than it arrived."""
+        return max(0, self.position_at(moment) - MAX_DRIFT)
 
     def clear(self) -> int:
         """Drop everything that has not been heard; return how many of all bytes ever added have been heard."""

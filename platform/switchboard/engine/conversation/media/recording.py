@@ -38,9 +38,13 @@ class Recording(StereoMixer):
         self._appending: asyncio.Task[None] | None = None
         self._closed = False
 
-    async def write(self, position: int) -> None:
-        """Write everything that cannot change any more at this position of the call."""
-        await self._write(position - HOLD_BACK_SAMPLES)
+    async def write(self, position: int, hold_from: int | None = None) -> None:
+        """Write everything that cannot change any more at this position of the call.
+
+        From `hold_from` on, speech may still have to be silenced.
+        """
+        settled = position - HOLD_BACK_SAMPLES
+        await self._write(settled if hold_from is None else min(settled, hold_from))
 
     async def _write(self, until: int) -> None:
         async with self._writing:

@@ -1,6 +1,7 @@
 """Mixer of both sides of a call, as both were heard, for recordings and for supervisors who listen."""
 
 from collections import deque
+from enum import IntEnum
 
 import numpy as np
 
@@ -13,6 +14,13 @@ MAX_DRIFT = RATE // 2
 while muted."""
 
 
+class Channel(IntEnum):
+    """Column of a party in the frames."""
+
+    CALLER = 0
+    AGENT = 1
+
+
 class StereoMixer:
     """Two channels, the caller left, the agent right. Positions count samples since the call's audio began."""
 
@@ -21,6 +29,7 @@ class StereoMixer:
         self._caller = bytearray()
         self._silence = (0, 0)
         self._agent: deque[tuple[int, Samples]] = deque()
+        self._silenced: list[tuple[Channel, int, int]] = []
         self.position = start
 
     def add_caller_audio(self, audio: bytes, position: int) -> None:
@@ -57,6 +66,10 @@ class StereoMixer:
             start, samples = self._agent[-1]
             self._agent[-1] = (start, samples[: max(0, position - start)])
 
+    def silence(self, channel: Channel, start: int, end: int) -> None:
+        """Replace what was said between two positions by silence, as far as it has not been taken yet."""
+        self._silenced.append((channel, start, end))
+
     def drop_late_caller_audio(self, max_samples: int) -> None:
         """Keep at most this many of the caller's samples; otherwise audio that arrived late would stay late."""
         self._drop_caller_audio(max(0, len(self._caller) - max_samples))
@@ -81,5 +94,8 @@ class StereoMixer:
             if len(later):
                 self._agent.appendleft((end, later))
                 break
+        for channel, first, last in self._silenced:
+            frames[max(0, first - start) : max(0, last - start), channel] = 0
+        self._silenced = [silenced for silenced in self._silenced if silenced[2] > end]
         self.position = end
         return frames

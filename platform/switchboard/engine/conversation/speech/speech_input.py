@@ -10,7 +10,9 @@ from switchboard.engine.conversation.speech.transcription import TranscriptionSt
 from switchboard.engine.conversation.speech.vad import STOP_SECONDS, WINDOW, SpeechChange, VoiceActivity
 from switchboard.plugin_sdk import Encoding
 
+BYTES_PER_SECOND = 8000
 PRE_ROLL_WINDOWS = 20
+PRE_ROLL_SECONDS = PRE_ROLL_WINDOWS * WINDOW / BYTES_PER_SECOND
 MUTE_SECONDS = 1.0
 """A speaker whose audio stops for this long has stopped speaking: many phones and browsers send nothing while muted."""
 
@@ -27,6 +29,7 @@ class SpeechInput:
     """Audio of one speaker. Times are in seconds of the engine's clock.
 
     `on_window` is called when `inbox` has a window for the voice detector, which takes it and calls `handle_window`.
+    `unfinished_since` is the beginning of the utterance that is not transcribed yet, None if there is none.
     """
 
     def __init__(
@@ -38,7 +41,8 @@ class SpeechInput:
         self.activity = VoiceActivity(
             confidence=agent.vad_confidence, start_seconds=agent.vad_start_secs, min_volume=agent.vad_min_volume
         )
-        self.transcription = TranscriptionStream(call, encoding, events.handle_transcript)
+        self.transcription = TranscriptionStream(call, encoding, self._handle_transcript)
+        self.unfinished_since: float | None = None
         self.speech_started_at = self.last_voice_at = self.last_audio_at = clock()
         self._start_seconds = agent.vad_start_secs
         self._clock = clock
@@ -58,6 +62,10 @@ class SpeechInput:
         self._pre_roll.append(window)
         if change is SpeechChange.STARTED:
             self.speech_started_at = self._clock() - self._start_seconds
+            if self.unfinished_since is None:
+                # Of a burst of late audio, the windows that wait were spoken after this one.
+                behind = len(self.inbox) + sum(map(len, self._pre_roll))
+                self.unfinished_since = self.last_audio_at - behind / BYTES_PER_SECOND
             self.transcription.add_audio(b"".join(self._pre_roll))
             self._events.handle_speech_started()
         elif self.activity.speaking or change is SpeechChange.STOPPED:
@@ -82,6 +90,11 @@ class SpeechInput:
         except TimeoutError:
             return False
         return True
+
+    def _handle_transcript(self, text: str, finished: bool) -> None:
+        self._events.handle_transcript(text, finished)
+        if finished:
+            self.unfinished_since = self.speech_started_at - PRE_ROLL_SECONDS if self.activity.speaking else None
 
     def _stop_speech(self) -> None:
         self.last_voice_at = self._clock() - STOP_SECONDS

@@ -23,6 +23,7 @@ from switchboard.engine.providers.conversation import open_conversation_provider
 from switchboard.engine.providers.failover import ServiceRecord
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.request_spans import span_request
+from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database, now, retry_while_away
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.observability import metrics
@@ -37,8 +38,10 @@ from switchboard.plugin_sdk import (
     ToolError,
     WarmTransfer,
 )
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.agents.tools import AgentTools
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callback_urls import MediaGrant, build_call_callback_urls, format_media_url
@@ -156,6 +159,7 @@ class CallRunner:
     database: Database
     providers: Providers
     engine: CallEngine
+    registry: Registry
     agent_tools: AgentTools
     uploader: RecordingUploader
 
@@ -172,7 +176,7 @@ class CallRunner:
         organization_id, call_id, carrier = grant.organization_id, grant.call_id, grant.carrier
         try:
             attempts = count()
-            call, agent = await retry_while_away(
+            call, agent, redactor = await retry_while_away(
                 lambda: self._claim_call(organization_id, call_id, carrier, again=next(attempts) > 0),
                 seconds=CLAIM_SECONDS,
             )
@@ -187,7 +191,8 @@ class CallRunner:
                     await leg.hang_up()
                     await _finish_without_result(self.database, call, EndedReason.VOICEMAIL, None)
                     return
-                await self._converse(call, agent, leg, socket, media_url=format_media_url(self.settings, grant.token))
+                media_url = format_media_url(self.settings, grant.token)
+                await self._converse(call, agent, leg, socket, media_url=media_url, redactor=redactor)
         except ProviderError as error:
             await _finish_without_result(self.database, call, EndedReason.PROVIDER_FAILED, error.message)
             await hang_up(self.providers, call)
@@ -196,7 +201,7 @@ class CallRunner:
 
     async def _claim_call(
         self, organization_id: UUID, call_id: UUID, carrier: str, *, again: bool
-    ) -> tuple[Call, Agent]:
+    ) -> tuple[Call, Agent, Redactor]:
         """Claim a call for this process. `again`: an earlier attempt may have succeeded, and its reply been lost."""
         async with self.database.tenant(organization_id) as session:
             call = await calls.get_call(session, call_id, lock=True)
@@ -210,10 +215,17 @@ class CallRunner:
                 raise NotFound
             await start_call(session, call)
             call.holder, call.watch_at = self.node, now() + MEDIA_TIMEOUT
-            return call, agent
+            return call, agent, await open_redactor(session, self.registry, agent)
 
     async def _converse(
-        self, call: Call, agent: Agent, leg: ProviderCarrierLeg, socket: MediaSocket, *, media_url: str
+        self,
+        call: Call,
+        agent: Agent,
+        leg: ProviderCarrierLeg,
+        socket: MediaSocket,
+        *,
+        media_url: str,
+        redactor: Redactor,
     ) -> None:
         embeddings: list[ModelUsage] = []
         record = ServiceRecord({"telephony": call.carrier})
@@ -246,6 +258,7 @@ class CallRunner:
                 knowledge=build_agent_knowledge(
                     self.database, self.providers, call.organization_id, agent.knowledge_base_ids, embeddings
                 ),
+                redactor=redactor,
             )
             async with self.uploader.follow_call(call):
                 result = await self.engine.run_call(live, socket)

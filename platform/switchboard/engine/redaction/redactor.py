@@ -1,0 +1,193 @@
+"""Redaction of one conversation: what is kept, what the model sees, and numbers that span several utterances."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+from pydantic import JsonValue
+
+from switchboard.engine.redaction.detectors import CODE_NAMES
+from switchboard.engine.redaction.number_words import normalize_numbers
+from switchboard.plugin_sdk import JsonObject
+from switchboard.plugin_sdk.private_data import PrivateDataDetector, SpokenText
+
+logger = structlog.get_logger()
+KEYPAD: Final = "keypad"
+"""Kind of the keys that the caller presses. It has no detector: the carrier reports them as keys."""
+WINDOW_CHARACTERS: Final = 80
+"""Characters of the caller's earlier words that are searched again with the next utterance."""
+MIN_SECRET_DIGITS: Final = 3
+MODEL_NOTE: Final = (
+    "Private data in this conversation is replaced by placeholders in brackets, such as [card number]. "
+    "A placeholder means that the caller has given that data. Never speak a placeholder."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RedactedText:
+    """A text in both forms: `kept` is saved and sent, `for_model` is what the agent's model sees."""
+
+    kept: str
+    for_model: str
+    is_redacted: bool = False
+
+    def __add__(self, other: "RedactedText") -> "RedactedText":
+        return RedactedText(
+            f"{self.kept} {other.kept}".strip(),
+            f"{self.for_model} {other.for_model}".strip(),
+            self.is_redacted or other.is_redacted,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """A place to replace; of two kinds the one with the lower `rank` names it."""
+
+    start: int
+    end: int
+    rank: int
+    kind: str
+    visible: bool
+
+
+@dataclass(slots=True)
+class Redactor:
+    """Redacts one conversation. Without detectors and kinds it changes nothing.
+
+    `kinds` are redacted everywhere, except that the model sees those in `visible_kinds`. `detectors` are in the order
+    of their precedence. `language` is BCP 47.
+    """
+
+    detectors: Sequence[PrivateDataDetector] = ()
+    kinds: frozenset[str] = frozenset()
+    visible_kinds: frozenset[str] = frozenset()
+    language: str = "en-US"
+    _window: str = ""
+    _question: str = ""
+    _secrets: list[re.Pattern[str]] = field(default_factory=list)
+
+    @property
+    def is_active(self) -> bool:
+        """Return whether anything is redacted."""
+        return bool(self.kinds)
+
+    @property
+    def hides_from_model(self) -> bool:
+        """Return whether anything is redacted for the model."""
+        return bool(self.kinds - self.visible_kinds)
+
+    @property
+    def hides_keys(self) -> bool:
+        """Return whether the keys that the caller presses are redacted."""
+        return KEYPAD in self.kinds
+
+    def redact(self, text: str) -> RedactedText:
+        """Redact a text that stands for itself."""
+        return self._redact("", text)
+
+    def redact_interim(self, text: str) -> RedactedText:
+        """Redact an unfinished utterance of the caller."""
+        return self._redact(self._window, text)
+
+    def redact_utterance(self, text: str) -> RedactedText:
+        """Redact a finished utterance of the caller, with the numbers that earlier utterances have begun."""
+        redacted = self._redact(self._window, text)
+        self._window = f"{self._window} {text}"[-WINDOW_CHARACTERS:] if self.is_active else ""
+        return redacted
+
+    def redact_keys(self, digits: str) -> RedactedText:
+        """Redact pressed keys."""
+        text, hidden = f"DTMF: {digits}", f"DTMF: [{KEYPAD}]"
+        if not self.hides_keys:
+            return RedactedText(text, text)
+        return RedactedText(hidden, text if KEYPAD in self.visible_kinds else hidden, is_redacted=True)
+
+    def redact_json(self, value: JsonObject, *, for_model: bool) -> JsonObject:
+        """Redact the texts and numbers of a JSON object."""
+        return {name: self._redact_value(part, for_model) for name, part in value.items()}
+
+    def hear_agent(self, text: str) -> None:
+        """Remember the agent's last question: it tells what the caller's next digits mean."""
+        if "?" in text or not CODE_NAMES.search(self._question):
+            self._question = text
+
+    def hide_keys(self) -> None:
+        """Redact the keys that the caller presses from now on."""
+        self.kinds |= {KEYPAD}
+
+    def add_secret(self, digits: str) -> None:
+        """Redact these digits from now on, wherever they appear; fewer than three are no secret."""
+        if len(digits) >= MIN_SECRET_DIGITS:
+            self._secrets.append(re.compile(r"(?<!\d)" + r"[\s.,/-]{0,4}".join(map(re.escape, digits)) + r"(?!\d)"))
+
+    def _redact_value(self, value: JsonValue, for_model: bool) -> JsonValue:
+        if isinstance(value, dict):
+            return {name: self._redact_value(part, for_model) for name, part in value.items()}
+        if isinstance(value, list):
+            return [self._redact_value(part, for_model) for part in value]
+        if value is None or isinstance(value, bool):
+            return value
+        redacted = self.redact(str(value))
+        text = redacted.for_model if for_model else redacted.kept
+        return value if text == str(value) else text
+
+    def _redact(self, before: str, text: str) -> RedactedText:
+        if not text or not (self.detectors or self._secrets):
+            return RedactedText(text, text)
+        spans = self._find(before, text)
+        return RedactedText(
+            _replace(text, spans), _replace(text, [span for span in spans if not span.visible]), bool(spans)
+        )
+
+    def _find(self, before: str, text: str) -> list[_Span]:
+        """Return the spans to replace in `text`, in order, none of which overlap."""
+        offset = len(before) + 1 if before else 0
+        whole = f"{before} {text}" if before else text
+        normalized = normalize_numbers(whole, self.language)
+        spoken = SpokenText(normalized.text, self.language, self._question)
+        hits = [
+            (rank, detector.name, detector.name in self.visible_kinds, span)
+            for rank, detector in enumerate(self.detectors)
+            for span in _search(detector, spoken)
+        ]
+        hits += [
+            (len(hits), KEYPAD, False, match.span())
+            for secret in self._secrets
+            for match in secret.finditer(normalized.text)
+        ]
+        found = []
+        for rank, kind, visible, span in hits:
+            start, end = normalized.locate(*span)
+            if end > offset:
+                found.append(_Span(max(start - offset, 0), end - offset, rank, kind, visible))
+        return _merge(found)
+
+
+def _search(detector: PrivateDataDetector, spoken: SpokenText) -> Iterable[tuple[int, int]]:
+    try:
+        return [(start, end) for start, end in detector.find(spoken) if 0 <= start < end <= len(spoken.text)]
+    except Exception:  # a plugin may raise anything, and an unsearched text must not be kept
+        logger.exception("private data not searched, the text is redacted", detector=detector.name)
+        return [(0, len(spoken.text))]
+
+
+def _merge(found: Sequence[_Span]) -> list[_Span]:
+    """Join spans that overlap. The first detector names them, and the model sees what each of them lets it see."""
+    merged = list[_Span]()
+    for span in sorted(found, key=lambda span: span.start):
+        if merged and span.start < merged[-1].end:
+            last = merged[-1]
+            first = min(last, span, key=lambda one: one.rank)
+            visible = last.visible and span.visible
+            merged[-1] = _Span(last.start, max(last.end, span.end), first.rank, first.kind, visible)
+        else:
+            merged.append(span)
+    return merged
+
+
+def _replace(text: str, spans: Sequence[_Span]) -> str:
+    for span in reversed(spans):
+        text = f"{text[: span.start]}[{span.kind.replace('_', ' ')}]{text[span.end :]}"
+    return text
