@@ -2,7 +2,7 @@
 
 from switchboard.foundation.web.principal import Principal
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.schemas import AgentFields
+from switchboard.resources.agents.schemas import AgentFields, DeclaredTool
 
 SCOPE = "webhooks:write"
 
@@ -17,7 +17,8 @@ def require_receiver_scopes(principal: Principal | None, agent: Agent, data: Age
     if principal is None:
         return
     fields = data.model_fields_set
-    if "tools" in fields and any(tool.model_dump() not in agent.tools for tool in data.tools):
+    known = [DeclaredTool.model_validate(tool) for tool in agent.tools]
+    if "tools" in fields and any(tool not in known for tool in data.tools):
         principal.require_scope(SCOPE, purpose="An agent's tool")
     if not principal.is_user:
         return
