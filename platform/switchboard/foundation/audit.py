@@ -71,6 +71,8 @@ class AuditAction(StrEnum):
     OAUTH_GRANT_CREATED = "oauth_grant.created"
     OAUTH_GRANT_REVOKED = "oauth_grant.revoked"
     OUTBOUND_PAUSED = "outbound.paused"
+    PERSON_ERASED = "person.erased"
+    PERSON_EXPORTED = "person.exported"
     PHONE_NUMBER_ORDERED = "phone_number.ordered"
     PHONE_NUMBER_UPDATED = "phone_number.updated"
     PHONE_NUMBER_RELEASED = "phone_number.released"

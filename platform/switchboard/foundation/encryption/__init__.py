@@ -2,6 +2,11 @@
 
 from switchboard.foundation.encryption.columns import EncryptedColumn, list_encrypted_columns
 from switchboard.foundation.encryption.key_check import KeyCheck
+from switchboard.foundation.encryption.organization_keys import (
+    OrganizationKey,
+    find_organization_key,
+    get_or_create_organization_key,
+)
 from switchboard.foundation.encryption.rotation import ColumnRotation, rotate_keys
 from switchboard.foundation.encryption.system_queries import count_values_by_key
 
@@ -9,7 +14,10 @@ __all__ = [
     "ColumnRotation",
     "EncryptedColumn",
     "KeyCheck",
+    "OrganizationKey",
     "count_values_by_key",
+    "find_organization_key",
+    "get_or_create_organization_key",
     "list_encrypted_columns",
     "rotate_keys",
 ]
