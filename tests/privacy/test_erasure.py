@@ -1,11 +1,12 @@
 """Erasure of a person, checked as a stranger would: every row, file, vector, key of Redis, and log line is searched."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from decimal import Decimal
 from itertools import count
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import asyncpg
@@ -38,7 +39,7 @@ from tests.fixtures.calls import add_call, write_recording
 from tests.fixtures.campaigns import create_agent_and_number, create_campaign
 from tests.fixtures.command_line import Operator
 from tests.fixtures.eventually import eventually
-from tests.fixtures.json_access import text_at
+from tests.fixtures.json_access import Json, text_at
 from tests.fixtures.servers import SECRET_KEY
 from tests.fixtures.webhooks import create_endpoint, list_items
 
@@ -96,12 +97,17 @@ async def live_through_everything(live: LivePlatform, person: str) -> None:
 
 async def read_redis(redis: Redis) -> bytes:
     """Read every key of Redis with its value."""
-    readers = {b"hash": redis.hgetall, b"list": lambda key: redis.lrange(key, 0, -1), b"set": redis.smembers}
-    readers |= {b"zset": lambda key: redis.zrange(key, 0, -1), b"string": redis.get}
+    readers: dict[bytes, Callable[[Any], Any]] = {
+        b"hash": redis.hgetall,
+        b"list": lambda key: redis.lrange(key, 0, -1),
+        b"set": redis.smembers,
+        b"string": redis.get,
+        b"zset": lambda key: redis.zrange(key, 0, -1),
+    }
     found = []
     async for key in redis.scan_iter():
         kind = await redis.type(key)
-        found.append((key, await readers[kind](key) if kind in readers else None))
+        found.append((key, await readers[kind](key) if kind != b"none" else None))
     return repr(found).encode()
 
 
@@ -156,7 +162,7 @@ async def wait_for_new_vectors(live: LivePlatform, monkeypatch: pytest.MonkeyPat
         return [document["status"] for document in documents]
 
     await eventually(list_statuses, lambda statuses: statuses == ["ready"])
-    monkeypatch.setattr(vector_tables, "VERSIONS_KEPT", timedelta(0))
+    monkeypatch.setattr(vector_tables, "VERSIONS_KEPT", timedelta(milliseconds=1))
     async with runtime.database.tenant(caller.organization_id) as session:
         await session.exec(update(VectorMaintenance).values(due_at=now() - timedelta(seconds=1)))
     await maintain_due_vectors(runtime.database, runtime.providers, caller.organization_id)
@@ -205,7 +211,7 @@ async def test_a_number_of_the_configuration_is_not_erased(runtime: Runtime, cal
     assert [item["phone_number"] for item in list_items(await caller.get("/v1/phone-numbers"))] == [ours]
 
 
-async def test_an_erased_person_is_still_not_called(runtime: Runtime, caller: Caller, stranger: Caller) -> None:
+async def test_an_erased_person_is_still_not_called(runtime: Runtime, caller: Caller) -> None:
     person = fresh_person()
     await caller.post("/v1/do-not-call", {"phone_number": person})
     assert (await erase(runtime, caller, person)).is_on_do_not_call_list
@@ -214,7 +220,8 @@ async def test_an_erased_person_is_still_not_called(runtime: Runtime, caller: Ca
     call = {"agent_id": numbers["agent_id"], "from_number_id": numbers["phone_number_id"], "to_number": person}
     refused = await caller.post("/v1/calls", call)
     assert (refused.status, text_at(refused.json, "code")) == (409, "invalid_state"), refused.body
-    assert (await caller.send("DELETE", f"/v1/do-not-call/{person}")).status == 204
+    entry = (await caller.post("/v1/do-not-call", {"phone_number": person})).json
+    assert (await caller.send("DELETE", f"/v1/do-not-call/{entry['id']}")).status == 204
     assert (await caller.post("/v1/calls", call)).status == 201
 
 
@@ -233,6 +240,8 @@ async def test_the_opt_out_of_an_erased_person_outlives_a_rotation_of_keys(
         session.info["keyring"] = KeyRing(["a new key"])
         assert (await session.exec(session.select(OrganizationKey))).one().wrapped != before
         assert await do_not_call.is_listed(session, person)
+    async for _ in rotate_keys(runtime.database, KeyRing([SECRET_KEY, "a new key"])):  # for the other tests
+        pass
 
 
 @pytest.mark.parametrize(
@@ -278,7 +287,7 @@ async def test_the_command_exports_and_erases(
     assert {mention.partition(" ")[0] for mention in data["mentions"]} == {"contact", "contact_search"}
     again = operator.run("privacy", "export", *options, str(archive))
     assert (again.returncode, again.stderr) == (1, f"switchboard: {archive} exists already\n")
-    erased = operator.ask("privacy", "erase", *options, "--yes")
+    erased: Json = {**operator.ask("privacy", "erase", *options, "--yes")}
     assert erased["deleted"] == {"call": 1, "contact": 1}
     assert (erased["redacted"], erased["waiting"]) == ({"contact": 1, "contact_search": 1}, {})
     entries = await list_audit_actions(runtime, caller)

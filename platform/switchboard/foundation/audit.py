@@ -1,4 +1,4 @@
-"""The audit log: which user, key, or application changed what.
+"""The audit log: which user, key, or application changed what, or read a recording or a transcript.
 
 Services call `record_audit` once per effect, in the transaction of the effect, so that the API and the dashboard write
 the same entry. An entry names the changed resource and the fields that were given, and never a value.
@@ -79,9 +79,12 @@ class AuditAction(StrEnum):
     PROVIDER_SAVED = "provider.saved"
     PROVIDER_MOVED = "provider.moved"
     PROVIDER_REMOVED = "provider.removed"
+    RECORDING_READ = "recording.read"
+    RECORDINGS_KEY_DESTROYED = "recordings_key.destroyed"
     SIMULATION_CREATED = "simulation.created"
     SMS_MESSAGE_SENT = "sms_message.sent"
     TENANT_FILE_APPLIED = "tenant_file.applied"
+    TRANSCRIPT_READ = "transcript.read"
     USER_PASSWORD_CHANGED = "user.password_changed"  # noqa: S105 - the name of an action
     USER_SESSIONS_ENDED = "user.sessions_ended"
     WEBHOOK_DELIVERY_REPLAYED = "webhook_delivery.replayed"

@@ -58,6 +58,7 @@ for command in (
 ):
     switchboard.add_command(command)
 identity.keys.add_command(secret_keys.rotate_secret_keys)
+identity.keys.add_command(secret_keys.shred_recordings_key)
 
 
 def run() -> None:

@@ -5,7 +5,7 @@ from alembic import op
 from switchboard.migrations.tenancy import protect_table
 
 revision = "0014"
-down_revision = "0008"
+down_revision = "0011"
 oldest_program = "0001"
 
 # Texts that an erasure rewrites, and nothing else does.

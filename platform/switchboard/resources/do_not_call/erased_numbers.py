@@ -4,13 +4,13 @@
 
 import hmac
 from collections.abc import Collection
-from uuid import UUID
 
+from sqlalchemy import ARRAY, LargeBinary, any_, literal
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, delete, select
 
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.encryption import find_organization_key, get_or_create_organization_key
+from switchboard.foundation.encryption import DataKey, find_organization_key, get_or_create_organization_key
 from switchboard.resources.do_not_call.models import ErasedNumber
 
 PURPOSE = "erased_numbers"
@@ -28,7 +28,8 @@ async def filter_erased(session: TenantSession, phone_numbers: Collection[str]) 
     if not phone_numbers or (key := await find_organization_key(session, PURPOSE)) is None:
         return set()
     numbers = {_digest(key, phone_number): phone_number for phone_number in phone_numbers}
-    rows = select(ErasedNumber.digest).where(session.owns(ErasedNumber), col(ErasedNumber.digest).in_(numbers))
+    digests = literal(list(numbers), ARRAY(LargeBinary))
+    rows = select(ErasedNumber.digest).where(session.owns(ErasedNumber), col(ErasedNumber.digest) == any_(digests))
     return {numbers[digest] for digest in (await session.exec(rows)).all()}
 
 
@@ -41,15 +42,13 @@ async def is_erased_by(session: TenantSession, phone_number: str, *, source: str
     return (await session.exec(rows.where(col(ErasedNumber.source) == source))).one_or_none() is not None
 
 
-async def remove_erased(session: TenantSession, phone_number: str) -> UUID | None:
-    """Delete the digest of a number and return its id; None if there was none."""
+async def remove_erased(session: TenantSession, phone_number: str) -> None:
+    """Delete the digest of a number, if there is one."""
     key = await find_organization_key(session, PURPOSE)
-    if key is None:
-        return None
-    same = col(ErasedNumber.digest) == _digest(key, phone_number)
-    removed = delete(ErasedNumber).where(session.owns(ErasedNumber), same).returning(col(ErasedNumber.id))
-    return (await session.exec(removed)).scalar_one_or_none()
+    if key is not None:
+        same = col(ErasedNumber.digest) == _digest(key, phone_number)
+        await session.exec(delete(ErasedNumber).where(session.owns(ErasedNumber), same))
 
 
-def _digest(key: bytes, phone_number: str) -> bytes:
-    return hmac.digest(key, phone_number.encode(), "sha256")
+def _digest(key: DataKey, phone_number: str) -> bytes:
+    return hmac.digest(key.secret, phone_number.encode(), "sha256")

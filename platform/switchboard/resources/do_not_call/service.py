@@ -23,7 +23,10 @@ def list_entries(session: TenantSession, *, phone_number: str | None = None) -> 
 
 
 async def add_entry(session: TenantSession, phone_number: str, *, source: Source, note: str = "") -> DoNotCallEntry:
-    """Add an E.164 number. An existing entry stays unchanged, also if two requests add it at once."""
+    """Add an E.164 number. An existing entry stays unchanged, also if two requests add it at once.
+
+    The digest of an erased number becomes an entry again, which can be removed.
+    """
     entry = DoNotCallEntry(organization_id=session.organization_id, phone_number=phone_number, source=source, note=note)
     statement = insert(DoNotCallEntry).values(**entry.model_dump())
     # An update without a change, because only a written row is returned.
@@ -32,17 +35,9 @@ async def add_entry(session: TenantSession, phone_number: str, *, source: Source
     ).returning(DoNotCallEntry)
     written: DoNotCallEntry = (await session.exec(kept)).scalar_one()
     if written.id == entry.id:
+        await erased_numbers.remove_erased(session, phone_number)
         record_audit(session, AuditAction.DO_NOT_CALL_ENTRY_CREATED, written.id)
     return written
-
-
-async def remove_number(session: TenantSession, phone_number: str) -> None:
-    """Remove a number from the list, also an erased one. Raises `NotFound`."""
-    erased_id = await erased_numbers.remove_erased(session, phone_number)
-    if erased_id is not None:
-        record_audit(session, AuditAction.DO_NOT_CALL_ENTRY_DELETED, erased_id)
-    if erased_id is None or await is_listed(session, phone_number):
-        await _delete(session, list_entries(session, phone_number=phone_number))
 
 
 async def delete_entry(session: TenantSession, entry_id: UUID) -> None:

@@ -110,6 +110,12 @@ class OutboundLimits(PolicyPart):
     spend_per_hour: Annotated[float, Field(gt=0, le=1_000_000_000)] | None = None
 
 
+class Encryption(PolicyPart):
+    """Kinds of data that are encrypted under a key of the organization before they are stored."""
+
+    recordings: bool = False
+
+
 class Policy(PolicyPart):
     """The whole policy; a setting that the file leaves out has its default."""
 
@@ -119,5 +125,6 @@ class Policy(PolicyPart):
     retention: Retention = Retention()
     destinations: Destinations = Destinations()
     outbound_limits: OutboundLimits = OutboundLimits()
+    encryption: Encryption = Encryption()
     max_concurrent_calls: int = Field(20, ge=1, le=100_000)
     billing_mode: Literal["prepaid", "postpaid"] = "postpaid"

@@ -27,8 +27,8 @@ from switchboard.resources.privacy.mentions import MentionRemover
 from switchboard.resources.privacy.number_pattern import NumberPattern
 from switchboard.resources.privacy.subject_rows import (
     CONFIGURATION,
-    count_rows,
-    list_tables,
+    count_matching_rows,
+    list_searched_tables,
     match_mention,
     match_party,
     read_batch,
@@ -89,7 +89,7 @@ class PersonEraser:
             report.deleted["sms_conversation"] = await _delete_conversations(session, phone_number)
             report.deleted["contact"] = await _delete_contact(session, phone_number)
             report.deleted["idempotency_record"] = await delete_responses(session, self.keyring, pattern.occurs_in)
-        for table in list_tables():
+        for table in list_searched_tables():
             if table.name not in CONFIGURATION:
                 report.redacted[table.name] = await remover.redact_rows(table)
         async with self.database.tenant(organization_id, actor=actor) as session:
@@ -111,7 +111,7 @@ async def _require_no_configuration(session: TenantSession, pattern: NumberPatte
     """Raise `NumberInConfiguration` if an agent or a phone number, for instance, would not work without the number."""
     named = [
         f"{table.name} {row['id']}"
-        for table in list_tables()
+        for table in list_searched_tables()
         if table.name in CONFIGURATION
         for row in await read_batch(session, table, match_mention(table, pattern))
     ]
@@ -153,8 +153,8 @@ async def _delete_contact(session: TenantSession, phone_number: str) -> int:
 
 async def _count_waiting(session: TenantSession, phone_number: str) -> Counter[str]:
     waiting = Counter[str]()
-    for table in list_tables():
+    for table in list_searched_tables():
         about = match_party(table, phone_number)
         if about is not None:
-            waiting[table.name] = await count_rows(session, table, about)
+            waiting[table.name] = await count_matching_rows(session, table, about)
     return +waiting

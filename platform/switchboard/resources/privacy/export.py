@@ -22,7 +22,7 @@ from switchboard.resources.privacy.number_pattern import NumberPattern
 from switchboard.resources.privacy.subject_rows import (
     BATCH,
     get_key,
-    list_tables,
+    list_searched_tables,
     match_mention,
     match_party,
     read_batch,
@@ -66,16 +66,16 @@ class PersonExporter:
         if stored is None:
             return False
         with archive.open(f"recordings/{call.id}.{stored.audio_format}", "w", force_zip64=True) as file:
-            for start in range(0, stored.file.size, CHUNK_BYTES):
-                end = min(start + CHUNK_BYTES, stored.file.size)
-                file.write(await self.archive.recordings.read(stored.file, start, end))
+            for start in range(0, stored.size, CHUNK_BYTES):
+                end = min(start + CHUNK_BYTES, stored.size)
+                file.write(await self.archive.read(stored, start, end))
         return True
 
 
 async def _read_rows(session: TenantSession, phone_number: str) -> dict[str, list[RowMapping]]:
     """Read the rows about the person, by table."""
     found = {}
-    for table in list_tables():
+    for table in list_searched_tables():
         about = match_party(table, phone_number)
         if about is not None:
             found[table.name] = await _read_table(session, table, about, columns=list(table.columns))
@@ -89,7 +89,7 @@ async def _list_mentions(session: TenantSession, pattern: NumberPattern) -> list
     """List the other rows whose text has the number: the table and the key of each."""
     return [
         " ".join([table.name, *map(str, get_key(table, row))])
-        for table in list_tables()
+        for table in list_searched_tables()
         for row in await _read_table(session, table, match_mention(table, pattern))
     ]
 

@@ -31,7 +31,7 @@ OUT_OF_REACH: Final = frozenset(("erased_number", "oauth_grant", "oauth_token", 
 """Tables that organizations may not change. Their texts are hashes, ids, names of lists and scopes, and browsers."""
 
 
-def list_tables() -> list[Table]:
+def list_searched_tables() -> list[Table]:
     """List the tables of organizations that can mention a number."""
     return [
         table
@@ -70,7 +70,7 @@ def match_owner(session: TenantSession, table: Table) -> ColumnElement[bool]:
     return owner == session.organization_id
 
 
-async def count_rows(session: TenantSession, table: Table, condition: ColumnElement[bool]) -> int:
+async def count_matching_rows(session: TenantSession, table: Table, condition: ColumnElement[bool]) -> int:
     """Count the organization's rows of a table that match a condition."""
     rows = select(func.count()).select_from(table).where(match_owner(session, table), condition)
     return (await session.exec(rows)).one()
