@@ -124,7 +124,7 @@ async def measure(url: str, folder: Path) -> None:
     await fill(url)
     settings = Settings(data_dir=folder)
     database = Database(url)
-    archive = RecordingArchive(settings, open_recording_store(settings))
+    archive = RecordingArchive(settings, database, open_recording_store(settings))
     async with database.system() as session:
         large = (await (await session.connection()).exec_driver_sql(f"select {LARGE}")).scalar_one()
     cutoff = now() - timedelta(days=365)

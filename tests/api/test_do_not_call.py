@@ -96,13 +96,13 @@ async def test_endpoints_require_their_scopes(organizations: Organizations, call
 
 
 async def test_many_numbers_are_checked_in_one_statement(caller: Caller, runtime: Runtime) -> None:
-    await caller.post("/v1/do-not-call", {"phone_number": NUMBER})
+    entry = (await caller.post("/v1/do-not-call", {"phone_number": NUMBER})).json
     async with runtime.database.tenant(caller.organization_id) as session:
         assert await do_not_call.filter_listed(
             session, [f"+1555{number:07}" for number in range(100_000, 200_000)]
         ) == {NUMBER}
         assert await do_not_call.filter_listed(session, []) == set()
-        await do_not_call.remove_number(session, NUMBER)
+        await do_not_call.delete_entry(session, UUID(str(entry["id"])))
         assert not await do_not_call.is_listed(session, NUMBER)
 
 

@@ -229,7 +229,7 @@ async def test_a_recording_that_is_replaced_while_it_is_read(runtime: Runtime, c
     await upload(runtime)
     assembled = await stored.find(await read_call(runtime, call))
     assert assembled is not None
-    audio = stored.open_audio(assembled.file)
+    audio = stored.open_audio(assembled)
     assert np.array_equal(audio.read(0, 8000), frames[:8000])
     spool_recording(runtime, call, frames)
     await upload(runtime)

@@ -1,4 +1,4 @@
-"""The audit log: which user, key, or application changed what.
+"""The audit log: which user, key, or application changed what, or read a recording or a transcript.
 
 Services call `record_audit` once per effect, in the transaction of the effect, so that the API and the dashboard write
 the same entry. An entry names the changed resource and the fields that were given, and never a value.
@@ -71,15 +71,20 @@ class AuditAction(StrEnum):
     OAUTH_GRANT_CREATED = "oauth_grant.created"
     OAUTH_GRANT_REVOKED = "oauth_grant.revoked"
     OUTBOUND_PAUSED = "outbound.paused"
+    PERSON_ERASED = "person.erased"
+    PERSON_EXPORTED = "person.exported"
     PHONE_NUMBER_ORDERED = "phone_number.ordered"
     PHONE_NUMBER_UPDATED = "phone_number.updated"
     PHONE_NUMBER_RELEASED = "phone_number.released"
     PROVIDER_SAVED = "provider.saved"
     PROVIDER_MOVED = "provider.moved"
     PROVIDER_REMOVED = "provider.removed"
+    RECORDING_READ = "recording.read"
+    RECORDINGS_KEY_DESTROYED = "recordings_key.destroyed"
     SIMULATION_CREATED = "simulation.created"
     SMS_MESSAGE_SENT = "sms_message.sent"
     TENANT_FILE_APPLIED = "tenant_file.applied"
+    TRANSCRIPT_READ = "transcript.read"
     USER_PASSWORD_CHANGED = "user.password_changed"  # noqa: S105 - the name of an action
     USER_SESSIONS_ENDED = "user.sessions_ended"
     WEBHOOK_DELIVERY_REPLAYED = "webhook_delivery.replayed"

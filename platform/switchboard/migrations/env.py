@@ -4,6 +4,7 @@ from alembic import context
 from sqlmodel import SQLModel
 
 from switchboard.engine.providers import models as providers
+from switchboard.foundation.encryption import organization_keys
 from switchboard.foundation.events import models as events
 from switchboard.foundation.web import models as web
 from switchboard.resources.agents import models as agents
@@ -34,6 +35,7 @@ TABLES = (
     integrations,
     knowledge_bases,
     oauth,
+    organization_keys,
     phone_numbers,
     providers,
     simulations,

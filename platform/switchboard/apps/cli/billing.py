@@ -5,9 +5,8 @@ from uuid import UUID
 
 import click
 
-from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
+from switchboard.apps.cli.session import as_json, open_runtime, print_result, require_organization, run_async
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database
 from switchboard.resources.billing import ledger
 from switchboard.resources.identity import service as identity
 
@@ -43,7 +42,7 @@ def billing() -> None:
 async def credit(organization_id: UUID, amount: Decimal, note: str, as_json: bool) -> None:
     """Top up an organization's balance."""
     async with open_runtime() as runtime:
-        await _require(runtime.database, organization_id)
+        await require_organization(runtime.database, organization_id)
         async with runtime.database.tenant(organization_id, actor=identity.OPERATOR) as session:
             balance = await ledger.credit_account(session, amount, note=note)
             record_audit(session, AuditAction.BILLING_CREDITED, organization_id)
@@ -57,15 +56,7 @@ async def credit(organization_id: UUID, amount: Decimal, note: str, as_json: boo
 async def show_balance(organization_id: UUID, as_json: bool) -> None:
     """Show an organization's balance."""
     async with open_runtime() as runtime:
-        await _require(runtime.database, organization_id)
+        await require_organization(runtime.database, organization_id)
         async with runtime.database.tenant(organization_id) as session:
             balance, _ = await ledger.get_account_balance(session)
     print_result({"id": str(organization_id), "balance": float(balance)}, as_json=as_json)
-
-
-async def _require(database: Database, organization_id: UUID) -> None:
-    async with database.system() as session:
-        try:
-            await identity.find_organization(session, organization_id)
-        except identity.IdentityError as error:
-            raise Failure(str(error)) from None

@@ -12,6 +12,7 @@ from switchboard.apps.cli import (
     knowledge,
     phone,
     plugins,
+    privacy,
     processes,
     secret_keys,
     tenants,
@@ -50,12 +51,14 @@ for command in (
     knowledge.knowledge,
     phone.phone,
     plugins.plugins,
+    privacy.privacy,
     simulate,
     tenants.tenants,
     voices,
 ):
     switchboard.add_command(command)
 identity.keys.add_command(secret_keys.rotate_secret_keys)
+identity.keys.add_command(secret_keys.shred_recordings_key)
 
 
 def run() -> None:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from functools import wraps
 from typing import ParamSpec
+from uuid import UUID
 
 import click
 from pydantic import JsonValue
@@ -14,9 +15,10 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.server import app
+from switchboard.foundation.database import Database
 from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import Settings, load_settings
-from switchboard.resources.identity.service import IdentityError
+from switchboard.resources.identity.service import IdentityError, find_organization
 from switchboard.runtime import Runtime
 
 P = ParamSpec("P")
@@ -52,6 +54,15 @@ async def open_runtime(*, log_level: str = "ERROR") -> AsyncIterator[Runtime]:
             raise Failure(str(error)) from error
         except IdentityError as error:
             raise Failure(str(error)) from error
+
+
+async def require_organization(database: Database, organization_id: UUID) -> None:
+    """Raise `Failure` if there is no such organization."""
+    async with database.system() as session:
+        try:
+            await find_organization(session, organization_id)
+        except IdentityError as error:
+            raise Failure(str(error)) from None
 
 
 def run_async(command: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:

@@ -109,14 +109,14 @@ async def open_process_runtime(
     recordings = open_recording_store(settings)
     redis = _open_redis(redis_url)
     queue = Queue(redis.commands, redis.blocking)
+    ring = keyring.load_keyring([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
     database = Database(
         database_url,
         pool_size=settings.database_pool_size,
         statement_timeout=settings.database_statement_timeout,
-        info={"queue": queue, "listeners": TRANSACTIONAL_HANDLERS},
+        info={"queue": queue, "listeners": TRANSACTIONAL_HANDLERS, "keyring": ring},
     )
     replica = _create_replica(settings, database)
-    ring = keyring.load_keyring([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
     plugins = registry or Registry.discover(trace=settings.trace_plugins)
     providers = Providers(database, plugins, ring, data_dir=settings.data_dir)
     parts = Runtime(

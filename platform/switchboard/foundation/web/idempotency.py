@@ -5,6 +5,8 @@ exist, or neither. It is encrypted, because a response may hold a secret that is
 """
 
 import hashlib
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -13,7 +15,7 @@ from sqlalchemy import func
 from sqlmodel import col, delete, select
 
 from switchboard.foundation.database import SystemSession, TenantSession, now
-from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.foundation.web.errors import IdempotencyInFlight, IdempotencyMismatch, ValidationFailed
 from switchboard.foundation.web.models import BODY_LABEL, IdempotencyRecord
 
@@ -69,14 +71,16 @@ async def find_stored_response(
         return None
     if record.request_hash != request.fingerprint:
         raise IdempotencyMismatch
-    return StoredResponse(record.status, keyring.decrypt(record.body.decode(), _place(request)).encode())
+    return StoredResponse(
+        record.status, keyring.decrypt(record.body.decode(), _label(request.organization_id, request.key)).encode()
+    )
 
 
 def store_response(
     session: TenantSession, request: IdempotentRequest, answer: StoredResponse, keyring: KeyRing
 ) -> None:
     """Store the response in the request's transaction."""
-    sealed = keyring.encrypt(answer.body.decode(), _place(request)).encode()
+    sealed = keyring.encrypt(answer.body.decode(), _label(request.organization_id, request.key)).encode()
     session.add(
         IdempotencyRecord(
             organization_id=request.organization_id,
@@ -88,8 +92,24 @@ def store_response(
     )
 
 
-def _place(request: IdempotentRequest) -> str:
-    return BODY_LABEL.format(key=request.key, organization_id=request.organization_id)
+def _decrypt_body(record: IdempotencyRecord, keyring: KeyRing) -> str:
+    return keyring.decrypt(record.body.decode(), _label(record.organization_id, record.key))
+
+
+def _label(organization_id: UUID, key: str) -> str:
+    return BODY_LABEL.format(key=key, organization_id=organization_id)
+
+
+async def delete_responses(session: TenantSession, keyring: KeyRing, is_wanted: Callable[[str], bool]) -> int:
+    """Delete the organization's records whose key or response `is_wanted`, or cannot be read; return how many."""
+    found = []
+    async for record in await session.stream_scalars(session.select(IdempotencyRecord)):
+        with suppress(SecretError):
+            if not is_wanted(record.key) and not is_wanted(_decrypt_body(record, keyring)):
+                continue
+        found.append(record.key)
+    ours = (session.owns(IdempotencyRecord), col(IdempotencyRecord.key).in_(found))
+    return (await session.exec(delete(IdempotencyRecord).where(*ours))).rowcount
 
 
 async def delete_old_records(session: SystemSession) -> None:

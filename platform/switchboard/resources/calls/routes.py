@@ -69,7 +69,7 @@ async def get_call_transcript(session: TenantSession, call_id: UUID) -> list[Tra
 
     It grows while the call goes on. 404 once the organization's retention has deleted it.
     """
-    return [TranscriptEntryOut.of(line) for line in await calls.get_transcript(session, call_id)]
+    return [TranscriptEntryOut.of(line) for line in await calls.read_transcript(session, call_id)]
 
 
 @blueprint.get("/v1/calls/<call_id>/recording")
@@ -85,7 +85,8 @@ async def get_call_recording(
     `Accept: audio/flac` or `audio/ogg` gets the recording as it is stored, if it is stored so. `Range` requests get
     status 206.
     """
-    return await responder.respond(await calls.read_call(database, principal.organization_id, call_id))
+    call = await calls.read_recorded_call(database, principal.organization_id, call_id, actor=principal.actor)
+    return await responder.respond(call)
 
 
 @blueprint.get("/v1/calls/<call_id>/recording-url")
@@ -97,7 +98,8 @@ async def get_call_recording_url(
 
     The link needs no credential and is valid for 15 minutes. It returns the recording as it is stored.
     """
-    return await links.build_link(await calls.read_call(database, principal.organization_id, call_id))
+    call = await calls.read_recorded_call(database, principal.organization_id, call_id, actor=principal.actor)
+    return await links.build_link(call)
 
 
 @blueprint.get("/recordings/<token>")

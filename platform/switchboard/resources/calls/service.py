@@ -66,6 +66,15 @@ async def read_call(database: Database, organization_id: UUID, call_id: UUID) ->
         return await get_call(session, call_id)
 
 
+async def read_recorded_call(database: Database, organization_id: UUID, call_id: UUID, *, actor: str) -> Call:
+    """Return a call whose recording `actor` is about to read, and record that in the audit log. Raises `NotFound`."""
+    async with database.tenant(organization_id, actor=actor) as session:
+        call = await get_call(session, call_id)
+        if call.has_recording or call.carrier_recording_id is not None:
+            record_audit(session, AuditAction.RECORDING_READ, call_id)
+    return call
+
+
 async def find_call(session: TenantSession, call_id: UUID, *, lock: bool = False) -> Call | None:
     """Return a call, or None."""
     rows = list_calls(session).where(col(Call.id) == call_id)
@@ -107,6 +116,13 @@ async def get_transcript(session: TenantSession, call_id: UUID) -> list[Transcri
     return list(
         (await session.exec(rows.order_by(col(TranscriptLine.timestamp_ms), col(TranscriptLine.position)))).all()
     )
+
+
+async def read_transcript(session: TenantSession, call_id: UUID) -> list[TranscriptLine]:
+    """Return a call's transcript, and record in the audit log who reads it. Raises `NotFound`."""
+    lines = await get_transcript(session, call_id)
+    record_audit(session, AuditAction.TRANSCRIPT_READ, call_id)
+    return lines
 
 
 async def place_call(session: TenantSession, data: CallCreate) -> Call:

@@ -1,4 +1,4 @@
-"""Table of the do-not-call list."""
+"""Tables of the do-not-call list."""
 
 from sqlalchemy import CheckConstraint, Index, UniqueConstraint
 
@@ -22,3 +22,15 @@ class DoNotCallEntry(TenantTable, table=True):
     phone_number: str
     source: str
     note: str = ""
+
+
+class ErasedNumber(TenantTable, table=True):
+    """A number of the list whose person was erased: its HMAC-SHA-256 under a key of the organization, and the entry's
+    `source`. It is checked like an entry, and appears in no list.
+    """
+
+    __tablename__ = "erased_number"
+    __table_args__ = (UniqueConstraint("organization_id", "digest"),)
+
+    digest: bytes
+    source: str

@@ -117,6 +117,12 @@ class RedactionDefault(PolicyPart):
     visible_to_model: tuple[str, ...] = ()
 
 
+class Encryption(PolicyPart):
+    """Kinds of data that are encrypted under a key of the organization before they are stored."""
+
+    recordings: bool = False
+
+
 class Policy(PolicyPart):
     """The whole policy; a setting that the file leaves out has its default."""
 
@@ -127,5 +133,6 @@ class Policy(PolicyPart):
     destinations: Destinations = Destinations()
     outbound_limits: OutboundLimits = OutboundLimits()
     redaction: RedactionDefault = RedactionDefault()
+    encryption: Encryption = Encryption()
     max_concurrent_calls: int = Field(20, ge=1, le=100_000)
     billing_mode: Literal["prepaid", "postpaid"] = "postpaid"

@@ -1,6 +1,6 @@
 """Business rules of knowledge bases and documents: the rows. The vector store follows them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -144,6 +144,15 @@ async def retry_document(session: TenantSession, document_id: UUID) -> Knowledge
     wake_document_job(session, document)
     record_audit(session, AuditAction.KNOWLEDGE_DOCUMENT_RETRIED, document.id)
     return document
+
+
+async def reindex_documents(session: TenantSession, ids: Collection[UUID]) -> None:
+    """Queue documents whose text has changed: their vectors are replaced."""
+    rows = list_documents(session).where(col(KnowledgeDocument.id).in_(ids))
+    for document in (await session.exec(rows.with_for_update())).all():
+        document.status, document.error_message, document.attempts = "processing", None, 0
+        document.process_after = now()
+        wake_document_job(session, document)
 
 
 def wake_document_job(session: TenantSession, document: KnowledgeDocument) -> None:

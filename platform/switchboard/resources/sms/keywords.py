@@ -7,11 +7,8 @@ do-not-call list; START reopens its conversation and removes an entry that a STO
 
 from typing import Literal
 
-from sqlmodel import col
-
 from switchboard.foundation.database import TenantSession
 from switchboard.resources.do_not_call import service as do_not_call
-from switchboard.resources.do_not_call.models import DoNotCallEntry
 from switchboard.resources.identity.service import find_organization
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms.models import SmsConversation
@@ -58,8 +55,8 @@ async def obey_keyword(
     """Obey a keyword; return False if it has no meaning here. `answered`: the carrier has already confirmed it to
     the contact.
     """
-    listing = await _own_listing(session, conversation)
-    if said == "start" and conversation.status == "open" and listing is None:
+    has_opt_out = await do_not_call.has_text_opt_out(session, conversation.contact_number)
+    if said == "start" and conversation.status == "open" and not has_opt_out:
         return False
     is_news = said == "help" or conversation.status == "open"
     if said == "stop":
@@ -69,8 +66,8 @@ async def obey_keyword(
             await do_not_call.add_entry(session, conversation.contact_number, source="text")
     elif said == "start":
         conversation.status = "open"
-        if listing is not None:
-            await do_not_call.delete_entry(session, listing.id)
+        if has_opt_out:
+            await do_not_call.withdraw_text_opt_out(session, conversation.contact_number)
         is_news = not await has_opted_out(session, conversation)
     if is_news and not answered:
         organization = await find_organization(session, conversation.organization_id)
@@ -78,11 +75,3 @@ async def obey_keyword(
             session, conversation, number, f"{organization.name}: {ANSWERS[said]}", author="platform"
         )
     return True
-
-
-async def _own_listing(session: TenantSession, conversation: SmsConversation) -> DoNotCallEntry | None:
-    """Return the contact's do-not-call entry if a text message made it: the contact cannot remove other entries."""
-    rows = do_not_call.list_entries(session, phone_number=conversation.contact_number).where(
-        col(DoNotCallEntry.source) == "text"
-    )
-    return (await session.exec(rows)).one_or_none()

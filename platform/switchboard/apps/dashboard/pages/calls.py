@@ -101,8 +101,10 @@ async def place_call(session: TenantSession, data: CallCreate) -> Next:
 @dashboard.get("/dashboard/calls/<call_id>")
 @page()
 async def call_page(session: TenantSession, call_id: UUID) -> str:
-    """Show a call."""
+    """Show a call, and record in the audit log who reads its transcript."""
     call = await calls.get_call(session, call_id)
+    if call.has_transcript:
+        await calls.read_transcript(session, call_id)
     return await render("dashboard/calls/call.html", **(await _talk(session, call) | await _about(session, call)))
 
 
@@ -138,7 +140,8 @@ async def call_about(viewer: Viewer, session: TenantSession, call_id: UUID, live
 @page()
 async def call_recording(viewer: Viewer, call_id: UUID, database: Database, responder: RecordingResponder) -> Response:
     """Serve a call's recording, with ranges, as the API does."""
-    return await responder.respond(await calls.read_call(database, viewer.organization_id, call_id))
+    call = await calls.read_recorded_call(database, viewer.organization_id, call_id, actor=viewer.principal.actor)
+    return await responder.respond(call)
 
 
 @dashboard.get("/dashboard/calls/<call_id>/waveform")

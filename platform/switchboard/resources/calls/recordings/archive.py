@@ -16,6 +16,21 @@ from typing import BinaryIO, ParamSpec, TypeVar
 from uuid import UUID
 
 from switchboard.engine.conversation.media.stereo_mixer import RATE
+from switchboard.foundation.database import Database
+from switchboard.foundation.encryption import (
+    DataKey,
+    find_organization_key_by_id,
+    get_or_create_organization_key,
+)
+from switchboard.foundation.encryption.sealed_objects import (
+    HEADER,
+    SealedObject,
+    open_sealed,
+    open_sealed_file,
+    parse_key_id,
+    seal,
+)
+from switchboard.foundation.keyring import SecretError
 from switchboard.foundation.object_store import InvalidStoreUrl, ObjectInfo, ObjectNotFound, ObjectStore
 from switchboard.foundation.settings import PREFIX, Settings, SettingsError
 from switchboard.resources.calls.models import Call
@@ -30,9 +45,13 @@ from switchboard.resources.calls.recordings.file_formats import (
     encode,
 )
 from switchboard.resources.calls.recordings.spool import get_spool_folder, read_blocks
+from switchboard.resources.identity.service import get_policy
 
 SEGMENT_FORMAT: RecordingFormat = "flac"
 """Format of segments: lossless, because the recording that is assembled from them is encoded again."""
+KEY_PURPOSE = "recordings"
+"""Purpose of the organization's key that encrypts recordings."""
+ENCRYPTED_CONTENT_TYPE = "application/octet-stream"
 MAX_SEGMENT_FRAMES = 5 * 60 * RATE
 """Longest segment, in frames: after an outage of the store a segment fits into memory."""
 THREADS = ThreadPoolExecutor(16, thread_name_prefix="recordings")
@@ -61,19 +80,33 @@ def open_recording_store(settings: Settings) -> ObjectStore:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredRecording:
-    """A recording in the store."""
+class StoredObject:
+    """An object in the store. `data_key` and `sealed` decrypt an encrypted one."""
 
     file: ObjectInfo
+    data_key: DataKey | None
+    sealed: SealedObject | None
+
+    @property
+    def size(self) -> int:
+        """The size of its content in bytes."""
+        return self.file.size if self.sealed is None else self.sealed.size
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecording(StoredObject):
+    """A recording in the store."""
+
     audio_format: RecordingFormat
 
 
 class StoredAudio:
     """Decoder of a recording in the store; its methods block. Raises `ObjectStoreAway` and `RecordingDamaged`."""
 
-    def __init__(self, recordings: ObjectStore, key: str) -> None:
+    def __init__(self, recordings: ObjectStore, key: str, data_key: DataKey | None) -> None:
         self._recordings = recordings
         self._key = key
+        self._data_key = data_key
         self._open()
         self.frames = self._reader.frames
 
@@ -90,7 +123,9 @@ class StoredAudio:
     def _open(self) -> None:
         self._file = self._recordings.open(self._key)
         with self._blame_store():
-            self._reader = RecordingReader(self._file)
+            self._reader = RecordingReader(
+                self._file if self._data_key is None else open_sealed_file(self._file, self._data_key, self._key)
+            )
 
     def _read(self, first: int, count: int) -> Frames:
         with self._blame_store():
@@ -115,6 +150,7 @@ class RecordingArchive:
     """Stores, finds, and deletes recordings. Its methods raise `ObjectStoreAway`."""
 
     settings: Settings
+    database: Database
     recordings: ObjectStore
 
     async def store_spooled(self, organization_id: UUID, call_id: UUID, file: BinaryIO) -> RecordingFormat | None:
@@ -130,8 +166,7 @@ class RecordingArchive:
                     pass
             if not writer.frames:
                 return None
-            key = build_key(organization_id, call_id, audio_format)
-            await self.recordings.put(key, encoded, FILE_FORMATS[audio_format].content_type)
+            await self._put(organization_id, build_key(organization_id, call_id, audio_format), encoded, audio_format)
         return audio_format
 
     async def store_segment(
@@ -142,7 +177,7 @@ class RecordingArchive:
         count = await run_in_thread(_encode_segment, spooled, first, content)
         if count:
             key = f"{build_segment_prefix(organization_id, call_id)}/{number:06d}.{SEGMENT_FORMAT}"
-            await self.recordings.put(key, content.getvalue(), FILE_FORMATS[SEGMENT_FORMAT].content_type)
+            await self._put(organization_id, key, content, SEGMENT_FORMAT)
         return count
 
     async def assemble(self, organization_id: UUID, call_id: UUID) -> RecordingFormat | None:
@@ -160,26 +195,41 @@ class RecordingArchive:
         with tempfile.TemporaryFile(dir=folder) as encoded:
             with RecordingWriter(encoded, audio_format) as writer:
                 for key in segments:
-                    segment = await self.recordings.find(key)
-                    await run_in_thread(_append_segment, writer, await self.recordings.read(segment, 0, segment.size))
-            key = build_key(organization_id, call_id, audio_format)
-            await self.recordings.put(key, encoded, FILE_FORMATS[audio_format].content_type)
+                    segment = await self._find(organization_id, key)
+                    await run_in_thread(_append_segment, writer, await self.read(segment, 0, segment.size))
+            await self._put(organization_id, build_key(organization_id, call_id, audio_format), encoded, audio_format)
         return audio_format
 
     async def find(self, call: Call) -> StoredRecording | None:
-        """Return a call's recording; None if the store does not have it."""
+        """Return a call's recording; None if the store does not have it, or its key was destroyed.
+
+        Raises `RecordingDamaged` if its key cannot be decrypted.
+        """
         if not call.has_recording:
             return None
         audio_format = next(name for name in FILE_FORMATS if name == call.recording_format)
         try:
-            found = await self.recordings.find(build_key(call.organization_id, call.id, audio_format))
+            found = await self._find(call.organization_id, build_key(call.organization_id, call.id, audio_format))
         except ObjectNotFound:
             return None
-        return StoredRecording(found, audio_format)
+        return StoredRecording(found.file, found.data_key, found.sealed, audio_format)
 
-    def open_audio(self, found: ObjectInfo) -> StoredAudio:
+    async def read(self, stored: StoredObject, start: int, end: int) -> bytes:
+        """Return the bytes of an object's content from `start` to before `end`.
+
+        Raises `ObjectNotFound`, and `RecordingDamaged` if they were altered.
+        """
+        if stored.sealed is None:
+            return await self.recordings.read(stored.file, start, end)
+        data = await self.recordings.read(stored.file, *stored.sealed.locate(start, end))
+        try:
+            return stored.sealed.decrypt(data, start, end)
+        except SecretError as error:
+            raise RecordingDamaged(str(error)) from None
+
+    def open_audio(self, stored: StoredObject) -> StoredAudio:
         """Open a stored recording for decoding, in a thread. Raises `RecordingDamaged` too."""
-        return StoredAudio(self.recordings, found.key)
+        return StoredAudio(self.recordings, stored.file.key, stored.data_key)
 
     async def delete_segments(self, organization_id: UUID, call_id: UUID) -> None:
         """Delete a call's segments."""
@@ -189,6 +239,34 @@ class RecordingArchive:
         """Delete everything that the store has of a call."""
         await self.recordings.delete([build_key(organization_id, call_id, name) for name in FILE_FORMATS])
         await self.delete_segments(organization_id, call_id)
+
+    async def _put(self, organization_id: UUID, key: str, content: BinaryIO, audio_format: RecordingFormat) -> None:
+        """Store an object, encrypted if the organization's policy says so."""
+        async with self.database.tenant(organization_id) as session:
+            is_encrypted = (await get_policy(session, organization_id)).encryption.recordings
+            data_key = await get_or_create_organization_key(session, KEY_PURPOSE) if is_encrypted else None
+        if data_key is None:
+            await self.recordings.put(key, content, FILE_FORMATS[audio_format].content_type)
+            return
+        with tempfile.TemporaryFile(dir=get_spool_folder(self.settings)) as sealed:
+            await run_in_thread(seal, content, sealed, data_key, key)
+            await self.recordings.put(key, sealed, ENCRYPTED_CONTENT_TYPE)
+
+    async def _find(self, organization_id: UUID, key: str) -> StoredObject:
+        """Find an object and its key. Raises `RecordingDamaged`, and `ObjectNotFound` also for a destroyed key."""
+        found = await self.recordings.find(key)
+        header = await self.recordings.read(found, 0, min(found.size, HEADER.size))
+        key_id = parse_key_id(header)
+        if key_id is None:
+            return StoredObject(found, None, None)
+        async with self.database.tenant(organization_id) as session:
+            try:
+                data_key = await find_organization_key_by_id(session, key_id)
+            except SecretError as error:
+                raise RecordingDamaged(f"the key of the recording cannot be used: {error}") from None
+        if data_key is None:
+            raise ObjectNotFound("the key of the recording was destroyed")
+        return StoredObject(found, data_key, open_sealed(header, found.size, data_key, key))
 
     async def _find_format(self, organization_id: UUID, call_id: UUID) -> RecordingFormat | None:
         for audio_format in FILE_FORMATS:

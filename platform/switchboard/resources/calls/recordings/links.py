@@ -13,7 +13,7 @@ from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound, Unavailable
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive
-from switchboard.resources.calls.recordings.file_formats import FILE_FORMATS
+from switchboard.resources.calls.recordings.file_formats import FILE_FORMATS, RecordingDamaged
 from switchboard.resources.calls.schemas import RecordingLinkOut
 
 PURPOSE = "recording link"
@@ -29,20 +29,20 @@ class RecordingLinks:
     archive: RecordingArchive
 
     async def build_link(self, call: Call) -> RecordingLinkOut:
-        """Build a link to a call's recording, valid for 15 minutes.
+        """Build a link to a call's recording, valid for 15 minutes: of an encrypted one, always our own.
 
         Raises `NotFound` if the call has no recording (yet), and `Unavailable` if the store is away or cannot sign.
         """
         expires_at = now().replace(microsecond=0) + VALID
         try:
             stored = await self.archive.find(call)
-            if stored is not None and self.archive.recordings.signs_urls:
+            if stored is not None and stored.sealed is None and self.archive.recordings.signs_urls:
                 url = await self.archive.recordings.sign_url(stored.file.key, VALID)
             elif stored is not None or call.carrier_recording_id is not None:
                 url = f"{self.settings.base_url}/recordings/{self._sign(call, expires_at)}"
             else:
                 raise NotFound("The call has no recording.")
-        except ObjectStoreAway as error:
+        except (ObjectStoreAway, RecordingDamaged) as error:
             raise Unavailable("The store cannot sign a link at the moment.") from error
         content_type = FILE_FORMATS[stored.audio_format].content_type if stored is not None else None
         return RecordingLinkOut(url=url, expires_at=expires_at, content_type=content_type)

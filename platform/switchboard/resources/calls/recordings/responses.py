@@ -12,13 +12,14 @@ from werkzeug.exceptions import RequestedRangeNotSatisfiable
 
 from switchboard.engine.conversation.media.recording import HEADER, build_wav_header
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.object_store import ObjectInfo, ObjectStoreAway
+from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.web.errors import NotFound, ProviderFailed, RangeNotSatisfiable, Unavailable
 from switchboard.plugin_sdk import ProviderError, RecordingStream, TelephonyProvider
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.archive import (
     RecordingArchive,
     StoredAudio,
+    StoredObject,
     StoredRecording,
     run_in_thread,
 )
@@ -61,9 +62,9 @@ class RecordingResponder:
         content_type = own if as_stored else request.accept_mimetypes.best_match([WAV, own], default=WAV)
         body: _StoredBody | _WavBody
         if content_type == own:
-            body = _StoredBody(self.archive, stored.file)
+            body = _StoredBody(self.archive, stored)
         else:
-            body = _WavBody(await run_in_thread(self.archive.open_audio, stored.file))
+            body = _WavBody(await run_in_thread(self.archive.open_audio, stored))
         response = Response(body, content_type=content_type)
         response.timeout = None  # an hour of audio takes longer than a page
         response.content_length = body.size
@@ -120,16 +121,16 @@ class _RangedBody(ResponseBody):
 
 
 class _StoredBody(_RangedBody):
-    """An object as it is stored."""
+    """An object as it is stored, or was before its encryption."""
 
-    def __init__(self, archive: RecordingArchive, found: ObjectInfo) -> None:
-        super().__init__(found.size)
+    def __init__(self, archive: RecordingArchive, stored: StoredObject) -> None:
+        super().__init__(stored.size)
         self._archive = archive
-        self._found = found
+        self._stored = stored
 
     async def _read(self) -> AsyncIterator[bytes]:
         for position in range(self.begin, self.end, CHUNK_BYTES):
-            yield await self._archive.recordings.read(self._found, position, min(position + CHUNK_BYTES, self.end))
+            yield await self._archive.read(self._stored, position, min(position + CHUNK_BYTES, self.end))
 
 
 class _WavBody(_RangedBody):

@@ -121,6 +121,6 @@ class RecordingUploader:
                 await asyncio.sleep(self.settings.recordings_interval)
                 try:
                     written = await self.archive.store_segment(call.organization_id, call.id, number, path, first=first)
-                except (ObjectStoreAway, RecordingDamaged, OSError) as error:
+                except (ObjectStoreAway, RecordingDamaged, SQLAlchemyError, OSError) as error:
                     logger.warning("a segment of a recording waits", call_id=str(call.id), error=str(error))
             first += written

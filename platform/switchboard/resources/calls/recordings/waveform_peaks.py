@@ -6,9 +6,8 @@ from itertools import pairwise
 import numpy as np
 
 from switchboard.engine.conversation.media.stereo_mixer import RATE
-from switchboard.foundation.object_store import ObjectInfo
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.recordings.archive import RecordingArchive, run_in_thread
+from switchboard.resources.calls.recordings.archive import RecordingArchive, StoredObject, run_in_thread
 
 LOUDEST = 32768
 
@@ -28,11 +27,11 @@ async def measure_peaks(archive: RecordingArchive, call: Call, parts: int) -> Pe
     Raises `ObjectStoreAway` and `RecordingDamaged`.
     """
     stored = await archive.find(call)
-    return await run_in_thread(_measure, archive, stored.file, parts) if stored is not None else None
+    return await run_in_thread(_measure, archive, stored, parts) if stored is not None else None
 
 
-def _measure(archive: RecordingArchive, found: ObjectInfo, parts: int) -> Peaks:
-    audio = archive.open_audio(found)
+def _measure(archive: RecordingArchive, stored: StoredObject, parts: int) -> Peaks:
+    audio = archive.open_audio(stored)
     bounds = np.linspace(0, audio.frames, min(parts, audio.frames) + 1, dtype=np.int64)
     peaks = [
         np.abs(audio.read(int(begin), int(end - begin)).astype(np.int32)).max(axis=0, initial=0) / LOUDEST

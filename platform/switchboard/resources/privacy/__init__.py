@@ -1,0 +1,1 @@
+"""Data subject requests: export and erase what an organization has about one phone number."""

@@ -1,0 +1,160 @@
+"""Erase what an organization has about one phone number (docs/decisions/0037-data-subject-requests.md).
+
+Rows about the person are deleted, and in all other rows the number is replaced. Each batch is a transaction of the
+organization. An erasure that was interrupted is run again: what is done matches nothing any more.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from sqlmodel import SQLModel, col, delete, or_, select
+
+from switchboard.foundation.audit import AuditAction, record_audit
+from switchboard.foundation.database import Database, TenantSession, now
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.web.idempotency import delete_responses
+from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.recordings.archive import RecordingArchive
+from switchboard.resources.calls.retention import SETTLED, CallDeleter
+from switchboard.resources.campaigns.erasure import delete_contacts_of_number
+from switchboard.resources.contacts.models import Contact
+from switchboard.resources.do_not_call import service as do_not_call
+from switchboard.resources.identity.retention import ExpiringRows, RetentionDeleter
+from switchboard.resources.privacy.mentions import MentionRemover
+from switchboard.resources.privacy.number_pattern import NumberPattern
+from switchboard.resources.privacy.subject_rows import (
+    CONFIGURATION,
+    count_matching_rows,
+    list_searched_tables,
+    match_mention,
+    match_party,
+    read_batch,
+)
+from switchboard.resources.sms.models import SmsConversation, SmsMessage
+from switchboard.resources.sms.retention import SETTLED_MESSAGES, MessageDeleter
+
+DAY: Final = timedelta(days=1)
+COPIES: Final = ("delivery", "event", "automation_run")
+"""Tables with copies of what happened: a row that mentions the number is deleted."""
+
+
+class NumberInConfiguration(Exception):
+    """The organization's own configuration names the number; the message lists where."""
+
+
+@dataclass(slots=True)
+class ErasureReport:
+    """Number of rows by table: deleted, and those in which the number was replaced.
+
+    `waiting` rows stay, because something still goes on with them, such as a live call: the erasure is run again when
+    it is over. `is_on_do_not_call_list`: the list keeps a digest of the number.
+    """
+
+    deleted: Counter[str] = field(default_factory=Counter)
+    redacted: Counter[str] = field(default_factory=Counter)
+    waiting: Counter[str] = field(default_factory=Counter)
+    is_on_do_not_call_list: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PersonEraser:
+    """Erases everything about one phone number."""
+
+    database: Database
+    keyring: KeyRing
+    archive: RecordingArchive
+
+    async def erase(self, organization_id: UUID, phone_number: str, *, actor: str) -> ErasureReport:
+        """Erase an E.164 number; `actor` is for the audit log, whose entry does not name the number.
+
+        Raises `NumberInConfiguration` before anything has changed, and `ObjectStoreAway`, after which the erasure is
+        run again.
+        """
+        pattern = NumberPattern(phone_number)
+        remover = MentionRemover(self.database, organization_id, pattern)
+        report = ErasureReport()
+        async with self.database.tenant(organization_id) as session:
+            await _require_no_configuration(session, pattern)
+            await _keep_text_opt_out(session, phone_number)
+            report.is_on_do_not_call_list = await do_not_call.erase_entry(session, phone_number)
+            report.deleted["campaign_contact"] = await delete_contacts_of_number(session, phone_number)
+        for name in COPIES:
+            report.deleted[name] = await remover.delete_rows(SQLModel.metadata.tables[name])
+        for deleter in self._build_deleters(phone_number):
+            report.deleted[str(deleter.rows.table.__tablename__)] = await _delete_all(deleter, organization_id)
+        async with self.database.tenant(organization_id) as session:
+            report.deleted["sms_conversation"] = await _delete_conversations(session, phone_number)
+            report.deleted["contact"] = await _delete_contact(session, phone_number)
+            report.deleted["idempotency_record"] = await delete_responses(session, self.keyring, pattern.occurs_in)
+        for table in list_searched_tables():
+            if table.name not in CONFIGURATION:
+                report.redacted[table.name] = await remover.redact_rows(table)
+        async with self.database.tenant(organization_id, actor=actor) as session:
+            report.waiting = await _count_waiting(session, phone_number)
+            changed = +(report.deleted + report.redacted)
+            record_audit(session, AuditAction.PERSON_ERASED, organization_id, fields=changed)
+        return report
+
+    def _build_deleters(self, phone_number: str) -> tuple[RetentionDeleter, ...]:
+        call = or_(col(Call.from_number) == phone_number, col(Call.to_number) == phone_number)
+        message = or_(col(SmsMessage.from_number) == phone_number, col(SmsMessage.to_number) == phone_number)
+        return (
+            CallDeleter(self.database, self.archive, rows=ExpiringRows(Call, (*SETTLED, call))),
+            MessageDeleter(self.database, rows=ExpiringRows(SmsMessage, (*SETTLED_MESSAGES.conditions, message))),
+        )
+
+
+async def _require_no_configuration(session: TenantSession, pattern: NumberPattern) -> None:
+    """Raise `NumberInConfiguration` if an agent or a phone number, for instance, would not work without the number."""
+    named = [
+        f"{table.name} {row['id']}"
+        for table in list_searched_tables()
+        if table.name in CONFIGURATION
+        for row in await read_batch(session, table, match_mention(table, pattern))
+    ]
+    if named:
+        raise NumberInConfiguration(f"the number is part of the organization's configuration: {', '.join(named)}")
+
+
+async def _keep_text_opt_out(session: TenantSession, phone_number: str) -> None:
+    """Put a number on the do-not-call list whose STOP only a closed conversation records: it is about to be deleted."""
+    closed = session.select(SmsConversation).where(
+        col(SmsConversation.contact_number) == phone_number, col(SmsConversation.status) == "closed"
+    )
+    if (await session.exec(closed.limit(1))).first() and not await do_not_call.is_listed(session, phone_number):
+        await do_not_call.add_entry(session, phone_number, source="text")
+
+
+async def _delete_all(deleter: RetentionDeleter, organization_id: UUID) -> int:
+    """Delete what the deleter finds, as retention does: with recordings and transcripts, and keeping the usage."""
+    deleted, count = 0, deleter.most
+    while count == deleter.most:
+        count = await deleter.delete_batch(organization_id, now() + DAY)
+        deleted += count
+    return deleted
+
+
+async def _delete_conversations(session: TenantSession, phone_number: str) -> int:
+    """Delete the conversations without messages, also those that STOP has closed."""
+    messages = select(SmsMessage.id).where(
+        session.owns(SmsMessage), col(SmsMessage.conversation_id) == col(SmsConversation.id)
+    )
+    ours = (session.owns(SmsConversation), col(SmsConversation.contact_number) == phone_number)
+    return (await session.exec(delete(SmsConversation).where(*ours, ~messages.exists()))).rowcount
+
+
+async def _delete_contact(session: TenantSession, phone_number: str) -> int:
+    ours = (session.owns(Contact), col(Contact.phone_number) == phone_number)
+    return (await session.exec(delete(Contact).where(*ours))).rowcount
+
+
+async def _count_waiting(session: TenantSession, phone_number: str) -> Counter[str]:
+    waiting = Counter[str]()
+    for table in list_searched_tables():
+        about = match_party(table, phone_number)
+        if about is not None:
+            waiting[table.name] = await count_matching_rows(session, table, about)
+    return +waiting

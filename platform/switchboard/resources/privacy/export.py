@@ -1,0 +1,112 @@
+"""Export what an organization has about one phone number, as a ZIP archive (docs/how-to/data-subject-requests.md)."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+from zipfile import ZIP_DEFLATED, ZipFile
+
+from pydantic import JsonValue
+from sqlalchemy import Column, ColumnElement, RowMapping, Table
+from sqlmodel import SQLModel, col
+
+from switchboard.foundation.audit import AuditAction, record_audit
+from switchboard.foundation.database import Database, TenantSession
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.recordings.archive import RecordingArchive
+from switchboard.resources.privacy.number_pattern import NumberPattern
+from switchboard.resources.privacy.subject_rows import (
+    BATCH,
+    get_key,
+    list_searched_tables,
+    match_mention,
+    match_party,
+    read_batch,
+)
+
+DATA_FILE: Final = "data.json"
+CHUNK_BYTES: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class PersonExporter:
+    """Exports everything about one phone number."""
+
+    database: Database
+    archive: RecordingArchive
+
+    async def export(self, organization_id: UUID, phone_number: str, path: Path, *, actor: str) -> Counter[str]:
+        """Write an archive to `path`, and return the number of rows by table, and of recordings.
+
+        `data.json` has the rows about the person by table, the transcripts of their calls, and in `mentions` the ids of
+        other rows whose text has the number. `recordings/` has the recordings as they are stored. Raises
+        `ObjectStoreAway`, and `FileExistsError`.
+        """
+        async with self.database.tenant(organization_id, actor=actor) as session:
+            data = await _read_rows(session, phone_number)
+            mentions = await _list_mentions(session, NumberPattern(phone_number))
+            counted = Counter({name: len(rows) for name, rows in data.items()})
+            record_audit(session, AuditAction.PERSON_EXPORTED, organization_id, fields=+counted)
+            theirs = calls.filter_by_number(calls.list_calls(session), phone_number)
+            recorded = (await session.exec(theirs.where(col(Call.has_recording)))).all()
+        with path.open("xb") as file, ZipFile(file, "w", ZIP_DEFLATED) as archive:
+            content = {"phone_number": phone_number, **data, "mentions": mentions}
+            archive.writestr(DATA_FILE, json.dumps(content, default=_to_json, ensure_ascii=False, indent=1))
+            for call in recorded:
+                counted["recording"] += await self._add_recording(archive, call)
+        return +counted
+
+    async def _add_recording(self, archive: ZipFile, call: Call) -> bool:
+        """Copy a call's recording; return whether the store has it."""
+        stored = await self.archive.find(call)
+        if stored is None:
+            return False
+        with archive.open(f"recordings/{call.id}.{stored.audio_format}", "w", force_zip64=True) as file:
+            for start in range(0, stored.size, CHUNK_BYTES):
+                end = min(start + CHUNK_BYTES, stored.size)
+                file.write(await self.archive.read(stored, start, end))
+        return True
+
+
+async def _read_rows(session: TenantSession, phone_number: str) -> dict[str, list[RowMapping]]:
+    """Read the rows about the person, by table."""
+    found = {}
+    for table in list_searched_tables():
+        about = match_party(table, phone_number)
+        if about is not None:
+            found[table.name] = await _read_table(session, table, about, columns=list(table.columns))
+    transcripts = SQLModel.metadata.tables["transcript_line"]
+    theirs = transcripts.c.call_id.in_([call["id"] for call in found["call"]])
+    found[transcripts.name] = await _read_table(session, transcripts, theirs, columns=list(transcripts.columns))
+    return found
+
+
+async def _list_mentions(session: TenantSession, pattern: NumberPattern) -> list[str]:
+    """List the other rows whose text has the number: the table and the key of each."""
+    return [
+        " ".join([table.name, *map(str, get_key(table, row))])
+        for table in list_searched_tables()
+        for row in await _read_table(session, table, match_mention(table, pattern))
+    ]
+
+
+async def _read_table(
+    session: TenantSession, table: Table, condition: ColumnElement[bool], *, columns: Sequence[Column[Any]] = ()
+) -> list[RowMapping]:
+    found: list[RowMapping] = []
+    after: list[object] | None = None
+    while True:
+        rows = await read_batch(session, table, condition, columns=columns, after=after)
+        found += rows
+        if len(rows) < BATCH:
+            return found
+        after = get_key(table, rows[-1])
+
+
+def _to_json(value: object) -> JsonValue:
+    """Convert a row, or a value that JSON does not have: an id, a time, an amount."""
+    return dict(value) if isinstance(value, RowMapping) else str(value)

@@ -1,0 +1,107 @@
+"""Rows about one phone number: those that belong to its person, and the texts of all other rows that mention it.
+
+Mentions are found in every text and JSON column of every table of organizations, so that a new table is covered without
+being named here.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import JSON, Column, ColumnElement, RowMapping, String, Table, Text, and_, cast, or_, tuple_
+from sqlmodel import AutoString, SQLModel, func, not_, select
+
+from switchboard.foundation.database import ENCRYPTION_LABEL, TenantSession
+from switchboard.resources.privacy.number_pattern import NumberPattern
+
+BATCH: Final = 500
+PARTY_COLUMNS: Final[dict[str, tuple[str, ...]]] = {
+    "call": ("from_number", "to_number"),
+    "campaign_contact": ("phone_number",),
+    "contact": ("phone_number",),
+    "do_not_call_entry": ("phone_number",),
+    "sms_conversation": ("contact_number",),
+    "sms_message": ("from_number", "to_number"),
+}
+"""Columns with the number of the person that a row is about, by table."""
+CONFIGURATION: Final = frozenset(
+    ("agent", "automation", "event_target", "integration", "organization", "phone_number", "provider_configuration")
+)
+"""Tables that users edit, and that do not work without the number that they name."""
+OUT_OF_REACH: Final = frozenset(("erased_number", "oauth_grant", "oauth_token", "row_count", "user_session"))
+"""Tables that organizations may not change. Their texts are hashes, ids, names of lists and scopes, and browsers."""
+
+
+def list_searched_tables() -> list[Table]:
+    """List the tables of organizations that can mention a number."""
+    return [
+        table
+        for table in SQLModel.metadata.sorted_tables
+        if table.name not in OUT_OF_REACH
+        and ("organization_id" in table.columns or table.name == "organization")
+        and list_text_columns(table)
+    ]
+
+
+def list_text_columns(table: Table) -> list[Column[Any]]:
+    """List the columns of a table with text or JSON that is not encrypted."""
+    return [
+        column
+        for column in table.columns
+        if ENCRYPTION_LABEL not in column.info and not column.foreign_keys and _can_hold_text(column)
+    ]
+
+
+def match_party(table: Table, phone_number: str) -> ColumnElement[bool] | None:
+    """Return the condition that a row is about the number's person; None for a table without such rows."""
+    columns = PARTY_COLUMNS.get(table.name)
+    return or_(*(table.c[name] == phone_number for name in columns)) if columns else None
+
+
+def match_mention(table: Table, pattern: NumberPattern) -> ColumnElement[bool]:
+    """Return the condition that a row mentions the number and is not about its person."""
+    texts = [cast(column, Text).regexp_match(pattern.expression) for column in list_text_columns(table)]
+    party = match_party(table, pattern.phone_number)
+    return and_(or_(*texts), not_(party)) if party is not None else or_(*texts)
+
+
+def match_owner(session: TenantSession, table: Table) -> ColumnElement[bool]:
+    """Return the condition that a row belongs to the session's organization."""
+    owner = table.c.id if table.name == "organization" else table.c.organization_id
+    return owner == session.organization_id
+
+
+async def count_matching_rows(session: TenantSession, table: Table, condition: ColumnElement[bool]) -> int:
+    """Count the organization's rows of a table that match a condition."""
+    rows = select(func.count()).select_from(table).where(match_owner(session, table), condition)
+    return (await session.exec(rows)).one()
+
+
+async def read_batch(
+    session: TenantSession,
+    table: Table,
+    condition: ColumnElement[bool],
+    *,
+    columns: Sequence[Column[Any]] = (),
+    after: Sequence[object] | None = None,
+    lock: bool = False,
+) -> Sequence[RowMapping]:
+    """Read the next rows of a table that match a condition, in the order of their key: the key, and `columns`.
+
+    `lock` keeps others from changing the rows until the transaction ends.
+    """
+    key = list(table.primary_key)
+    rows = select(*dict.fromkeys([*key, *columns])).where(match_owner(session, table), condition)
+    if after is not None:
+        rows = rows.where(tuple_(*key) > tuple(after))
+    rows = rows.order_by(*key).limit(BATCH)
+    found = await (await session.connection()).execute(rows.with_for_update() if lock else rows)
+    return found.mappings().all()
+
+
+def get_key(table: Table, row: RowMapping) -> list[object]:
+    """Return the primary key of a row."""
+    return [row[column.name] for column in table.primary_key]
+
+
+def _can_hold_text(column: Column[Any]) -> bool:
+    return isinstance(getattr(column.type, "item_type", column.type), AutoString | String | JSON)
