@@ -10,6 +10,7 @@ from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.plugin_sdk import TelephonyProvider
 from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.resources.identity.models import Organization
+from switchboard.resources.identity.policy import Policy
 from switchboard.runtime import Runtime
 
 from tests.fixtures.servers import REPOSITORY
@@ -122,3 +123,9 @@ def test_the_repositorys_own_files_are_valid(registry: Registry) -> None:
     )
     example = read_file(REPOSITORY / "tenants" / "every-key.toml.example", registry, dict.fromkeys(names, "x"))
     assert [str(fault) for fault in example.faults] == []
+
+
+def test_a_stored_policy_of_a_later_version_is_read() -> None:
+    stored = {"max_concurrent_calls": 7, "settings_of_tomorrow": {"x": 1}, "retention": {"calls": 30, "dreams": 1}}
+    policy = Policy.read(stored)
+    assert (policy.max_concurrent_calls, policy.retention.calls) == (7, 30)

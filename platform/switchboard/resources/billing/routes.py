@@ -22,5 +22,5 @@ async def get_balance(session: TenantSession, principal: Principal) -> BalanceOu
     """
     organization = await session.get_one(Organization, principal.organization_id)
     balance, updated_at = await ledger.get_account_balance(session)
-    mode = Policy.model_validate(organization.policy).billing_mode
+    mode = Policy.read(organization.policy).billing_mode
     return BalanceOut(balance=balance, billing_mode=mode, updated_at=updated_at or organization.created_at)

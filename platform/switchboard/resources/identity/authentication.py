@@ -56,7 +56,7 @@ class Authenticator:
 
 def build_principal(organization: Organization, *, credential_id: UUID, actor: str, scopes: Iterable[str]) -> Principal:
     """Build the principal of a credential, with the rate limits of its organization."""
-    limits = Policy.model_validate(organization.policy).rate_limits
+    limits = Policy.read(organization.policy).rate_limits
     return Principal(
         organization_id=organization.id,
         credential_id=credential_id,

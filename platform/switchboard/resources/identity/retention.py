@@ -96,5 +96,5 @@ class RowDeleter:
 async def list_retentions(session: SystemSession) -> dict[UUID, Retention]:
     """Return the retention of each organization without a legal hold."""
     found = (await session.exec(select(Organization.id, Organization.policy))).all()
-    retentions = {organization_id: Policy.model_validate(policy).retention for organization_id, policy in found}
+    retentions = {organization_id: Policy.read(policy).retention for organization_id, policy in found}
     return {organization_id: kept for organization_id, kept in retentions.items() if not kept.legal_hold}

@@ -41,7 +41,7 @@ async def create_organization(
 async def get_policy(session: AsyncSession, organization_id: UUID) -> Policy:
     """Return an organization's policy."""
     organization = await session.get_one(Organization, organization_id)
-    return Policy.model_validate(organization.policy)
+    return Policy.read(organization.policy)
 
 
 async def find_organization(session: AsyncSession, organization_id: UUID) -> Organization:

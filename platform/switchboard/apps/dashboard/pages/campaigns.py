@@ -72,7 +72,7 @@ async def _progress(session: TenantSession, campaign: Campaign) -> dict[str, obj
 
 def get_calling_hours(viewer: Viewer) -> CallingHours | None:
     """Return the organization's calling hours; None if it has none."""
-    return Policy.model_validate(viewer.organization.policy).calling_hours if viewer.organization else None
+    return Policy.read(viewer.organization.policy).calling_hours if viewer.organization else None
 
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/live")
