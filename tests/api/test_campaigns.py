@@ -119,6 +119,7 @@ async def test_one_request_may_contain_a_hundred_thousand_contacts(caller: Calle
         ({"agent_id": "nobody"}, "agent_id"),
         ({"phone_number_id": "019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11"}, "phone_number_id"),
         ({"contacts": []}, "contacts"),
+        ({"contacts": [{"phone_number": "+15550100001"}] * (MAX_CONTACTS + 1)}, "contacts"),
         ({"contacts": [{"phone_number": "+15550100001"}, {"phone_number": "5550100"}]}, "contacts.1.phone_number"),
         ({"contacts": [{"phone_number": "+15550100001", "number": 1}]}, "contacts.0.number"),
         ({"contacts": [{"phone_number": "+15550100001", "name": "\0"}]}, "contacts"),

@@ -124,6 +124,7 @@ async def test_a_supervisor_takes_over_speaks_and_hands_back(live: LivePlatform)
     assert [action.split()[0] for action in await list_audited_actions(live, caller.call_id)] == [
         "call.taken_over",
         "call.handed_back",
+        "transcript.read",
     ]
     with wave.open(io.BytesIO(await live.wait_for_recording(caller.call_id))) as file:
         recorded = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2").reshape(-1, 2)

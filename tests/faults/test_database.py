@@ -31,7 +31,11 @@ async def test_a_call_that_ends_while_the_database_is_away_keeps_its_result(tmp_
                 response = await live.caller.get(f"/v1/calls/{caller.call_id}")
                 return response.json if response.status == 200 else {"ended_at": None}
 
+            async def list_statuses() -> set[int]:
+                return set(statuses)
+
             call = await eventually(look, lambda found: found["ended_at"] is not None, seconds=60)
+            await eventually(list_statuses, lambda seen: 200 in seen)
         finally:
             asking.cancel()
         assert (call["status"], call["ended_reason"], call["error_message"]) == ("completed", "caller_hung_up", None)

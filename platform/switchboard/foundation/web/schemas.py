@@ -88,32 +88,37 @@ Moment = Annotated[
 """A timestamp: ISO 8601 in UTC with milliseconds."""
 
 
-def _validate_in_pieces(value: JsonValue, validate: ValidatorFunctionWrapHandler) -> list[Any]:
-    if not isinstance(value, list):
-        return cast("list[Any]", validate(value))
-    items: list[Any] = []
-    for start in range(0, len(value), PIECE):
-        try:
-            items += validate(value[start : start + PIECE])
-        except ValidationError as error:
-            raise ValidationError.from_exception_data(
-                error.title, [_move(found, start) for found in error.errors()]
-            ) from None
-    return items
+def validate_in_pieces(max_length: int) -> WrapValidator:
+    """Return the validator of a list of up to 100 000 items, say: it stops after the first thousand items of which one
+    is faulty. `max_length` is that of the whole list, because pydantic applies the field's own to each piece.
+    """
+
+    def validate_pieces(value: JsonValue, validate: ValidatorFunctionWrapHandler) -> list[Any]:
+        if not isinstance(value, list):
+            return cast("list[Any]", validate(value))
+        if len(value) > max_length:
+            raise ValueError(f"has {len(value)} items, of which at most {max_length} are allowed")
+        items: list[Any] = []
+        for start in range(0, max(len(value), 1), PIECE):
+            try:
+                items += validate(value[start : start + PIECE])
+            except ValidationError as error:
+                faults = [_move(fault, start) for fault in error.errors()]
+                raise ValidationError.from_exception_data(error.title, faults) from None
+        return items
+
+    return WrapValidator(validate_pieces)
 
 
 def _move(error: ErrorDetails, start: int) -> InitErrorDetails:
     """Return the error of an item with the item's place in the whole list."""
-    place, *rest = error["loc"]
+    place, *rest = error["loc"] or (None,)
     return {
         "type": PydanticCustomError("invalid_item", "{message}", {"message": error["msg"]}),
-        "loc": (int(place) + start, *rest),
+        "loc": () if place is None else (int(place) + start, *rest),
         "input": None,
     }
 
-
-InPieces = WrapValidator(_validate_in_pieces)
-"""For a list of up to 100 000 items: validation stops after the first thousand items of which one is faulty."""
 
 GivenMoment = Annotated[datetime, BeforeValidator(_moment), Field(examples=["2026-11-20T09:30:00Z"])]
 """A timestamp in a request's body: ISO 8601 with a zone."""

@@ -9,13 +9,13 @@ from switchboard.foundation.web.schemas import (
     Answer,
     BoundedObject,
     GivenMoment,
-    InPieces,
     Moment,
     Name,
     PageQuery,
     PhoneNumberText,
     ReferenceId,
     RequestBody,
+    validate_in_pieces,
 )
 from switchboard.resources.campaigns.models import Campaign, CampaignContact
 
@@ -76,7 +76,9 @@ class CampaignCreate(CampaignFields):
         }
     )
 
-    contacts: Annotated[list[ContactToCall], InPieces] = Field(min_length=1, max_length=MAX_CONTACTS)
+    contacts: Annotated[list[ContactToCall], validate_in_pieces(MAX_CONTACTS)] = Field(
+        min_length=1, max_length=MAX_CONTACTS
+    )
 
 
 class CampaignContactQuery(PageQuery):
