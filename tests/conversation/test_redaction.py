@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
+from uuid import UUID
 
 import numpy as np
 import pytest
+from structlog.testing import capture_logs
 from switchboard.engine.conversation.call import CallResult, LiveCall, Tool
 from switchboard.engine.conversation.engine import CallEngine
+from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.redaction.detectors import BUILT_IN
 from switchboard.engine.redaction.redactor import Redactor
 from switchboard.plugin_sdk import AgentTool, JsonObject, KeypadEntry, ToolCall, ToolContext, ToolParameters
@@ -205,3 +208,18 @@ async def test_a_caller_who_enters_nothing_is_told_so_by_the_agent(engine: CallE
     await running
     assert not payment.paid
     assert "the caller entered nothing on the keypad" in list_requests(model)
+
+
+class FailingPayment(Payment):
+    async def run(self, context: ToolContext, parameters: PaymentParameters) -> JsonObject:
+        raise ValueError(f"the PIN {parameters.pin} is wrong")
+
+
+async def test_the_message_of_a_failing_tool_is_not_logged() -> None:
+    toolbox = Toolbox([FailingPayment()], ToolContext(UUID(int=1), UUID(int=2), None, "+15550100001", "+15550100200"))
+    with capture_logs() as lines:
+        result = await toolbox.run(ToolCall("1", "pay", {"amount": 5}), {"card": CARD, "pin": PIN})
+    assert result == {"error": "pay failed"}
+    (line,) = [line for line in lines if line["event"] == "tool failed"]
+    assert (line["tool"], line["error"], "exc_info" in line) == ("pay", "ValueError", False)
+    assert PIN not in str(line)

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable
 
 import pytest
+from structlog.testing import capture_logs
 from switchboard.engine.redaction.detectors import BUILT_IN
 from switchboard.engine.redaction.number_words import normalize_numbers
 from switchboard.engine.redaction.redactor import Redactor
@@ -131,9 +132,14 @@ def test_a_failing_detector_redacts_the_whole_text() -> None:
         name, title = "names", "Names"
 
         def find(self, spoken: SpokenText) -> Iterable[tuple[int, int]]:
-            raise RuntimeError("the model is not loaded")
+            raise RuntimeError(f"cannot search {spoken.text}")
 
-    assert Redactor([Broken()], frozenset({"names"})).redact("I am Ada.").kept == "[names]"
+    with capture_logs() as lines:
+        assert Redactor([Broken()], frozenset({"names"})).redact("I am Ada.").kept == "[names]"
+    (line,) = lines
+    assert (line["detector"], line["error"], "exc_info" in line) == ("names", "RuntimeError", False)
+    assert "test_kinds.py" in line["at"][-1]
+    assert "Ada" not in str(line)
 
 
 @pytest.mark.parametrize(

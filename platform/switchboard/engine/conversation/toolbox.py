@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from switchboard.engine.conversation.call import Tool
 from switchboard.foundation.observability import traces
+from switchboard.foundation.observability.logs import locate_error
 from switchboard.plugin_sdk import JsonObject, KeypadEntry, ToolCall, ToolContext, ToolError, ToolSpec
 
 logger = structlog.get_logger()
@@ -58,8 +59,9 @@ class Toolbox:
             return {"error": error.message}
         except TimeoutError:
             return {"error": f"{call.name} took too long"}
-        except Exception:
-            logger.exception("tool failed", tool=call.name)
+        except Exception as error:  # noqa: BLE001 - a plugin's tool may raise anything
+            # Without its message, which may hold the arguments: what the caller has said, or entered on the keypad.
+            logger.error("tool failed", tool=call.name, error=type(error).__name__, at=locate_error(error))
             return {"error": f"{call.name} failed"}
 
 

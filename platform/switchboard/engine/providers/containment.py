@@ -6,16 +6,16 @@ name becomes a `ProviderError` with the plugin's name and version, so that calle
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from traceback import extract_tb
 from types import FunctionType
 from typing import Any, Final, TypeVar
 
 import structlog
 
 from switchboard.foundation.observability import metrics
+from switchboard.foundation.observability.logs import locate_error
 from switchboard.plugin_sdk import (
     InvalidCallback,
     Provider,
@@ -30,7 +30,6 @@ logger = structlog.get_logger()
 SDK: Final = "switchboard.plugin_sdk"
 CONTRACT: Final = (ProviderError, InvalidCallback, InvalidSettings, TimeoutError)
 """Exceptions that a provider may raise. Its time limits are failures, too."""
-MAX_FRAMES: Final = 6
 Method = Callable[..., Any]
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
 
@@ -57,15 +56,11 @@ class _Origin:
             provider=self.provider.name,
             method=self.method,
             error=type(error).__name__,
-            at=_locate(error),
+            at=locate_error(error),
         )
         return ProviderError(
             f"{self.provider.title} failed: {type(error).__name__} in {self.method} of {name} {version}"
         )
-
-
-def _locate(error: Exception) -> list[str]:
-    return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in extract_tb(error.__traceback__)[-MAX_FRAMES:]]
 
 
 def contain(provider: type[ProviderT], plugin: Plugin) -> type[ProviderT]:
@@ -108,12 +103,8 @@ def _contain_method(provider: type[Provider[ProviderSettings]], name: str, plugi
 
     @wraps(implementation)
     def call(*args: Any, **options: Any) -> Any:
-        try:
+        with _contain_errors(origin):
             result = getattr(provider, name)(*args, **options)
-        except CONTRACT:
-            raise
-        except Exception as error:
-            raise origin.fail(error) from error
         if isinstance(result, AsyncIterator):
             return _contain_stream(origin, result)
         return _contain_result(origin, result) if inspect.isawaitable(result) else result
@@ -122,28 +113,31 @@ def _contain_method(provider: type[Provider[ProviderSettings]], name: str, plugi
 
 
 async def _contain_result(origin: _Origin, result: Awaitable[Any]) -> Any:
-    try:
+    with _contain_errors(origin):
         value = await result
-    except CONTRACT:
-        raise
-    except Exception as error:
-        raise origin.fail(error) from error
-    return ContainedStream(origin, value) if isinstance(value, SpeechToTextStream) else value
+    return _ContainedStream(origin, value) if isinstance(value, SpeechToTextStream) else value
 
 
 async def _contain_stream(origin: _Origin, items: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    try:
-        # Providers' streams are generators, which can be closed.
+    # Providers' streams are generators, which can be closed.
+    with _contain_errors(origin):
         async with aclosing(items):  # type: ignore[type-var]
             async for item in items:
                 yield item
+
+
+@contextmanager
+def _contain_errors(origin: _Origin) -> Iterator[None]:
+    """Turn what a plugin raises within the block, and its contract does not name, into a `ProviderError`."""
+    try:
+        yield
     except CONTRACT:
         raise
     except Exception as error:
         raise origin.fail(error) from error
 
 
-class ContainedStream(SpeechToTextStream):
+class _ContainedStream(SpeechToTextStream):
     """A transcriber's stream, contained."""
 
     def __init__(self, origin: _Origin, stream: SpeechToTextStream) -> None:
@@ -157,13 +151,9 @@ class ContainedStream(SpeechToTextStream):
         await _contain_result(self._origin, self._stream.finalize())
 
     async def __aiter__(self) -> AsyncIterator[Transcript]:
-        try:
+        with _contain_errors(self._origin):
             async for transcript in self._stream:
                 yield transcript
-        except CONTRACT:
-            raise
-        except Exception as error:
-            raise self._origin.fail(error) from error
 
     async def close(self) -> None:
         await _contain_result(self._origin, self._stream.close())

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from switchboard.engine.redaction.detectors import CODE_NAMES
 from switchboard.engine.redaction.number_words import normalize_numbers
+from switchboard.foundation.observability.logs import locate_error
 from switchboard.plugin_sdk import JsonObject
 from switchboard.plugin_sdk.private_data import PrivateDataDetector, SpokenText
 
@@ -168,8 +169,13 @@ class Redactor:
 def _search(detector: PrivateDataDetector, spoken: SpokenText) -> Iterable[tuple[int, int]]:
     try:
         return [(start, end) for start, end in detector.find(spoken) if 0 <= start < end <= len(spoken.text)]
-    except Exception:  # a plugin may raise anything, and an unsearched text must not be kept
-        logger.exception("private data not searched, the text is redacted", detector=detector.name)
+    except Exception as error:  # noqa: BLE001 - a plugin may raise anything, and an unsearched text must not be kept
+        logger.error(  # without the message, which may quote the text
+            "private data not searched, the text is redacted",
+            detector=detector.name,
+            error=type(error).__name__,
+            at=locate_error(error),
+        )
         return [(0, len(spoken.text))]
 
 

@@ -6,11 +6,13 @@ They contain ids of requests, organizations, and calls; never bodies, tokens, or
 import logging
 import re
 import sys
+from traceback import extract_tb
 from typing import Any
 
 import structlog
 
 PHONE_NUMBER = re.compile(r"((?:\+|%2[Bb])\d{4})\d+(\d{4})(?!\d)")
+MAX_FRAMES = 6
 # These libraries log at INFO what our own lines say better; Authlib logs issued tokens at DEBUG.
 QUIET = (
     "authlib",
@@ -54,6 +56,15 @@ def configure_logging(level: str, *, json: bool | None = None) -> None:
     logging.basicConfig(handlers=[handler], level=level, force=True)
     for name in QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def locate_error(error: Exception) -> list[str]:
+    """Return where an exception was raised, as `file:line function`, the innermost place last.
+
+    For exceptions of code that handles private data: their messages, and so their tracebacks, may hold it.
+    """
+    frames = extract_tb(error.__traceback__)[-MAX_FRAMES:]
+    return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
 
 
 def _mask_numbers(_logger: object, _method: str, line: Any) -> str:
