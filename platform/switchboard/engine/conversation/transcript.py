@@ -27,27 +27,13 @@ class CallTranscript:
         by_person: bool = False,
     ) -> None:
         """Add an entry that ends now; without `started_at` it is an event of this moment."""
-        self._add(role, self._redactor.redact(content).kept, started_at, interrupted=interrupted, by_person=by_person)
+        start, end = self._measure(started_at)
+        self._append(TranscriptEntry(role, self._redactor.redact(content).kept, start, end, interrupted, by_person))
 
     def add_tool_use(self, name: str, result: JsonObject) -> None:
         """Add the result of a tool."""
-        self._add("tool", json.dumps({"tool": name, "result": self._redactor.redact_json(result, for_model=False)}))
-
-    def _add(
-        self,
-        role: Role,
-        content: str,
-        started_at: float | None = None,
-        *,
-        interrupted: bool = False,
-        by_person: bool = False,
-    ) -> None:
-        now = self._clock()
-        moments = (now if started_at is None else started_at, now)
-        start, end = (max(0, round((moment - self._started_at) * 1000)) for moment in moments)
-        entry = TranscriptEntry(role, content, start, end, interrupted, by_person)
-        self.entries.append(entry)
-        self._log.record_entry(entry)
+        content = json.dumps({"tool": name, "result": self._redactor.redact_json(result, for_model=False)})
+        self._append(TranscriptEntry("tool", content, *self._measure()))
 
     def add_latency(self, latency: TurnLatency) -> None:
         """Record the latency of a turn."""
@@ -57,3 +43,14 @@ class CallTranscript:
     def has_role(self, role: Role) -> bool:
         """Return whether there is an entry of that role."""
         return any(entry.role == role for entry in self.entries)
+
+    def _measure(self, started_at: float | None = None) -> tuple[int, int]:
+        """Return beginning and end, which is now, in milliseconds of the call."""
+        ended_at = self._clock()
+        moments = (ended_at if started_at is None else started_at, ended_at)
+        start, end = (max(0, round((moment - self._started_at) * 1000)) for moment in moments)
+        return start, end
+
+    def _append(self, entry: TranscriptEntry) -> None:
+        self.entries.append(entry)
+        self._log.record_entry(entry)
