@@ -17,8 +17,8 @@ from switchboard.foundation.database import Database, ReadReplica, ReplicaNotUsa
 from switchboard.foundation.encryption import KeyCheck
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.client_addresses import is_loopback
 from switchboard.foundation.web.pipeline import inject
-from switchboard.foundation.web.rate_limits import is_loopback
 from switchboard.resources.calls.recordings.spool import measure_spool
 from switchboard.resources.deliveries import system_queries
 

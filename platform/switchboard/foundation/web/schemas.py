@@ -89,8 +89,9 @@ Moment = Annotated[
 
 
 def validate_in_pieces(max_length: int) -> WrapValidator:
-    """Return the validator of a list of up to 100 000 items, say: it stops after the first thousand items of which one
-    is faulty. `max_length` is that of the whole list, because pydantic applies the field's own to each piece.
+    """Return the validator of a long list, which stops after the first thousand items of which one is faulty.
+
+    `max_length` is that of the whole list, because pydantic applies the field's own to each piece.
     """
 
     def validate_pieces(value: JsonValue, validate: ValidatorFunctionWrapHandler) -> list[Any]:

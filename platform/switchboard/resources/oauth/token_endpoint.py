@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from switchboard.foundation.database import Database
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web import rate_limits
+from switchboard.foundation.web.client_addresses import find_subscriber
 from switchboard.foundation.web.principal import Limit
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.oauth.clients import authenticate_client
@@ -48,7 +49,7 @@ class TokenEndpoint:
         The transaction commits before the response is sent, even for a refusal.
         """
         try:
-            await _count(self.limiter, sent, f"address:{rate_limits.find_subscriber(sent.address)}", PER_ADDRESS)
+            await _count(self.limiter, sent, f"address:{find_subscriber(sent.address)}", PER_ADDRESS)
             parameters = parse_body(sent.body, sent.mimetype)
             client_id, secret = get_client_credentials(sent.authorization, parameters)
             request = OAuthRequest(self.settings.base_url, parameters)

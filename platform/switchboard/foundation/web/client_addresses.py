@@ -1,0 +1,27 @@
+"""Addresses of clients."""
+
+from ipaddress import IPv6Address, ip_address, ip_network
+
+
+def is_loopback(address: str) -> bool:
+    """Return whether a client's address is of this machine."""
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def find_subscriber(address: str) -> str:
+    """Return the part of a client's address that identifies a subscriber: of IPv6, the first 64 bits.
+
+    A subscriber receives at least a /64 (RIPE-690, 4.2), and may use another address of it for each request.
+    """
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return address
+    if not isinstance(parsed, IPv6Address):
+        return str(parsed)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ip_network((parsed, 64), strict=False))
