@@ -34,11 +34,16 @@ MAX_WAITING = 200
 class _BrowserSocket(AsgiMediaSocket):
     """A socket that leaves the set of those that wait with its first message."""
 
-    waiting: set["_BrowserSocket"]
+    def __init__(
+        self, receive: "ASGIReceiveCallable", send: "ASGISendCallable", waiting: set["_BrowserSocket"]
+    ) -> None:
+        super().__init__(receive, send)
+        self._waiting = waiting
+        waiting.add(self)
 
     async def receive(self) -> Frame | None:
         message = await super().receive()
-        self.waiting.discard(self)
+        self._waiting.discard(self)
         return message
 
 
@@ -58,10 +63,12 @@ class BrowserPhoneServer:
             return False
         return (await self.limiter.check_address("browser-call", address, PER_ADDRESS)).allowed
 
+    def open_socket(self, receive: "ASGIReceiveCallable", send: "ASGISendCallable") -> _BrowserSocket:
+        """Return an accepted socket, which waits for its token."""
+        return _BrowserSocket(receive, send, self._waiting)
+
     async def hold_call(self, socket: _BrowserSocket, carrier: BrowserPhone, callbacks: CallbackUrls) -> None:
         """Hold a call until it ends or this process stops; then end a call whose agent runs in another process."""
-        socket.waiting = self._waiting
-        self._waiting.add(socket)
         holding = asyncio.create_task(carrier.serve_browser(socket, callbacks))
         stopping = asyncio.create_task(self.engine.stopping.wait())
         try:
@@ -93,7 +100,7 @@ async def browser_phone_socket(
             if not isinstance(carrier, BrowserPhone):
                 return await refuse_socket(send)
             await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
-            socket = _BrowserSocket(receive, send)
+            socket = server.open_socket(receive, send)
             callbacks = build_callback_urls(server.settings.base_url, organization_id, name)
             await server.hold_call(socket, carrier, callbacks)
             await socket.close()
