@@ -51,6 +51,7 @@ provider = "scripted"
         (("[[llm]]", "[[lmm]]"), 10, "lmm"),
         (("[prices]", "[retention]\ncalls = -1\n\n[prices]"), 5, "retention.calls"),
         (("[prices]", "[retention]\nrecording = 1\n\n[prices]"), 5, "retention.recording"),
+        (("[prices]", '[redaction]\nkinds = ["card_nummer"]\n\n[prices]'), 5, "redaction.kinds"),
         (("[prices]", "[retention]\ncalls = 30\nrecordings = 90\n\n[prices]"), 4, "retention"),
     ],
 )

@@ -13,7 +13,8 @@ from pydantic import JsonValue, SecretStr, ValidationError
 from switchboard.apps.tenant_files.lines import find_line, find_line_numbers
 from switchboard.engine.providers.configuration import ProviderSpec, UnknownProvider, require_provider_class
 from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Registry, parse_settings
-from switchboard.resources.identity.policy import Policy
+from switchboard.resources.agents.redaction import list_kinds
+from switchboard.resources.identity.policy import Policy, RedactionDefault
 
 OWN_KEYS = ("name", "timezone")
 
@@ -96,6 +97,15 @@ class _Reader:
         except ValidationError as error:
             for item in error.errors(include_url=False, include_context=False, include_input=False):
                 self._fault(".".join(map(str, item["loc"])), item["msg"])
+        else:
+            self._check_redaction(self._file.policy.redaction)
+
+    def _check_redaction(self, default: RedactionDefault) -> None:
+        """Report kinds that nothing detects: a misspelled one would let private data through."""
+        known = list_kinds(self._registry)
+        for key, kinds in (("kinds", default.kinds), ("visible_to_model", default.visible_to_model)):
+            if unknown := sorted(set(kinds) - known.keys()):
+                self._fault(f"redaction.{key}", f"unknown: {', '.join(unknown)}; known: {', '.join(known)}")
 
     def _read_providers(self, capability: Capability, tables: object) -> None:
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
