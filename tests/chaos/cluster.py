@@ -21,8 +21,10 @@ START_SECONDS = 60.0
 HAPROXY = """
 global
   maxconn 4000
+  log stdout format timed daemon notice
 defaults
   mode http
+  log global
   timeout connect 2s
   timeout client 2h
   timeout server 2h
@@ -125,7 +127,8 @@ async def run_cluster(folder: Path, **changes: str) -> AsyncIterator[Cluster]:
         stack.push_async_callback(servers.stop)
         stack.push_async_callback(_kill_all, members)
         await asyncio.gather(*(member.start() for member in members))
-        await stack.enter_async_context(run_program(find_tool("haproxy"), "-q", "-f", str(settings)))
+        haproxy = run_program(find_tool("haproxy"), "-f", str(settings), log=folder / "haproxy.log")
+        await stack.enter_async_context(haproxy)
         await cluster.wait_until_ready()
         yield cluster
 

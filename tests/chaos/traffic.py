@@ -4,12 +4,12 @@ import asyncio
 import random
 import wave
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID, uuid4
 
 import aiohttp
+from switchboard.foundation.database import now
 from switchboard.plugin_sdk import ProviderError, SimulatedCarrier, SpokenLine, TelephonyProvider
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.runtime import Runtime
@@ -25,6 +25,8 @@ class Outcome:
     contacts: set[str] = field(default_factory=set)
     carrier_calls: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    """Requests that were not served: the time, the request, and what answered instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +67,12 @@ class Traffic:
                     from_number="+15550100001", to_number=self.number, lines=[line], callbacks=callbacks
                 )
             except ProviderError as error:
-                self.outcome.refused.append(error.message)
+                self.outcome.refused.append(f"{_clock()} {error.message}")
                 return
         if call.answered:
             self.outcome.carrier_calls.append(call.carrier_call_id)
         else:
-            self.outcome.refused.append(str(call.refused_reason))
+            self.outcome.refused.append(f"{_clock()} {call.refused_reason}")
 
     async def _create_contact(self, http: aiohttp.ClientSession, number: str) -> None:
         key = uuid4().hex
@@ -95,12 +97,21 @@ class Traffic:
     ) -> int:
         """Return the status of the answer; 0 if there was none."""
         status = 0
-        with suppress(aiohttp.ClientError):
+        try:
             async with http.request(method, path, json=json, headers=headers) as response:
-                await response.read()
+                answer = await response.text()
                 status = response.status
+        except aiohttp.ClientError as error:
+            answer = repr(error)
         self.outcome.statuses[status] += 1
+        if not 200 <= status < 300:
+            self.outcome.failures.append(f"{_clock()} {method} {path} {status} {answer}")
         return status
+
+
+def _clock() -> str:
+    """Return the time of day, to find what the balancer's log says of it."""
+    return now().strftime("%H:%M:%S.%f")
 
 
 def write_silence(path: Path, seconds: float) -> Path:
