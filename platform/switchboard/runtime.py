@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.voices import VoiceCatalog
-from switchboard.foundation.database import Database, ReadReplica
+from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica
 from switchboard.foundation.encryption import KeyCheck
 from switchboard.foundation.injection import Parts, resolve_parameters
 from switchboard.foundation.jobs import Queue
@@ -35,6 +35,7 @@ class Runtime:
     node: str
     settings: Settings
     database: Database
+    database_check: DatabaseCheck
     replica: ReadReplica
     redis: Redis
     queue: Queue

@@ -7,6 +7,7 @@ import pytest
 from openapi_spec_validator import validate
 from sqlmodel import col, select
 from switchboard.foundation.audit import AuditEntry
+from switchboard.foundation.database import responsiveness
 from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.policy import Policy, RateLimit, RateLimits
 from switchboard.runtime import Runtime
@@ -139,6 +140,24 @@ async def test_health_endpoints(client: Client) -> None:
     metrics = await (await client.get("/metrics", scope_base=SAME_MACHINE)).get_data(as_text=False)
     assert b"switchboard_live_calls" in metrics
     assert b"switchboard_delivery_queue_age_seconds" in metrics
+
+
+async def test_a_slow_database_takes_no_process_out_of_service(
+    client: Client, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    async def ask() -> tuple[int, object]:
+        response = await client.get("/readyz")
+        return response.status_code, (await response.get_json())["database"]
+
+    assert await ask() == (200, "ok")
+    monkeypatch.setattr(responsiveness, "PING_SECONDS", 0.01)
+    monkeypatch.setattr(runtime.database, "ping", hang)
+    assert await ask() == (200, "slow")
+    monkeypatch.setattr(responsiveness, "SLOW_SECONDS", 0.0)
+    assert await ask() == (503, "unavailable")
 
 
 async def test_every_change_is_audited_with_its_actor_and_without_values(caller: Caller, runtime: Runtime) -> None:

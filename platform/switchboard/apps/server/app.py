@@ -16,7 +16,7 @@ from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation import keyring
-from switchboard.foundation.database import Database, ReadReplica
+from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica
 from switchboard.foundation.encryption import KeyCheck
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.outbound import OutboundClient
@@ -123,6 +123,7 @@ async def open_process_runtime(
         node=secrets.token_hex(8),
         settings=settings,
         database=database,
+        database_check=DatabaseCheck(database),
         replica=replica,
         redis=redis.commands,
         queue=queue,

@@ -12,11 +12,13 @@ from switchboard.foundation.database.engine import DatabaseUrlError, create_engi
 from switchboard.foundation.database.locks import lock_name
 from switchboard.foundation.database.outages import is_database_away, is_refused_value, retry_while_away
 from switchboard.foundation.database.replica import ReadReplica, ReplicaNotUsable
+from switchboard.foundation.database.responsiveness import DatabaseCheck
 from switchboard.foundation.database.session import Database, SystemSession, TenantSession, after_commit
 
 __all__ = [
     "ENCRYPTION_LABEL",
     "Database",
+    "DatabaseCheck",
     "DatabaseUrlError",
     "ReadReplica",
     "ReplicaNotUsable",
