@@ -12,7 +12,8 @@ from switchboard.engine.conversation.call import CallResult, LiveCall
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.response_generator import APOLOGY
 from switchboard.engine.providers import failover
-from switchboard.engine.providers.failover import HEDGE_AFTER_SECONDS, FailoverLLM, FailoverTextToSpeech, ServiceRecord
+from switchboard.engine.providers.failover import HEDGE_AFTER_SECONDS, FailoverLLM, FailoverTextToSpeech
+from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.plugin_sdk import ChatRequest, Message
 from switchboard_llm.client import LiteLLMSettings
 from switchboard_llm.models import MODELS, VendorModel
@@ -21,7 +22,16 @@ from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSp
 
 from tests.fixtures import chat_server
 from tests.fixtures.chat_server import ChatServer, Fault
-from tests.fixtures.conversation import Leg, Model, Socket, Speech, Transcriber, create_call, synthesize_caller
+from tests.fixtures.conversation import (
+    Leg,
+    Model,
+    Socket,
+    Speech,
+    Transcriber,
+    create_call,
+    list_candidates,
+    synthesize_caller,
+)
 from tests.speech.deepgram import Deepgram
 from tests.speech.elevenlabs import ElevenLabs
 from tests.speech.vendor import KEY, in_use
@@ -82,7 +92,7 @@ async def serve_two_models(trouble: Trouble) -> AsyncIterator[tuple[ChatServer, 
         models = [create_model(chosen), create_model(second.base_url)]
         for provider in models:
             await provider.open()
-        yield first, FailoverLLM(models, ServiceRecord(), hedge_after_seconds=HEDGE_AFTER_SECONDS)
+        yield first, FailoverLLM(list_candidates(*models), ServiceRecord(), hedge_after_seconds=HEDGE_AFTER_SECONDS)
 
 
 async def _ask_models(engine: CallEngine, trouble: Trouble) -> CallerResult:
@@ -163,10 +173,11 @@ async def serve_two_voices() -> AsyncIterator[tuple[ElevenLabs, Deepgram, Failov
         chosen = ElevenLabsTextToSpeech(ElevenLabsSettings(api_key=SecretStr(KEY), base_url=HttpUrl(first.address)))
         other = DeepgramTextToSpeech(DeepgramVoiceSettings(api_key=SecretStr(KEY), base_url=HttpUrl(second.address)))
         async with in_use(chosen), in_use(other):
+            candidates = list_candidates(chosen, other)
             yield (
                 first,
                 second,
-                FailoverTextToSpeech([chosen, other], ServiceRecord(), hedge_after_seconds=HEDGE_AFTER_SECONDS),
+                FailoverTextToSpeech(candidates, ServiceRecord(), hedge_after_seconds=HEDGE_AFTER_SECONDS),
             )
 
 

@@ -1,23 +1,36 @@
 """Plugins that raise what their contract does not name: in calls, other providers take over; nothing else fails."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from types import SimpleNamespace
+from uuid import uuid4
 
 import pytest
+from pydantic import SecretStr
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
+from switchboard.engine.providers import health
 from switchboard.engine.providers.configuration import ProviderSpec, configure_providers
 from switchboard.engine.providers.containment import contain
+from switchboard.engine.providers.health import ProviderHealth
+from switchboard.foundation.database import now
+from switchboard.foundation.observability import metrics
 from switchboard.plugin_sdk import (
     ChatEvent,
     ChatRequest,
+    Frame,
     LLMProvider,
+    MediaCodec,
+    MediaEvent,
     Message,
+    Provider,
     ProviderError,
     ProviderSettings,
     SpeechChunk,
     SpeechRequest,
     SpeechToTextProvider,
     SpeechToTextStream,
+    TextDelta,
     TextToSpeechProvider,
     TranscriptionRequest,
     Voice,
@@ -25,9 +38,11 @@ from switchboard.plugin_sdk import (
 )
 from switchboard.plugin_sdk.registry import Capability, Plugin, Registry
 from switchboard.runtime import Runtime
+from switchboard_offline.loopback import LoopbackSettings, LoopbackTelephony
 
 from tests.fixtures.app import LivePlatform, Organizations, create_bakery, fresh_number, run_server
-from tests.fixtures.json_access import Json, objects_at
+from tests.fixtures.eventually import eventually
+from tests.fixtures.json_access import Json, at, objects_at
 
 FAULTS = ("__init__", "open", "work")
 PLUGIN = Plugin("faulty", "switchboard-faulty", "1.2")
@@ -78,10 +93,16 @@ class FaultyTranscriber(Faulty, SpeechToTextProvider[ProviderSettings]):
         raise KeyError("words")
 
 
-KINDS = {
+KINDS: Mapping[Capability, tuple[type[Provider[ProviderSettings]], str, str]] = {
     Capability.LLM: (FaultyModel, "llm_providers", "llm_provider"),
     Capability.TEXT_TO_SPEECH: (FaultyVoice, "text_to_speech_providers", "tts_provider"),
     Capability.SPEECH_TO_TEXT: (FaultyTranscriber, "speech_to_text_providers", "stt_provider"),
+}
+
+METHODS = {
+    Capability.LLM: "chat",
+    Capability.TEXT_TO_SPEECH: "synthesize",
+    Capability.SPEECH_TO_TEXT: "transcribe",
 }
 
 
@@ -94,6 +115,27 @@ def install(registry: Registry, capability: Capability, fault: str) -> str:
     return name
 
 
+class MendableModel(LLMProvider[ProviderSettings]):
+    """Cannot be opened while it is broken."""
+
+    name = "mendable"
+    title = "Mendable"
+    broken = True
+    opened = 0
+    checked = asyncio.Event()
+
+    async def open(self) -> None:
+        MendableModel.opened += 1
+        if self.broken:
+            raise ProviderError("down")
+
+    async def check(self) -> None:
+        self.checked.set()
+
+    async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+        yield TextDelta("I am mended.")
+
+
 @pytest.fixture(scope="session")
 def registry() -> Registry:
     """The installed plugins, and one for each capability and fault."""
@@ -101,6 +143,7 @@ def registry() -> Registry:
     for capability in KINDS:
         for fault in FAULTS:
             install(found, capability, fault)
+    found.add("mendable", SimpleNamespace(llm_providers=hookimpl(lambda: [MendableModel], specname="llm_providers")))
     return found
 
 
@@ -110,7 +153,7 @@ async def live(runtime: Runtime, organizations: Organizations) -> AsyncIterator[
         yield await create_bakery(runtime, await organizations.create(), fresh_number())
 
 
-async def configure(live: LivePlatform, capability: Capability, name: str, *, alone: bool) -> None:
+async def configure(live: LivePlatform, capability: Capability, name: str, *, alone: bool = False) -> None:
     """Let the agent use a faulty provider, alone or before the organization's working one."""
     runtime = live.runtime
     embedded = [
@@ -126,18 +169,27 @@ async def configure(live: LivePlatform, capability: Capability, name: str, *, al
 
 
 async def find_last_call(live: LivePlatform) -> Json:
-    (call, *_) = objects_at((await live.caller.get("/v1/calls")).json, "items")
-    return await live.wait_for_end(call["id"])
+    """Return the last call, once its process has saved what it knows, which may be after the carrier has ended it."""
+
+    async def look() -> Json:
+        (call, *_) = objects_at((await live.caller.get("/v1/calls")).json, "items")
+        return await live.wait_for_end(call["id"])
+
+    return await eventually(look, lambda call: call["served_by"])
 
 
 @pytest.mark.parametrize("capability", KINDS)
 async def test_the_organizations_other_provider_takes_over(live: LivePlatform, capability: Capability) -> None:
     for fault in FAULTS:
-        await configure(live, capability, f"faulty_{capability}_{fault.strip('_')}", alone=False)
+        await configure(live, capability, f"faulty_{capability}_{fault.strip('_')}")
         simulated = await live.simulate_call("What are your opening hours?", "Goodbye")
         assert simulated.first_reply_ms is not None
         call = await find_last_call(live)
         assert call["status"] == "completed", (fault, call)
+        (failure,) = objects_at(call, "provider_failures")
+        method = METHODS[capability] if fault == "work" else fault
+        assert failure["capability"] == capability
+        assert f"KeyError in {method} of {failure['plugin']}" in str(failure["error"])
 
 
 @pytest.mark.parametrize("capability", KINDS)
@@ -148,6 +200,7 @@ async def test_a_call_without_another_provider_ends_with_a_reason(live: LivePlat
         call = await find_last_call(live)
         assert (call["status"], call["ended_reason"]) == ("failed", "provider_failed")
         assert f"KeyError in {fault}" in str(call["error_message"])
+        assert [failure["error"] for failure in objects_at(call, "provider_failures")] == [call["error_message"]]
         assert "+15550100001" not in str(call["error_message"])
 
 
@@ -157,3 +210,102 @@ async def test_an_exception_is_a_failure_that_names_the_plugin() -> None:
         _ = [event async for event in model.chat(ChatRequest((Message("user", "x"),)))]
     assert model.list_expected_phrases("") == ()
     assert isinstance(model, FaultyModel)
+
+
+async def test_a_failing_provider_is_left_alone_until_a_probe_succeeds(
+    live: LivePlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "FIRST_PAUSE_SECONDS", health.LONGEST_PAUSE_SECONDS)
+    await configure(live, Capability.LLM, "mendable")
+    assert len(objects_at(await call_once(live), "provider_failures")) == 1
+    await call_once(live)
+    await eventually(count_degraded_models, lambda count: count == 1)
+    assert (await call_once(live))["provider_failures"] == []
+    assert MendableModel.opened == health.FAILURES_UNTIL_DEGRADED, "its pause is not over"
+
+    monkeypatch.setattr(MendableModel, "broken", False)
+    monkeypatch.setattr(ProviderHealth, "claim_probe", lambda provider: provider.degraded)
+    await call_once(live)
+    async with asyncio.timeout(10):
+        await MendableModel.checked.wait()
+    await eventually(count_degraded_models, lambda count: count == 0)
+    call = await call_once(live)
+    assert (at(call, "served_by", "llm"), call["provider_failures"]) == ("mendable", [])
+
+
+async def test_other_settings_are_a_new_beginning(runtime: Runtime) -> None:
+    name, organization_id, saved_at = f"faulty_{Capability.LLM}_open", uuid4(), now()
+    found = runtime.providers.find_health(organization_id, LLMProvider, name, saved_at)
+    for _ in range(3):
+        found.record_failure()
+    assert runtime.providers.find_health(organization_id, LLMProvider, name, saved_at) is found
+    assert count_degraded(name) == 1
+    assert not runtime.providers.find_health(organization_id, LLMProvider, name, now()).degraded
+    assert count_degraded(name) == 0
+
+
+def test_each_failure_after_a_pause_doubles_it() -> None:
+    clock = [0.0]
+    pausing = ProviderHealth(uuid4(), Capability.LLM, "pausing", PLUGIN, clock=lambda: clock[0])
+    pauses = []
+    for _ in range(3):
+        pausing.record_failure()
+    for _ in range(7):
+        start = clock[0]
+        while not pausing.claim_probe():
+            clock[0] += 5
+        assert not pausing.claim_probe(), "one conversation makes the probe"
+        pauses.append(clock[0] - start)
+        pausing.record_failure()
+    assert pauses == [10, 20, 40, 80, 160, 300, 300]
+    pausing.record_success()
+    assert not pausing.degraded
+
+
+async def call_once(live: LivePlatform) -> Json:
+    """Call the agent, which answers, and return the call."""
+    simulated = await live.simulate_call("What are your opening hours?")
+    assert simulated.first_reply_ms is not None
+    return await find_last_call(live)
+
+
+async def count_degraded_models() -> float:
+    return count_degraded("mendable")
+
+
+def count_degraded(provider: str) -> float:
+    value = metrics.registry.get_sample_value(
+        "switchboard_providers_degraded", {"capability": "llm", "provider": provider}
+    )
+    return value or 0.0
+
+
+class BrokenCodec(MediaCodec):
+    """Raises what a codec's contract does not name."""
+
+    def decode(self, message: Frame) -> bytes | MediaEvent | None:
+        if message == "nonsense":
+            raise ValueError("unknown message")
+        raise KeyError("media")
+
+    def encode(self, audio: bytes) -> Frame:
+        raise KeyError("media")
+
+    def clear(self) -> Frame:
+        raise KeyError("media")
+
+    def mark(self, name: str) -> Frame:
+        raise KeyError("media")
+
+
+def test_a_codecs_exception_is_a_failure_of_the_carrier() -> None:
+    class Carrier(LoopbackTelephony):
+        def create_media_codec(self, media_url: str) -> MediaCodec:
+            return BrokenCodec()
+
+    codec = contain(Carrier, PLUGIN)(LoopbackSettings(signing_secret=SecretStr("x" * 16))).create_media_codec("wss://x")
+    for use in (partial(codec.encode, b""), partial(codec.decode, ""), codec.clear, partial(codec.mark, "x")):
+        with pytest.raises(ProviderError, match=r"KeyError in create_media_codec of switchboard-faulty 1\.2"):
+            use()
+    with pytest.raises(ValueError, match="unknown message"):
+        codec.decode("nonsense")

@@ -4,10 +4,12 @@ that served.
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 
 import pytest
 from switchboard.engine.providers import failover
-from switchboard.engine.providers.failover import FailoverLLM, FailoverSpeechToText, FailoverTextToSpeech, ServiceRecord
+from switchboard.engine.providers.failover import FailoverLLM, FailoverSpeechToText, FailoverTextToSpeech
+from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.plugin_sdk import (
     PHONE_MULAW,
     PHONE_PCM,
@@ -27,7 +29,7 @@ from switchboard.plugin_sdk import (
     Voice,
 )
 
-from tests.fixtures.conversation import SETTINGS, Model, Transcriber
+from tests.fixtures.conversation import SETTINGS, Model, Transcriber, list_candidates
 
 FAILURE = ProviderError("down")
 
@@ -79,13 +81,15 @@ class Stalling(Model):
 def create_models(
     *providers: Model, hedge_after_seconds: float = 5.0, record: ServiceRecord | None = None
 ) -> FailoverLLM:
-    return FailoverLLM(providers, record or ServiceRecord(), hedge_after_seconds=hedge_after_seconds)
+    return FailoverLLM(list_candidates(*providers), record or ServiceRecord(), hedge_after_seconds=hedge_after_seconds)
 
 
 def create_voices(
     *providers: Tone, hedge_after_seconds: float = 5.0, record: ServiceRecord | None = None
 ) -> FailoverTextToSpeech:
-    return FailoverTextToSpeech(providers, record or ServiceRecord(), hedge_after_seconds=hedge_after_seconds)
+    return FailoverTextToSpeech(
+        list_candidates(*providers), record or ServiceRecord(), hedge_after_seconds=hedge_after_seconds
+    )
 
 
 async def collect_texts(model: FailoverLLM) -> list[str]:
@@ -251,9 +255,9 @@ class Opening(Transcriber):
 async def test_the_next_transcriber_is_opened(first: Transcriber) -> None:
     record = ServiceRecord()
     async with asyncio.timeout(5):
-        stream = await FailoverSpeechToText([first, Transcriber("hello")], record, hedge_after_seconds=0.01).transcribe(
-            TranscriptionRequest()
-        )
+        candidates = list_candidates(first, Transcriber("hello"))
+        failover_of_two = FailoverSpeechToText(candidates, record, hedge_after_seconds=0.01)
+        stream = await failover_of_two.transcribe(TranscriptionRequest())
     await stream.finalize()
     assert [transcript.text async for transcript in _first(stream)] == ["hello"]
     assert record.served == {"speech_to_text": "transcriber"}
@@ -270,9 +274,8 @@ async def test_cancellation_while_a_transcriber_opens_takes_effect_at_once(steps
             return await super().transcribe(request)
 
     async def hold_a_call() -> None:
-        await FailoverSpeechToText([Slow()], ServiceRecord(), hedge_after_seconds=5.0).transcribe(
-            TranscriptionRequest()
-        )
+        transcriber = FailoverSpeechToText(list_candidates(Slow()), ServiceRecord(), hedge_after_seconds=5.0)
+        await transcriber.transcribe(TranscriptionRequest())
         await asyncio.Event().wait()
 
     call = asyncio.create_task(hold_a_call())
@@ -289,3 +292,67 @@ async def _first(stream: SpeechToTextStream) -> AsyncIterator[Transcript]:
     async for transcript in stream:
         yield transcript
         return
+
+
+class Losing(Transcriber):
+    """Opens streams that are lost before they return anything."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened = 0
+
+    async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
+        self.opened += 1
+        return _Lost()
+
+
+class _Lost(SpeechToTextStream):
+    async def send(self, audio: bytes) -> None:
+        raise FAILURE
+
+    async def finalize(self) -> None:
+        raise FAILURE
+
+    async def __aiter__(self) -> AsyncIterator[Transcript]:
+        raise FAILURE
+        yield
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+async def test_a_transcriber_whose_streams_are_lost_again_and_again_is_replaced() -> None:
+    losing, record = Losing(), ServiceRecord()
+    transcriber = FailoverSpeechToText(list_candidates(losing, Transcriber("hello")), record, hedge_after_seconds=5.0)
+    for _ in range(3):
+        stream = await transcriber.transcribe(TranscriptionRequest())
+        with pytest.raises(ProviderError):
+            await stream.send(b"")
+        with pytest.raises(ProviderError):
+            _ = [transcript async for transcript in stream]
+    stream = await transcriber.transcribe(TranscriptionRequest())
+    await stream.finalize()
+    assert [transcript.text async for transcript in _first(stream)] == ["hello"]
+    assert losing.opened == 3
+    assert [(failure.provider, failure.error, failure.count) for failure in record.failures] == [
+        ("transcriber", "down", 3)
+    ]
+    await stream.close()
+
+
+async def test_a_degraded_model_is_asked_last() -> None:
+    failing, working = Model(*[FAILURE] * 4), Model("One.", "Two.", "Three.", "Four.", FAILURE)
+    model = create_models(failing, working)
+    for _ in range(4):
+        await collect_texts(model)
+    assert (len(failing.requests), len(working.requests)) == (3, 4)
+    with pytest.raises(ProviderError):
+        await collect_texts(model)
+    assert len(failing.requests) == 4, "it is asked when the others fail"
+
+
+async def test_only_the_agents_own_provider_gets_the_agents_model() -> None:
+    (candidate,) = list_candidates(Model("Hello."))
+    model = FailoverLLM([replace(candidate, chosen=False)], ServiceRecord(), hedge_after_seconds=5.0)
+    assert await collect_texts(model) == ["Hello."]
+    assert candidate.provider.requests[0].model is None

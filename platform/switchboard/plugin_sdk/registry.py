@@ -149,9 +149,9 @@ class Registry:
         found = self._found.get((find_capability(base), name))
         return found if found is not None and issubclass(found, base) else None
 
-    def find_plugin(self, capability: Capability, name: str) -> Plugin:
-        """Return the plugin that provides a capability under this name. Raises `StopIteration` where none does."""
-        return next(plugin for plugin in self.plugins if f"{capability} {name}" in plugin.provides)
+    def find_plugin(self, capability: Capability, name: str) -> Plugin | None:
+        """Return the plugin that provides a capability under this name."""
+        return next((plugin for plugin in self.plugins if f"{capability} {name}" in plugin.provides), None)
 
     def list_provider_classes(self, base: type[ProviderT]) -> list[type[ProviderT]]:
         """List every provider class of a capability's base class, in the order of the plugins' names."""

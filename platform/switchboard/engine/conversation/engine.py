@@ -148,11 +148,11 @@ class CallEngine:
             due = max(due + TICK_SECONDS, self._clock())
             await asyncio.sleep(due - self._clock())
             now = self._clock()
-            for call_id, session in list(self._sessions.items()):
+            for session in list(self._sessions.values()):
                 try:
                     session.tick(now)
-                except Exception:  # the other calls go on
-                    logger.exception("tick failed", call_id=str(call_id))
+                except Exception as error:  # noqa: BLE001 - the other calls go on
+                    session.fail(error)
 
 
 async def _wait_for_start(call: LiveCall, socket: MediaSocket) -> MediaStarted | None:

@@ -60,13 +60,10 @@ class CallLifetime:
         async def guard() -> None:
             try:
                 await work(*args, **kwargs)
-            except ProviderError as error:
-                self.end(EndedReason.PROVIDER_FAILED, error.message)
             except ConnectionError:
                 self.end(EndedReason.CALLER_HUNG_UP)
-            except Exception:
-                logger.exception("call failed", call_id=str(self._call_id))
-                self.end(EndedReason.ERROR, "The call failed because of an internal error.")
+            except Exception as error:  # noqa: BLE001 - what fails one call must not fail the process
+                self.fail(error)
 
         return None if self._closed else self._tasks.create_task(guard(), context=self._context.copy())
 
@@ -76,6 +73,14 @@ class CallLifetime:
             if reason is EndedReason.CALLER_HUNG_UP and self._transfer.connecting_to is not None:
                 reason = EndedReason.TRANSFERRED
             self._reason.set_result((reason, error))
+
+    def fail(self, error: Exception) -> None:
+        """End the call because of an exception: a provider's failure, or a defect."""
+        if isinstance(error, ProviderError):
+            self.end(EndedReason.PROVIDER_FAILED, error.message)
+        else:
+            logger.error("call failed", call_id=str(self._call_id), exc_info=error)
+            self.end(EndedReason.ERROR, "The call failed because of an internal error.")
 
     def is_ending(self) -> bool:
         """Return whether there is a reason to end the call."""

@@ -76,6 +76,10 @@ class CallSession:
         """End the call; only the first reason counts."""
         self._lifetime.end(reason)
 
+    def fail(self, error: Exception) -> None:
+        """End the call because of an exception: a provider's failure, or a defect."""
+        self._lifetime.fail(error)
+
     def shut_down(self) -> None:
         """Tell the caller that the call ends, and end it, because the process stops."""
         if self.supervision.takeover is not None or self._context.call.voicemail:

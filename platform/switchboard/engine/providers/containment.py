@@ -17,7 +17,10 @@ import structlog
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.logs import locate_error
 from switchboard.plugin_sdk import (
+    Frame,
     InvalidCallback,
+    MediaCodec,
+    MediaEvent,
     Provider,
     ProviderError,
     ProviderSettings,
@@ -105,6 +108,8 @@ def _contain_method(provider: type[Provider[ProviderSettings]], name: str, plugi
     def call(*args: Any, **options: Any) -> Any:
         with _contain_errors(origin):
             result = getattr(provider, name)(*args, **options)
+        if isinstance(result, MediaCodec):
+            return _ContainedCodec(origin, result)
         if isinstance(result, AsyncIterator):
             return _contain_stream(origin, result)
         return _contain_result(origin, result) if inspect.isawaitable(result) else result
@@ -135,6 +140,34 @@ def _contain_errors(origin: _Origin) -> Iterator[None]:
         raise
     except Exception as error:
         raise origin.fail(error) from error
+
+
+class _ContainedCodec(MediaCodec):
+    """A carrier's codec, contained."""
+
+    def __init__(self, origin: _Origin, codec: MediaCodec) -> None:
+        self._origin = origin
+        self._codec = codec
+
+    def decode(self, message: Frame) -> bytes | MediaEvent | None:
+        try:
+            return self._codec.decode(message)
+        except ValueError:  # a message that the carrier would not send
+            raise
+        except Exception as error:
+            raise self._origin.fail(error) from error
+
+    def encode(self, audio: bytes) -> Frame:
+        with _contain_errors(self._origin):
+            return self._codec.encode(audio)
+
+    def clear(self) -> Frame:
+        with _contain_errors(self._origin):
+            return self._codec.clear()
+
+    def mark(self, name: str) -> Frame:
+        with _contain_errors(self._origin):
+            return self._codec.mark(name)
 
 
 class _ContainedStream(SpeechToTextStream):

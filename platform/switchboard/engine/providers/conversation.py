@@ -14,12 +14,12 @@ from switchboard.engine.providers.failover import (
     FailoverLLM,
     FailoverSpeechToText,
     FailoverTextToSpeech,
-    ServiceRecord,
+    RankedProvider,
 )
 from switchboard.engine.providers.instances import Providers, ProviderT
-from switchboard.engine.providers.service import list_provider_names
+from switchboard.engine.providers.service import list_provider_versions
+from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.foundation.database import Database
-from switchboard.foundation.observability import metrics
 from switchboard.plugin_sdk import (
     LLMProvider,
     ProviderError,
@@ -55,7 +55,7 @@ async def open_conversation_providers(
 ) -> AsyncIterator[ConversationProviders]:
     """Open the providers of one call. `record` collects which of them served. Raises `ProviderError`."""
     async with AsyncExitStack() as stack:
-        opening = _Opening(stack, database, providers, organization_id)
+        opening = _Opening(stack, database, providers, organization_id, record)
         transcribers = await opening.open_all(SpeechToTextProvider, agent.stt_provider)
         voices = await opening.open_all(TextToSpeechProvider, agent.tts_provider)
         models = await opening.open_all(LLMProvider, agent.llm_provider)
@@ -79,8 +79,10 @@ async def open_agent_model(
     Nobody waits on a line, so another model is asked only after a failure.
     """
     async with AsyncExitStack() as stack:
-        models = await _Opening(stack, database, providers, organization_id).open_all(LLMProvider, agent.llm_provider)
-        yield FailoverLLM(models, record or ServiceRecord(), hedge_after_seconds=STALL_SECONDS)
+        record = record or ServiceRecord()
+        opening = _Opening(stack, database, providers, organization_id, record)
+        models = await opening.open_all(LLMProvider, agent.llm_provider)
+        yield FailoverLLM(models, record, hedge_after_seconds=STALL_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,28 +93,36 @@ class _Opening:
     database: Database
     providers: Providers
     organization_id: UUID
+    record: ServiceRecord
 
-    async def open_all(self, base: type[ProviderT], first: str) -> list[ProviderT]:
+    async def open_all(self, base: type[ProviderT], first: str) -> list[RankedProvider[ProviderT]]:
         """Open every provider of a capability, the agent's choice first, and leave out those that cannot be opened.
 
-        Raises the first one's `ProviderError` if none is left.
+        Degraded ones are left out too, unless there is no other. Raises the first `ProviderError` if none is left.
         """
         capability = find_capability(base)
         async with self.database.tenant(self.organization_id) as session:
-            names = await list_provider_names(session, capability)
-        opened: list[ProviderT] = []
-        failures: list[ProviderError] = []
-        for name in [first, *(name for name in names if name != first)]:
+            versions = await list_provider_versions(session, capability)
+        if first not in versions:
+            logger.warning("the agent's provider is not configured", capability=capability.value, provider=first)
+        healths = [
+            self.providers.find_health(self.organization_id, base, name, version) for name, version in versions.items()
+        ]
+        # The sorts are stable, so the order of preference remains within each group.
+        healths.sort(key=lambda health: (health.degraded, health.name != first))
+        opened: list[RankedProvider[ProviderT]] = []
+        problem = ProviderError(f"the organization has no {capability.value} provider", retryable=False)
+        for health in healths:
+            if health.degraded and opened:
+                break
             try:
-                provider = await self.stack.enter_async_context(self.providers.use(self.organization_id, base, name))
-            except ProviderError as error:
-                metrics.provider_failures.labels(capability.value, name).inc()
-                logger.warning(
-                    "provider failed to open", capability=capability.value, provider=name, error=error.message
+                provider = await self.stack.enter_async_context(
+                    self.providers.use(self.organization_id, base, health.name)
                 )
-                failures.append(error)
+            except ProviderError as error:
+                problem = self.record.record_failure(health, error)
             else:
-                opened.append(provider)
+                opened.append(RankedProvider(provider, health, chosen=health.name == first))
         if not opened:
-            raise failures[0]
+            raise problem
         return opened

@@ -6,15 +6,19 @@ agent chose, so the other providers are asked for their defaults.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
 import structlog
+from pydantic import JsonValue
 
 from switchboard.engine.conversation.media.conversion import Converter
+from switchboard.engine.providers.health import ProviderHealth
 from switchboard.engine.providers.racing import Race
 from switchboard.engine.providers.request_spans import span_request, trace_request
+from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.foundation.observability import metrics
 from switchboard.plugin_sdk import (
     ChatEvent,
@@ -49,29 +53,29 @@ FAILURES: Final = (ProviderError, TimeoutError)
 """Expected errors of a provider; any other exception is a bug in it."""
 
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
+ProviderT_co = TypeVar("ProviderT_co", bound=Provider[ProviderSettings], covariant=True)
 Item = TypeVar("Item")
 
 
-@dataclass(slots=True)
-class ServiceRecord:
-    """Providers that served each capability, and characters that overtaken voices will bill without having been
-    heard.
-    """
+@dataclass(frozen=True, slots=True, eq=False)
+class RankedProvider(Generic[ProviderT_co]):
+    """A provider that may serve. `chosen`: the agent names it, so the agent's model and voice are this provider's."""
 
-    served: dict[str, str] = field(default_factory=dict)
-    overtaken_characters: int = 0
+    provider: ProviderT_co
+    health: ProviderHealth
+    chosen: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Winner(Generic[ProviderT]):
     """The provider that serves, and those that were asked too and came too late."""
 
-    provider: ProviderT
-    overtaken: Sequence[ProviderT]
+    candidate: RankedProvider[ProviderT]
+    overtaken: Sequence[RankedProvider[ProviderT]]
 
 
 class _Failover(Generic[ProviderT]):
-    """Ordered providers of one capability.
+    """Ordered providers of one capability, at least one. Those that are degraded are asked last.
 
     `hedge_after_seconds`: time without a first item after which the next provider is asked as well.
     """
@@ -79,93 +83,91 @@ class _Failover(Generic[ProviderT]):
     name = "failover"
     title = "Failover"
 
-    def __init__(self, providers: Sequence[ProviderT], record: ServiceRecord, *, hedge_after_seconds: float) -> None:
+    def __init__(
+        self, candidates: Sequence[RankedProvider[ProviderT]], record: ServiceRecord, *, hedge_after_seconds: float
+    ) -> None:
         self.settings = ProviderSettings()
-        self._providers = list(providers)
+        self._candidates = list(candidates)
         self._record = record
         self._patience = hedge_after_seconds
 
     async def check(self) -> None:
         """Check all of the providers."""
-        for provider in self._providers:
-            await provider.check()
+        for candidate in self._candidates:
+            await candidate.provider.check()
 
-    def _record_failure(self, capability: Capability, provider: ProviderT, error: Exception) -> ProviderError:
-        metrics.provider_failures.labels(capability.value, provider.name).inc()
-        logger.warning(
-            "provider failed",
-            capability=capability.value,
-            provider=provider.name,
-            error=str(error) or type(error).__name__,
-        )
-        if isinstance(error, ProviderError):
-            return error
-        return ProviderError(f"{provider.title} did not answer in time")
+    @property
+    def _preferred(self) -> ProviderT:
+        return self._candidates[0].provider
+
+    def _list_in_order(self) -> list[RankedProvider[ProviderT]]:
+        return sorted(self._candidates, key=lambda candidate: candidate.health.degraded)
 
     async def _first(
-        self, capability: Capability, order: Sequence[ProviderT], attempt: Callable[[ProviderT], AsyncIterator[Item]]
+        self, attempt: Callable[[RankedProvider[ProviderT]], AsyncIterator[Item]]
     ) -> AsyncIterator[tuple[_Winner[ProviderT], Item]]:
         """Yield the items of the provider that yields first.
 
         Raises `ProviderError` if no provider yields, or if the winner fails later.
         """
-        race: Race[ProviderT, Item] = Race()
+        race: Race[RankedProvider[ProviderT], Item] = Race()
         try:
-            provider, first = await self._fastest(capability, order, attempt, race)
-            winner = _Winner(provider, [other for other in race.runners if other is not provider])
+            candidate, first = await self._fastest(attempt, race)
+            winner = _Winner(candidate, [other for other in race.runners if other is not candidate])
             for slow in winner.overtaken:
-                metrics.provider_overtakings.labels(capability.value, slow.name).inc()
-                logger.info("provider overtaken", capability=capability.value, provider=slow.name, by=provider.name)
+                capability = slow.health.capability.value
+                metrics.provider_overtakings.labels(capability, slow.health.name).inc()
+                logger.info(
+                    "provider overtaken", capability=capability, provider=slow.health.name, by=candidate.health.name
+                )
                 race.drop(slow)
-            self._record.served[capability.value] = provider.name
+            self._record.record_success(candidate.health)
             yield winner, first
-            while (item := await self._next(capability, provider, race)) is not None:
+            while (item := await self._next(candidate, race)) is not None:
                 yield winner, item
         finally:
             await race.stop()
 
     async def _fastest(
         self,
-        capability: Capability,
-        order: Sequence[ProviderT],
-        attempt: Callable[[ProviderT], AsyncIterator[Item]],
-        race: Race[ProviderT, Item],
-    ) -> tuple[ProviderT, Item]:
-        """Return the provider that yields first, and its first item.
+        attempt: Callable[[RankedProvider[ProviderT]], AsyncIterator[Item]],
+        race: Race[RankedProvider[ProviderT], Item],
+    ) -> tuple[RankedProvider[ProviderT], Item]:
+        """Return the candidate that yields first, and its first item.
 
         When one fails or `hedge_after_seconds` pass, the next one is asked as well.
         """
-        error = ProviderError(f"the organization has no {capability.value} provider", retryable=False)
-        waiting = deque(order)
-        while waiting or race.runners:
+        waiting = deque(self._list_in_order())
+        while True:
             if waiting:
                 oldest = waiting.popleft()
                 race.start(oldest, attempt(oldest))
             try:
-                provider, item = await race.next(self._patience if waiting else STALL_SECONDS)
+                candidate, item = await race.next(self._patience if waiting else STALL_SECONDS)
             except TimeoutError as late:
-                if not waiting:
-                    for provider in race.runners:
-                        error = self._record_failure(capability, provider, late)
-                    break
-                continue
+                if waiting:
+                    continue
+                raise [self._record.record_failure(silent.health, late) for silent in race.runners][-1] from late
             if item is None:
-                race.drop(provider)
-                item = ProviderError(f"{provider.title} returned nothing")
+                race.drop(candidate)
+                item = ProviderError(f"{candidate.provider.title} returned nothing")
             if not isinstance(item, Exception):
-                return provider, item
+                return candidate, item
             if not isinstance(item, FAILURES):
                 raise item
-            error = self._record_failure(capability, provider, item)
-        raise error
+            error = self._record.record_failure(candidate.health, item)
+            if not waiting and not race.runners:
+                raise error
 
-    async def _next(self, capability: Capability, provider: ProviderT, race: Race[ProviderT, Item]) -> Item | None:
+    async def _next(
+        self, candidate: RankedProvider[ProviderT], race: Race[RankedProvider[ProviderT], Item]
+    ) -> Item | None:
         try:
             _, item = await race.next(STALL_SECONDS)
         except TimeoutError:
-            item = ProviderError(f"{provider.title} stopped in the middle of its response")
+            item = ProviderError(f"{candidate.provider.title} stopped in the middle of its response")
         if isinstance(item, FAILURES):
-            raise self._record_failure(capability, provider, item)
+            raise self._record.record_failure(candidate.health, item)
         if isinstance(item, Exception):
             raise item
         return item
@@ -177,18 +179,19 @@ class FailoverLLM(_Failover[LLMProvider[ProviderSettings]], LLMProvider[Provider
     async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
         """Yield the fastest model's events, plus usage of overtaken models, which bill for reading the conversation."""
 
-        def attempt(provider: LLMProvider[ProviderSettings]) -> AsyncIterator[ChatEvent]:
-            wanted = request if provider is self._providers[0] else replace(request, model=None)
-            return trace_request("chat", provider.name, wanted.model, provider.chat(wanted))
+        def attempt(candidate: RankedProvider[LLMProvider[ProviderSettings]]) -> AsyncIterator[ChatEvent]:
+            wanted = request if candidate.chosen else replace(request, model=None)
+            return trace_request("chat", candidate.health.name, wanted.model, candidate.provider.chat(wanted))
 
-        async for winner, event in self._first(Capability.LLM, self._providers, attempt):
+        async for winner, event in self._first(attempt):
             yield event
             if isinstance(event, ModelUsage):
                 for slow in winner.overtaken:
-                    yield ModelUsage(slow.name, event.input_tokens, 0, detail={"overtaken_by": winner.provider.name})
+                    detail: dict[str, JsonValue] = {"overtaken_by": winner.candidate.health.name}
+                    yield ModelUsage(slow.health.name, event.input_tokens, 0, detail=detail)
 
     def list_expected_phrases(self, system_prompt: str) -> Sequence[str]:
-        return self._providers[0].list_expected_phrases(system_prompt)
+        return self._preferred.list_expected_phrases(system_prompt)
 
 
 class FailoverTextToSpeech(_Failover[TextToSpeechProvider[ProviderSettings]], TextToSpeechProvider[ProviderSettings]):
@@ -199,87 +202,117 @@ class FailoverTextToSpeech(_Failover[TextToSpeechProvider[ProviderSettings]], Te
 
     def __init__(
         self,
-        providers: Sequence[TextToSpeechProvider[ProviderSettings]],
+        candidates: Sequence[RankedProvider[TextToSpeechProvider[ProviderSettings]]],
         record: ServiceRecord,
         *,
         hedge_after_seconds: float,
     ) -> None:
-        super().__init__(providers, record, hedge_after_seconds=hedge_after_seconds)
-        self.audio_format = providers[0].audio_format  # type: ignore[misc]
-        self._order = list(self._providers)
+        super().__init__(candidates, record, hedge_after_seconds=hedge_after_seconds)
+        self._voice_in_use: RankedProvider[TextToSpeechProvider[ProviderSettings]] | None = None
+        self.audio_format = self._preferred.audio_format  # type: ignore[misc]
+
+    def _list_in_order(self) -> list[RankedProvider[TextToSpeechProvider[ProviderSettings]]]:
+        return sorted(
+            self._candidates,
+            key=lambda candidate: (candidate.health.degraded, candidate is not self._voice_in_use),
+        )
 
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
-        def attempt(provider: TextToSpeechProvider[ProviderSettings]) -> AsyncIterator[SpeechChunk]:
-            wanted = request if provider is self._providers[0] else replace(request, voice_id=None, model=None)
-            return trace_request("synthesize", provider.name, wanted.model, provider.synthesize(wanted))
+        def attempt(candidate: RankedProvider[TextToSpeechProvider[ProviderSettings]]) -> AsyncIterator[SpeechChunk]:
+            wanted = request if candidate.chosen else replace(request, voice_id=None, model=None)
+            speech = candidate.provider.synthesize(wanted)
+            return trace_request("synthesize", candidate.health.name, wanted.model, speech)
 
         converter: Converter | None = None
-        async for winner, chunk in self._first(Capability.TEXT_TO_SPEECH, list(self._order), attempt):
+        async for winner, chunk in self._first(attempt):
             if converter is None:
-                converter = Converter(winner.provider.audio_format, self.audio_format)
+                converter = Converter(winner.candidate.provider.audio_format, self.audio_format)
                 self._record.overtaken_characters += len(request.text) * len(winner.overtaken)
-                self._order.sort(key=lambda provider: provider is not winner.provider)
+                self._voice_in_use = winner.candidate
             yield SpeechChunk(converter.convert(chunk.audio), chunk.words)
         if converter is not None and (rest := converter.convert(b"", last=True)):
             yield SpeechChunk(rest)
 
     async def list_voices(self) -> Sequence[Voice]:
-        return await self._providers[0].list_voices()
+        return await self._preferred.list_voices()
 
     async def has_voice(self, voice_id: str) -> bool:
-        return await self._providers[0].has_voice(voice_id)
+        return await self._preferred.has_voice(voice_id)
 
 
 class FailoverSpeechToText(_Failover[SpeechToTextProvider[ProviderSettings]], SpeechToTextProvider[ProviderSettings]):
     """Transcribers in order of preference, all fed in the first one's audio format.
 
     A transcriber that does not open in time is skipped. The caller's audio is buffered meanwhile, so opening two at
-    once would gain nothing.
+    once would gain nothing. One whose streams fail again and again is degraded, and the next stream is another's.
     """
 
     def __init__(
         self,
-        providers: Sequence[SpeechToTextProvider[ProviderSettings]],
+        candidates: Sequence[RankedProvider[SpeechToTextProvider[ProviderSettings]]],
         record: ServiceRecord,
         *,
         hedge_after_seconds: float,
     ) -> None:
-        super().__init__(providers, record, hedge_after_seconds=hedge_after_seconds)
-        self.audio_format = providers[0].audio_format  # type: ignore[misc]
+        super().__init__(candidates, record, hedge_after_seconds=hedge_after_seconds)
+        self.audio_format = self._preferred.audio_format  # type: ignore[misc]
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
-        error = ProviderError("the organization has no speech_to_text provider", retryable=False)
-        for provider in self._providers:
-            wanted = request if provider is self._providers[0] else replace(request, model=None)
+        order = self._list_in_order()
+        for candidate in order:
+            wanted = request if candidate.chosen else replace(request, model=None)
             try:
-                async with asyncio.timeout(STALL_SECONDS if provider is self._providers[-1] else self._patience):
-                    with span_request("transcribe", provider.name, wanted.model):
-                        stream = await provider.transcribe(wanted)
+                async with asyncio.timeout(STALL_SECONDS if candidate is order[-1] else self._patience):
+                    with span_request("transcribe", candidate.health.name, wanted.model):
+                        stream = await candidate.provider.transcribe(wanted)
             except FAILURES as failure:
-                error = self._record_failure(Capability.SPEECH_TO_TEXT, provider, failure)
+                error = self._record.record_failure(candidate.health, failure)
                 continue
-            self._record.served[Capability.SPEECH_TO_TEXT.value] = provider.name
-            if provider.audio_format == self.audio_format:
-                return stream
-            return _ConvertingStream(stream, Converter(self.audio_format, provider.audio_format))
+            self._record.served[Capability.SPEECH_TO_TEXT.value] = candidate.health.name
+            converter = Converter(self.audio_format, candidate.provider.audio_format)
+            return _RecordedStream(stream, candidate.health, self._record, converter)
         raise error
 
 
-class _ConvertingStream(SpeechToTextStream):
-    """A stream of a transcriber with a different audio format."""
+class _RecordedStream(SpeechToTextStream):
+    """A transcriber's stream, in the first one's audio format, whose failures and first success are recorded."""
 
-    def __init__(self, stream: SpeechToTextStream, converter: Converter) -> None:
+    def __init__(
+        self, stream: SpeechToTextStream, health: ProviderHealth, record: ServiceRecord, converter: Converter
+    ) -> None:
         self._stream = stream
+        self._health = health
+        self._record = record
         self._converter = converter
+        self._failed = False
 
     async def send(self, audio: bytes) -> None:
-        await self._stream.send(self._converter.convert(audio))
+        with self._record_failures():
+            await self._stream.send(self._converter.convert(audio))
 
     async def finalize(self) -> None:
-        await self._stream.finalize()
+        with self._record_failures():
+            await self._stream.finalize()
 
-    def __aiter__(self) -> AsyncIterator[Transcript]:
-        return aiter(self._stream)
+    async def __aiter__(self) -> AsyncIterator[Transcript]:
+        useful = False
+        with self._record_failures():
+            async for transcript in self._stream:
+                if not useful:
+                    useful = True
+                    self._record.record_success(self._health)
+                yield transcript
 
     async def close(self) -> None:
         await self._stream.close()
+
+    @contextmanager
+    def _record_failures(self) -> Iterator[None]:
+        try:
+            yield
+        except FAILURES as failure:
+            # A lost connection fails sending and reading at once, and is one failure.
+            if not self._failed:
+                self._failed = True
+                self._record.record_failure(self._health, failure)
+            raise

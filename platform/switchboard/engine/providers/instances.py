@@ -16,6 +16,7 @@ from sqlmodel import col, select
 
 from switchboard.engine.providers.configuration import format_secrets_label
 from switchboard.engine.providers.containment import contain
+from switchboard.engine.providers.health import ProviderHealth
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import Database
 from switchboard.foundation.keyring import KeyRing, SecretError
@@ -23,6 +24,10 @@ from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Registry, find_capability, parse_settings
 
 logger = structlog.get_logger()
+
+PROBE_SECONDS = 15.0
+OPEN_SECONDS = 5.0
+"""Time limit for opening a provider. A caller hears nothing meanwhile."""
 
 Key = tuple[UUID, Capability, str]
 AnyProvider = Provider[ProviderSettings]
@@ -48,6 +53,8 @@ class Providers:
         self._registry = registry
         self._keyring = keyring
         self._instances: dict[Key, _Instance] = {}
+        self._healths: dict[Key, tuple[datetime, ProviderHealth]] = {}
+        self._probes: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
     async def use(
@@ -75,9 +82,40 @@ class Providers:
 
     async def close(self) -> None:
         """Close every instance."""
+        for probe in self._probes:
+            probe.cancel()
+        await asyncio.gather(*self._probes, return_exceptions=True)
         instances, self._instances = list(self._instances.values()), {}
         for instance in instances:
             await _close(instance)
+
+    def find_health(self, organization_id: UUID, base: type[ProviderT], name: str, version: datetime) -> ProviderHealth:
+        """Return the health of a provider; with other settings, of another `version`, it starts over.
+
+        Starts a probe in the background if one is due.
+        """
+        key = (organization_id, find_capability(base), name)
+        known_version, health = self._healths.get(key, (None, None))
+        if health is None or known_version != version:
+            if health is not None:
+                health.record_success()
+            health = ProviderHealth(organization_id, key[1], name, self._registry.find_plugin(key[1], name))
+            self._healths[key] = version, health
+        if health.claim_probe():
+            probe = asyncio.create_task(self._probe(organization_id, base, name, health))
+            self._probes.add(probe)
+            probe.add_done_callback(self._probes.discard)
+        return health
+
+    async def _probe(self, organization_id: UUID, base: type[ProviderT], name: str, health: ProviderHealth) -> None:
+        try:
+            async with asyncio.timeout(PROBE_SECONDS), self.use(organization_id, base, name) as provider:
+                await provider.check()
+        except (ProviderError, TimeoutError) as error:
+            logger.info("provider is still degraded", provider=name, error=str(error) or type(error).__name__)
+            health.record_failure()
+        else:
+            health.record_success()
 
     async def _configuration(
         self, organization_id: UUID, capability: Capability, name: str | None
@@ -116,8 +154,9 @@ class Providers:
             )
         try:
             secrets: Mapping[str, JsonValue] = json.loads(self._keyring.decrypt(row.secrets, format_secrets_label(row)))
-            contained = contain(kind, self._registry.find_plugin(capability, row.name))
-            provider = contained(parse_settings(kind, {**row.settings, **secrets}))
+            plugin = self._registry.find_plugin(capability, row.name)
+            assert plugin is not None  # noqa: S101  it provides the class
+            provider = contain(kind, plugin)(parse_settings(kind, {**row.settings, **secrets}))
         except (SecretError, InvalidSettings) as error:
             raise ProviderError(
                 f"the settings of {capability.value} {row.name} cannot be used: {error}", retryable=False
@@ -129,7 +168,11 @@ class Providers:
 async def _open(instance: _Instance) -> None:
     async with instance.opening:
         if not instance.opened:
-            await instance.provider.open()
+            try:
+                async with asyncio.timeout(OPEN_SECONDS):
+                    await instance.provider.open()
+            except TimeoutError as late:
+                raise ProviderError(f"{instance.provider.title} could not be opened in time") from late
             instance.opened = True
 
 

@@ -39,6 +39,12 @@ turn_latency = Histogram(
 provider_failures = Counter(
     "switchboard_provider_failures", "Failures of providers", ["capability", "provider"], registry=registry
 )
+providers_degraded = Gauge(
+    "switchboard_providers_degraded",
+    "Organizations' providers that this process asks only if there is no other, after several failures in a row",
+    ["capability", "provider"],
+    registry=registry,
+)
 provider_overtakings = Counter(
     "switchboard_provider_overtakings",
     "Answers dropped because another provider was faster",

@@ -78,6 +78,7 @@ class Call(TenantTable, table=True):
     error_message: str | None = None
     latencies: list[dict[str, Any]] = json_column(list)
     served_by: dict[str, Any] = json_column()
+    provider_failures: list[dict[str, Any]] = json_column(list)
     answered_by: str | None = None
     transferred_to: str | None = None
     transfer_target: str | None = None

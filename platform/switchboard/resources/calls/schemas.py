@@ -74,6 +74,18 @@ class TurnLatencyOut(Answer):
     first_frame_ms: int | None
 
 
+class ProviderFailureOut(Answer):
+    """Failures of one provider during a call. `plugin` is the distribution that provides it and its version, and
+    `error` the last failure.
+    """
+
+    capability: str
+    provider: str
+    plugin: str
+    error: str
+    count: int
+
+
 class CallOut(Answer):
     """A call."""
 
@@ -100,6 +112,9 @@ class CallOut(Answer):
     latencies: list[TurnLatencyOut] = Field(description="Latencies of each turn; an addition.")
     served_by: dict[str, str] = Field(
         description="Provider of each capability that served the call, and of its `analysis`; an addition."
+    )
+    provider_failures: list[ProviderFailureOut] = Field(
+        description="Providers that failed during the call, whether another one took over or not; an addition."
     )
     started_at: Moment | None
     ended_at: Moment | None

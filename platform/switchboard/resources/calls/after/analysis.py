@@ -8,8 +8,8 @@ import structlog
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from switchboard.engine.providers.conversation import open_agent_model
-from switchboard.engine.providers.failover import ServiceRecord
 from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.events.catalog import CallTranscriptReady
 from switchboard.foundation.events.outbox import publish

@@ -1,6 +1,6 @@
 """Running a call from the first message of its media socket to its result in the database."""
 
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from itertools import count
 from uuid import UUID
@@ -20,9 +20,9 @@ from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.model_numbers import ModelNumbers
 from switchboard.engine.conversation.tools import OptOut, SendTextMessage
 from switchboard.engine.providers.conversation import open_conversation_providers
-from switchboard.engine.providers.failover import ServiceRecord
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.request_spans import span_request
+from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database, now, retry_while_away
 from switchboard.foundation.jobs import wake
@@ -184,17 +184,18 @@ class CallRunner:
             await socket.close()
             return
         structlog.contextvars.bind_contextvars(organization_id=str(organization_id), call_id=str(call_id))
+        record = ServiceRecord({"telephony": call.carrier})
         try:
             async with self.providers.use(organization_id, TelephonyProvider, carrier) as provider:
                 leg = ProviderCarrierLeg(self.settings, self.database, call, provider)
                 if call.answered_by == "machine" and call.direction == "outbound":
                     await leg.hang_up()
-                    await _finish_without_result(self.database, call, EndedReason.VOICEMAIL, None)
+                    await _finish_without_result(self.database, call, EndedReason.VOICEMAIL, None, record)
                     return
                 media_url = format_media_url(self.settings, grant.token)
-                await self._converse(call, agent, leg, socket, media_url=media_url, redactor=redactor)
+                await self._converse(agent, leg, socket, record, media_url=media_url, redactor=redactor)
         except ProviderError as error:
-            await _finish_without_result(self.database, call, EndedReason.PROVIDER_FAILED, error.message)
+            await _finish_without_result(self.database, call, EndedReason.PROVIDER_FAILED, error.message, record)
             await hang_up(self.providers, call)
         finally:
             await socket.close()
@@ -219,16 +220,16 @@ class CallRunner:
 
     async def _converse(
         self,
-        call: Call,
         agent: Agent,
         leg: ProviderCarrierLeg,
         socket: MediaSocket,
+        record: ServiceRecord,
         *,
         media_url: str,
         redactor: Redactor,
     ) -> None:
         embeddings: list[ModelUsage] = []
-        record = ServiceRecord({"telephony": call.carrier})
+        call = leg.call
         log = DatabaseCallLog(self.database, call)
         async with (
             open_conversation_providers(
@@ -264,9 +265,7 @@ class CallRunner:
                 result = await self.engine.run_call(live, socket)
         result.usage.embeddings.extend(embeddings)
         result.usage.text_to_speech_characters += record.overtaken_characters
-        await retry_while_away(
-            partial(_save_result, self.database, call, result, record.served), seconds=RESULT_SECONDS
-        )
+        await retry_while_away(partial(_save_result, self.database, call, result, record), seconds=RESULT_SECONDS)
         self.uploader.recordings_due.set()
 
     async def _build_tools(self, call: Call, agent: Agent) -> list[Tool]:
@@ -285,10 +284,10 @@ async def _opt_out(database: Database, call: Call) -> None:
         await do_not_call.add_entry(session, number, source="call", note=f"Said in call {call.id}.")
 
 
-async def _save_result(database: Database, live: Call, result: CallResult, served: dict[str, str]) -> None:
+async def _save_result(database: Database, live: Call, result: CallResult, record: ServiceRecord) -> None:
     async with database.tenant(live.organization_id) as session:
         call = await calls.get_call(session, live.id, lock=True)
-        call.served_by = served
+        _save_record(call, record)
         call.latencies = [{name: getattr(turn, name) for name in LATENCY_FIELDS} for turn in result.latencies]
         call.recording_error = result.recording_error
         if result.recording_error is not None:
@@ -312,10 +311,18 @@ async def _save_result(database: Database, live: Call, result: CallResult, serve
         wake(session, "analyze_call", organization_id=str(call.organization_id), call_id=str(call.id))
 
 
-async def _finish_without_result(database: Database, live: Call, reason: EndedReason, error: str | None) -> None:
+async def _finish_without_result(
+    database: Database, live: Call, reason: EndedReason, error: str | None, record: ServiceRecord
+) -> None:
     async with database.tenant(live.organization_id) as session:
         call = await calls.get_call(session, live.id, lock=True)
+        _save_record(call, record)
         await finish_call(session, call, "failed" if reason in FAILURES else "completed", reason=reason, error=error)
+
+
+def _save_record(call: Call, record: ServiceRecord) -> None:
+    call.served_by = record.served
+    call.provider_failures = [asdict(failure) for failure in record.failures]
 
 
 def build_agent_settings(agent: Agent) -> AgentSettings:
