@@ -9,14 +9,16 @@ from uuid import UUID
 
 import pytest
 from pydantic import JsonValue
-from switchboard.foundation.database import now
+from switchboard.engine.providers.instances import Providers
+from switchboard.foundation.database import Database, now
 from switchboard.plugin_sdk import ChatEvent, ChatRequest, JsonObject, ModelUsage, ProviderSettings, TextDelta
 from switchboard.resources.calls.after import analysis
 from switchboard.resources.calls.models import TranscriptLine
+from switchboard.resources.calls.reconciler import CallReconciler
 from switchboard.runtime import Runtime
 from switchboard_offline.scripted import ScriptedLLM
 
-from tests.fixtures.app import Caller
+from tests.fixtures.app import Caller, Organizations
 from tests.fixtures.calls import add_call
 from tests.fixtures.json_access import Json, at
 
@@ -130,3 +132,23 @@ async def test_the_analysis_cost_is_part_of_the_call_and_a_separate_entry(
     assert (await caller.get("/v1/billing/balance")).json["balance"] == -0.25
     await analysis.run_analysis(runtime.database, runtime.providers, caller.organization_id, UUID(str(call["id"])))
     assert (await caller.get("/v1/billing/balance")).json["balance"] == -0.25
+
+
+async def test_a_failing_analysis_of_one_organization_leaves_the_others_alone(
+    runtime: Runtime, organizations: Organizations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unlucky, lucky = await organizations.create(), await organizations.create()
+    for caller in (unlucky, lucky):
+        agent = (await caller.post("/v1/agents", {"name": "Agent"})).json
+        await add_call(runtime, caller, now(), agent_id=UUID(str(agent["id"])), analysis_due_at=now())
+    analyzed: list[UUID] = []
+
+    async def fail_for_one(database: Database, providers: Providers, organization_id: UUID, call_id: UUID) -> None:
+        if organization_id == unlucky.organization_id:
+            raise KeyError("a bug")
+        analyzed.append(organization_id)
+
+    monkeypatch.setattr(analysis, "run_analysis", fail_for_one)
+    with pytest.raises(ExceptionGroup, match="1 of 2 items failed"):
+        await runtime.call(CallReconciler).reconcile_due_calls()
+    assert analyzed == [lucky.organization_id]

@@ -1,6 +1,7 @@
 """Background jobs: wake-ups and cron jobs over SAQ, and reconcilers. Redis holds only what may be lost."""
 
+from switchboard.foundation.jobs.batches import work_on_each
 from switchboard.foundation.jobs.reconcilers import Reconciler, run_reconciler
 from switchboard.foundation.jobs.wakeups import CronJob, Job, Queue, wake
 
-__all__ = ["CronJob", "Job", "Queue", "Reconciler", "run_reconciler", "wake"]
+__all__ = ["CronJob", "Job", "Queue", "Reconciler", "run_reconciler", "wake", "work_on_each"]

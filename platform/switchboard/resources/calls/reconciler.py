@@ -1,12 +1,14 @@
 """Reconciler of calls whose job or process was lost: each is resumed, or ended with a reason."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, now
+from switchboard.foundation.jobs import work_on_each
 from switchboard.resources.calls import dialing, system_queries
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.after import analysis
@@ -32,19 +34,19 @@ class CallReconciler:
         async with self.database.system() as session:
             overdue = await system_queries.list_overdue_calls(session)
             to_analyze = await system_queries.list_calls_to_analyze(session)
-        for call in overdue:
-            await self._recover(call)
-        for organization_id, call_id in to_analyze:
-            await analysis.run_analysis(self.database, self.providers, organization_id, call_id)
-        return len(overdue) + len(to_analyze)
+        # Both are worked on if one fails: a model of one organization must not end the recovery of another's calls.
+        work = [partial(self._recover, call) for call in overdue]
+        work += [
+            partial(analysis.run_analysis, self.database, self.providers, organization_id, call_id)
+            for organization_id, call_id in to_analyze
+        ]
+        return await work_on_each(work, lambda recover: recover())
 
     async def recover_recordings(self) -> int:
         """Look in the store for recordings that their process has not reported; return for how many calls."""
         async with self.database.system() as session:
             missing = await system_queries.list_missing_recordings(session)
-        for organization_id, call_id in missing:
-            await self.recovery.recover_recording(organization_id, call_id)
-        return len(missing)
+        return await work_on_each(missing, lambda found: self.recovery.recover_recording(*found))
 
     async def _recover(self, call: Call) -> None:
         if call.status == "queued" and call.dialing_at is None:
