@@ -149,6 +149,11 @@ class Registry:
         found = self._found.get((find_capability(base), name))
         return found if found is not None and issubclass(found, base) else None
 
+    @property
+    def distributions(self) -> frozenset[str]:
+        """Distributions of the discovered plugins."""
+        return frozenset(plugin.distribution for plugin in self.plugins)
+
     def find_plugin(self, capability: Capability, name: str) -> Plugin | None:
         """Return the plugin that provides a capability under this name."""
         return next((plugin for plugin in self.plugins if f"{capability} {name}" in plugin.provides), None)

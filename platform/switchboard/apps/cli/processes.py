@@ -18,6 +18,7 @@ from switchboard.apps.server.http_server import (
 )
 from switchboard.apps.worker.worker import run_worker
 from switchboard.foundation.observability import logs
+from switchboard.foundation.observability.event_loop import watch_event_loop
 from switchboard.foundation.observability.span_export import export_spans
 from switchboard.foundation.settings import load_settings
 from switchboard.migrations import upgrade, wait_for_schema
@@ -69,7 +70,10 @@ async def _serve() -> None:
     await wait_for_schema(database_url, stop)
     if stop.is_set():
         return
-    async with app.open_process_runtime(settings, database_url=database_url, redis_url=redis_url) as parts:
+    async with (
+        app.open_process_runtime(settings, database_url=database_url, redis_url=redis_url) as parts,
+        watch_event_loop(parts.registry.distributions),
+    ):
         await serve_http(app.build_asgi_app(app.create_app(parts), parts), settings, parts.engine, stop)
 
 
@@ -82,7 +86,10 @@ async def _work() -> None:
     await wait_for_schema(database_url, stop)
     if stop.is_set():
         return
-    async with app.open_process_runtime(settings, database_url=database_url, redis_url=redis_url) as parts:
+    async with (
+        app.open_process_runtime(settings, database_url=database_url, redis_url=redis_url) as parts,
+        watch_event_loop(parts.registry.distributions),
+    ):
         serving = asyncio.create_task(serve_health(app.create_health_app(parts), settings, stop))
         await run_worker(parts, stop)
         await serving

@@ -83,6 +83,19 @@ plugin_exceptions = Counter(
     ["plugin", "provider", "method"],
     registry=registry,
 )
+event_loop_lag = Histogram(
+    "switchboard_event_loop_lag_seconds",
+    "Lateness of the process's event loop, measured 50 times a second; all calls of the process are as late",
+    registry=registry,
+    buckets=(0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0),
+)
+event_loop_blocks = Counter(
+    "switchboard_event_loop_blocks",
+    "Times at which code held the event loop for more than 100 ms, by the distribution of the innermost plugin, or "
+    "`platform`",
+    ["plugin"],
+    registry=registry,
+)
 reconciler_seconds = Histogram(
     "switchboard_reconciler_run_seconds",
     "Duration of a run of a reconciler",

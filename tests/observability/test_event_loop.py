@@ -1,0 +1,57 @@
+"""The watchdog of the event loop names code that holds it."""
+
+import asyncio
+import time
+from types import ModuleType
+
+import pytest
+from structlog.testing import capture_logs
+from switchboard.foundation.observability import event_loop, metrics
+from switchboard.foundation.observability.event_loop import watch_event_loop
+
+from tests.fixtures.eventually import eventually
+
+PLUGIN = "switchboard-sluggish"
+
+
+def create_plugin() -> ModuleType:
+    """Create a module of a plugin whose `think` blocks for as long as it is told."""
+    module = ModuleType("switchboard_sluggish.models")
+    exec("import time\n\ndef think(seconds):\n    time.sleep(seconds)", module.__dict__)  # noqa: S102
+    return module
+
+
+@pytest.fixture(autouse=True)
+def distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_loop, "packages_distributions", lambda: {"switchboard_sluggish": [PLUGIN]})
+
+
+async def count_blocks(plugin: str) -> float:
+    return metrics.registry.get_sample_value("switchboard_event_loop_blocks_total", {"plugin": plugin}) or 0.0
+
+
+async def test_a_plugin_that_holds_the_loop_is_named() -> None:
+    with capture_logs() as lines:
+        async with watch_event_loop({PLUGIN}):
+            await asyncio.sleep(0)
+            create_plugin().think(0.5)
+            await eventually(lambda: count_blocks(PLUGIN), lambda count: count == 1)
+    line = next(line for line in lines if line["event"] == "the event loop is held")
+    assert line["plugin"] == PLUGIN
+    assert any(place.endswith(" think") for place in line["at"])
+    assert metrics.registry.get_sample_value("switchboard_event_loop_lag_seconds_bucket", {"le": "0.1"}) is not None
+
+
+async def test_without_a_plugin_on_the_stack_it_is_the_platform() -> None:
+    before = await count_blocks("platform")
+    async with watch_event_loop({PLUGIN}):
+        await asyncio.sleep(0)
+        time.sleep(0.5)  # noqa: ASYNC251 - what the watchdog is for
+        await eventually(lambda: count_blocks("platform"), lambda count: count > before)
+
+
+async def test_a_loop_that_waits_is_not_held() -> None:
+    before = await count_blocks("platform")
+    async with watch_event_loop({PLUGIN}):
+        await asyncio.sleep(0.3)
+    assert await count_blocks("platform") == before
