@@ -9,10 +9,10 @@ import base64
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 from uuid import UUID
 
 from cryptography.exceptions import InvalidTag
@@ -105,7 +105,9 @@ def build_prefix(key_id: UUID | None = None) -> str:
 
 def match_prefix(column: Column[JsonValue], prefix: str) -> ColumnElement[bool]:
     """Return the condition that a value begins with a prefix; null for a null."""
-    text: ColumnElement[str] = column.op("#>>")(literal([], ARRAY(Text))) if is_json(column) else column  # type: ignore[assignment]
+    if not is_json(column):
+        return column.startswith(prefix, autoescape=True)
+    text = column.op("#>>", return_type=Text())(literal([], ARRAY(Text)))
     return text.startswith(prefix, autoescape=True)
 
 
@@ -132,12 +134,12 @@ def decrypt_values(session: Session, table: Table, row: RowMapping) -> dict[str,
 
 
 def encrypt_values(
-    session: Session, table: Table, row: RowMapping, values: dict[str, JsonValue]
+    session: Session, table: Table, row: Mapping[str, Any], values: dict[str, JsonValue]
 ) -> dict[str, JsonValue]:
     """Return new values of a row with those encrypted that the policy wants to be."""
-    cipher = _open_writing_cipher(session, row["organization_id"])
-    columns = {column.name: column for column in list_text_columns(table)}
-    if cipher is None or not columns.keys() & values.keys():
+    columns = {column.name: column for column in list_text_columns(table) if column.name in values}
+    cipher = _open_writing_cipher(session, row["organization_id"]) if columns else None
+    if cipher is None:
         return values
     return {
         name: cipher.encrypt(value, _build_place(columns[name], row["organization_id"], row["id"]))
