@@ -1,15 +1,23 @@
 """Texts of conversations under a key of their organization: plain for clients, and unreadable in the database."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from uuid import UUID
 
 import asyncpg
+import pytest
 import pytest_asyncio
-from sqlmodel import col
+from sqlalchemy.exc import IntegrityError
+from sqlmodel import col, select
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import now
-from switchboard.foundation.encryption import OrganizationKey
+from switchboard.foundation.encryption import (
+    OrganizationKey,
+    delete_unused_text_keys,
+    reencrypt_texts,
+    retire_text_key,
+)
 from switchboard.foundation.encryption.texts import UNREADABLE
 from switchboard.foundation.keyring import KeyRing
 from switchboard.resources.calls.models import Call, TranscriptLine
@@ -23,6 +31,7 @@ from tests.fixtures.calls import add_call
 from tests.fixtures.campaigns import create_agent_and_number
 from tests.fixtures.command_line import Operator
 from tests.fixtures.dashboard import People
+from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import at
 
 WORDS = "The spare key lies under the third flowerpot."
@@ -41,22 +50,24 @@ async def set_encryption(runtime: Runtime, caller: Caller, *, texts: bool) -> No
         organization.policy = Policy(encryption=Encryption(texts=texts)).model_dump(mode="json")
 
 
+def build_line(call: Call, *, position: int) -> TranscriptLine:
+    return TranscriptLine(
+        organization_id=call.organization_id,
+        call_id=call.id,
+        position=position,
+        role="user",
+        content=WORDS,
+        timestamp_ms=1000 * position,
+        ended_ms=1000 * position + 900,
+    )
+
+
 async def plant(runtime: Runtime, caller: Caller) -> tuple[Call, SmsMessage]:
     """Write the sentence into a transcript, an analysis, and a text message."""
     call = await add_call(runtime, caller, now(), call_summary=WORDS, extracted_data={"place": WORDS})
     number_id = (await create_agent_and_number(runtime, caller))["phone_number_id"]
     async with runtime.database.tenant(caller.organization_id) as session:
-        session.add(
-            TranscriptLine(
-                organization_id=caller.organization_id,
-                call_id=call.id,
-                position=0,
-                role="user",
-                content=WORDS,
-                timestamp_ms=0,
-                ended_ms=1000,
-            )
-        )
+        session.add(build_line(call, position=0))
         conversation = SmsConversation(
             organization_id=caller.organization_id, phone_number_id=UUID(str(number_id)), contact_number="+15550100001"
         )
@@ -216,6 +227,51 @@ async def test_a_new_key_replaces_the_old_one_which_is_deleted(
     assert after.keys() == before.keys() == {"texts"}
     assert all(text.startswith(f"sbt1.{after['texts'].hex}.") for text in await read_stored(administrator, caller))
     assert await read_through_api(caller, *planted) == PLAIN
+
+
+async def replace_key(runtime: Runtime, caller: Caller) -> int:
+    """Do what the command does with --new-key; return the number of deleted keys."""
+    async with runtime.database.tenant(caller.organization_id) as session:
+        await retire_text_key(session)
+    async for _ in reencrypt_texts(runtime.database, caller.organization_id, is_encrypted=True):
+        pass
+    async with runtime.database.tenant(caller.organization_id) as session:
+        return len(await delete_unused_text_keys(session))
+
+
+async def test_a_key_is_kept_for_a_line_that_is_written_while_it_is_replaced(
+    runtime: Runtime, caller: Caller, administrator: asyncpg.Connection
+) -> None:
+    call, _ = await plant(runtime, caller)
+    async with runtime.database.tenant(caller.organization_id) as session:
+        session.add(build_line(call, position=1))
+        await session.flush()
+        replacing = asyncio.create_task(replace_key(runtime, caller))
+        waiting = (
+            "select pid from pg_stat_activity where wait_event_type = 'Lock' and query ~ '^SELECT organization_key'"
+        )
+        await eventually(lambda: administrator.fetch(waiting), bool)
+    assert await replacing == 0
+    transcript = (await caller.get(f"/v1/calls/{call.id}/transcript")).json
+    assert [at(transcript, "items", place, "content") for place in (0, 1)] == [WORDS, WORDS]
+    assert await replace_key(runtime, caller) == 2
+
+
+async def test_a_row_whose_savepoint_failed_is_written_again(runtime: Runtime, caller: Caller) -> None:
+    call, _ = await plant(runtime, caller)
+    async with runtime.database.tenant(caller.organization_id) as session:
+        again = build_line(call, position=0)
+        with pytest.raises(IntegrityError):
+            async with session.begin_nested():
+                session.add(again)
+        assert again.content == WORDS
+        again.position = 1
+        session.add(again)
+    async with runtime.database.tenant(caller.organization_id) as session:
+        lines = (await session.exec(session.select(TranscriptLine))).all()
+        stored = (await session.exec(select(TranscriptLine.content).where(session.owns(TranscriptLine)))).all()
+    assert [line.content for line in lines] == [WORDS, WORDS]
+    assert all(text.startswith("sbt1.") for text in stored)
 
 
 async def test_a_process_without_the_secret_key_is_unavailable_and_not_wrong(runtime: Runtime, caller: Caller) -> None:

@@ -18,8 +18,8 @@ from switchboard.foundation.encryption.texts import (
     build_prefix,
     get_table,
     is_unreadable,
+    list_conversation_columns,
     list_encrypted_models,
-    list_text_columns,
     match_prefix,
 )
 
@@ -80,7 +80,7 @@ async def delete_unused_text_keys(session: TenantSession) -> list[UUID]:
 
 async def _is_key_used(session: TenantSession, key_id: UUID) -> bool:
     for model in list_encrypted_models():
-        used = [match_prefix(column, build_prefix(key_id)) for column in list_text_columns(get_table(model))]
+        used = [match_prefix(column, build_prefix(key_id)) for column in list_conversation_columns(get_table(model))]
         if (await session.exec(select(model.id).where(session.owns(model), or_(*used)).limit(1))).first():
             return True
     return False
@@ -89,12 +89,12 @@ async def _is_key_used(session: TenantSession, key_id: UUID) -> bool:
 async def _lock_batch(
     session: TenantSession, model: type[TenantTable], key_id: UUID | None, after: UUID | None
 ) -> Sequence[TenantTable]:
-    """Lock the next rows with a text that is not as wanted."""
-    wrong = [_is_wrong(column, key_id) for column in list_text_columns(get_table(model))]
+    """Lock the next rows with a text that is not as wanted. Rows that refer to them may be written meanwhile."""
+    wrong = [_is_wrong(column, key_id) for column in list_conversation_columns(get_table(model))]
     rows = session.select(model).where(or_(*wrong))
     if after is not None:
         rows = rows.where(col(model.id) > after)
-    return (await session.exec(rows.order_by(col(model.id)).limit(BATCH).with_for_update())).all()
+    return (await session.exec(rows.order_by(col(model.id)).limit(BATCH).with_for_update(key_share=True))).all()
 
 
 def _is_wrong(column: Column[JsonValue], key_id: UUID | None) -> ColumnElement[bool]:
@@ -107,7 +107,7 @@ def _is_wrong(column: Column[JsonValue], key_id: UUID | None) -> ColumnElement[b
 
 def _mark_changed(row: TenantTable) -> bool:
     """Have a row's texts written again; return False if one cannot be decrypted."""
-    names = [column.name for column in list_text_columns(get_table(type(row)))]
+    names = [column.name for column in list_conversation_columns(get_table(type(row)))]
     readable = [name for name in names if not is_unreadable(getattr(row, name))]
     for name in readable:
         flag_modified(row, name)

@@ -86,7 +86,7 @@ def list_encrypted_models() -> list[type[TenantTable]]:
     return list(_MODELS)
 
 
-def list_text_columns(table: Table) -> list[Column[JsonValue]]:
+def list_conversation_columns(table: Table) -> list[Column[JsonValue]]:
     """List the columns of a table that may be encrypted."""
     names = next((names for model, names in _MODELS.items() if get_table(model) is table), ())
     return [table.c[name] for name in names]
@@ -128,7 +128,7 @@ def decrypt_values(session: Session, table: Table, row: RowMapping) -> dict[str,
     """
     return {
         column.name: _decrypt(session, column, row["organization_id"], row["id"], row[column.name])
-        for column in list_text_columns(table)
+        for column in list_conversation_columns(table)
         if column.name in row
     }
 
@@ -137,7 +137,7 @@ def encrypt_values(
     session: Session, table: Table, row: Mapping[str, Any], values: dict[str, JsonValue]
 ) -> dict[str, JsonValue]:
     """Return new values of a row with those encrypted that the policy wants to be."""
-    columns = {column.name: column for column in list_text_columns(table) if column.name in values}
+    columns = {column.name: column for column in list_conversation_columns(table) if column.name in values}
     cipher = _open_writing_cipher(session, row["organization_id"]) if columns else None
     if cipher is None:
         return values
@@ -156,7 +156,8 @@ def _encrypt_changes(session: Session, _context: object, _rows: object) -> None:
     for row in (*session.new, *session.dirty):
         for name in _MODELS.get(type(row), ()):
             value = getattr(row, name)
-            if not value or not get_history(row, name).has_changes():
+            is_new = inspect(row).key is None
+            if not value or not (is_new or get_history(row, name).has_changes()):
                 continue
             cipher = _open_writing_cipher(session, row.organization_id)
             if cipher is None:
@@ -167,6 +168,7 @@ def _encrypt_changes(session: Session, _context: object, _rows: object) -> None:
 
 
 @event.listens_for(RoleSession, "after_flush")
+@event.listens_for(RoleSession, "after_soft_rollback")
 def _restore_plain(session: Session, _context: object) -> None:
     for row, name, value in session.info.pop("plain_texts", ()):
         set_committed_value(row, name, value)

@@ -66,7 +66,7 @@ def match_mention(table: Table, pattern: NumberPattern) -> ColumnElement[bool]:
     encrypted text, so that rows with one match, too.
     """
     texts = [cast(column, Text).regexp_match(pattern.expression) for column in list_text_columns(table)]
-    texts += [match_prefix(column, build_prefix()) for column in encryption.list_text_columns(table)]
+    texts += [match_prefix(column, build_prefix()) for column in encryption.list_conversation_columns(table)]
     party = match_party(table, pattern.phone_number)
     return and_(or_(*texts), not_(party)) if party is not None else or_(*texts)
 
@@ -115,7 +115,7 @@ async def read_batch(
     `lock` keeps others from changing the rows until the transaction ends.
     """
     key = list(table.primary_key)
-    owner = [table.c.organization_id] if encryption.list_text_columns(table) else []
+    owner = [table.c.organization_id] if encryption.list_conversation_columns(table) else []
     rows = select(*dict.fromkeys([*key, *owner, *columns])).where(match_owner(session, table), condition)
     if after is not None:
         rows = rows.where(tuple_(*key) > tuple(after))
