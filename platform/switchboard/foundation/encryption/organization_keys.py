@@ -59,10 +59,10 @@ def get_or_create_key(session: Session, organization_id: UUID, purpose: str) -> 
 
     Synchronous and without the session's flush, because a flush calls it.
     """
-    found = _find_key(session, organization_id, purpose)
+    found = _find_key(session, organization_id, purpose, lock=True)
     if found is None:
         session.execute(build_lock(f"key {purpose} of {organization_id}"))
-        found = _find_key(session, organization_id, purpose)
+        found = _find_key(session, organization_id, purpose, lock=True)
     if found is not None:
         return found
     created = DataKey(new_id(), secrets.token_bytes(KEY_BYTES))
@@ -85,12 +85,13 @@ def unwrap_key(keyring: KeyRing, key_id: UUID, organization_id: UUID, wrapped: s
     return DataKey(key_id, bytes.fromhex(keyring.decrypt(wrapped, _label(key_id, organization_id))))
 
 
-def _find_key(session: Session, organization_id: UUID, purpose: str) -> DataKey | None:
+def _find_key(session: Session, organization_id: UUID, purpose: str, *, lock: bool = False) -> DataKey | None:
     rows = select(OrganizationKey.id, OrganizationKey.wrapped).where(
         col(OrganizationKey.organization_id) == organization_id, col(OrganizationKey.purpose) == purpose
     )
-    locked = rows.with_for_update(read=True, key_share=True)
-    key = session.execute(locked, execution_options={"autoflush": False}).one_or_none()
+    if lock:
+        rows = rows.with_for_update(read=True, key_share=True)
+    key = session.execute(rows, execution_options={"autoflush": False}).one_or_none()
     return None if key is None else unwrap_key(session.info["keyring"], key.id, organization_id, key.wrapped)
 
 
