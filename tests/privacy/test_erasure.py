@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 from redis.asyncio import Redis
-from sqlmodel import col, update
+from sqlmodel import col, select, update
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import now
@@ -24,6 +24,7 @@ from switchboard.plugin_sdk import SimulatedCarrier, SpokenLine, TelephonyProvid
 from switchboard.resources.billing import ledger
 from switchboard.resources.calls.models import Call
 from switchboard.resources.do_not_call import service as do_not_call
+from switchboard.resources.identity.policy import Encryption, Policy
 from switchboard.resources.knowledge_bases.models import VectorMaintenance
 from switchboard.resources.knowledge_bases.vector_maintenance import maintain_due_vectors
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
@@ -33,7 +34,7 @@ from switchboard.runtime import Runtime
 from switchboard_vectorstore import tables as vector_tables
 
 from tests.fixtures.administrator import Administrator
-from tests.fixtures.app import Caller, LivePlatform, fresh_number
+from tests.fixtures.app import Caller, LivePlatform, Organizations, fresh_number
 from tests.fixtures.automations import TAG, create_automation, wait_for_finished_runs
 from tests.fixtures.calls import add_call, write_recording
 from tests.fixtures.campaigns import create_agent_and_number, create_campaign
@@ -44,6 +45,7 @@ from tests.fixtures.servers import SECRET_KEY
 from tests.fixtures.webhooks import create_endpoint, list_items
 
 _people = count(8_213_300)
+ENCRYPTED = Policy(encryption=Encryption(texts=True))
 
 
 def fresh_person() -> str:
@@ -112,6 +114,7 @@ async def read_redis(redis: Redis) -> bytes:
 
 
 @pytest.mark.local_receivers
+@pytest.mark.parametrize("live", [Policy(), ENCRYPTED], indirect=True, ids=["plain", "encrypted"])
 async def test_an_erased_person_is_in_no_row_file_vector_redis_key_or_log_line(
     live: LivePlatform,
     administrator: Administrator,
@@ -191,6 +194,30 @@ async def test_other_people_and_organizations_keep_what_they_have(
     assert report.deleted["contact"] == 1
     assert [item["phone_number"] for item in list_items(await caller.get("/v1/contacts"))] == [other]
     assert [item["phone_number"] for item in list_items(await stranger.get("/v1/contacts"))] == [person]
+
+
+async def test_a_number_in_an_encrypted_text_of_somebody_else_is_exported_and_erased(
+    runtime: Runtime, organizations: Organizations, operator: Operator, tmp_path: Path
+) -> None:
+    person = fresh_person()
+    caller = await organizations.create(policy=ENCRYPTED)
+    summary, data = f"They asked about {person}.", {"friend": person}
+    call = await add_call(runtime, caller, now(), call_summary=summary, extracted_data=data)
+    await add_call(runtime, caller, now(), from_number=person, call_summary="They asked for bread.")
+    archive = tmp_path / "person.zip"
+    operator.ask("privacy", "export", "--org", str(caller.organization_id), "--phone", person, str(archive))
+    with ZipFile(archive) as exported:
+        found = json.loads(exported.read("data.json"))
+    assert ([row["call_summary"] for row in found["call"]], found["mentions"]) == (
+        ["They asked for bread."],
+        [f"call {call.id}"],
+    )
+    assert (await erase(runtime, caller, person)).redacted["call"] == 1
+    left = (await caller.get(f"/v1/calls/{call.id}")).json
+    assert (left["call_summary"], left["extracted_data"]) == ("They asked about [erased].", {"friend": "[erased]"})
+    async with runtime.database.tenant(caller.organization_id) as session:
+        stored = (await session.exec(select(Call.call_summary).where(col(Call.id) == call.id))).one()
+    assert str(stored).startswith("sbt1.")
 
 
 async def test_the_counters_of_a_campaign_count_the_contacts_that_are_left(runtime: Runtime, caller: Caller) -> None:

@@ -81,6 +81,8 @@ class AuditAction(StrEnum):
     PROVIDER_REMOVED = "provider.removed"
     RECORDING_READ = "recording.read"
     RECORDINGS_KEY_DESTROYED = "recordings_key.destroyed"
+    TEXTS_KEY_DESTROYED = "texts_key.destroyed"
+    TEXTS_REENCRYPTED = "texts.reencrypted"
     SIMULATION_CREATED = "simulation.created"
     SMS_MESSAGE_SENT = "sms_message.sent"
     TENANT_FILE_APPLIED = "tenant_file.applied"

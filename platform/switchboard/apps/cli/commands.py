@@ -58,7 +58,8 @@ for command in (
 ):
     switchboard.add_command(command)
 identity.keys.add_command(secret_keys.rotate_secret_keys)
-identity.keys.add_command(secret_keys.shred_recordings_key)
+identity.keys.add_command(secret_keys.reencrypt_organization_texts)
+identity.keys.add_command(secret_keys.shred_organization_keys)
 
 
 def run() -> None:

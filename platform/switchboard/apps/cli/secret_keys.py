@@ -1,4 +1,4 @@
-"""`keys rotate`: the keys of SWITCHBOARD_SECRET_KEYS. `keys shred`: the key of an organization's recordings."""
+"""`keys rotate`: the keys of SWITCHBOARD_SECRET_KEYS. `keys reencrypt` and `keys shred`: an organization's keys."""
 
 from uuid import UUID
 
@@ -7,10 +7,18 @@ from pydantic import JsonValue
 
 from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, require_organization, run_async
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.encryption import count_values_by_key, destroy_organization_key, rotate_keys
+from switchboard.foundation.encryption import (
+    count_values_by_key,
+    delete_unused_text_keys,
+    destroy_organization_keys,
+    reencrypt_texts,
+    retire_text_key,
+    rotate_keys,
+)
+from switchboard.foundation.encryption.texts import KEY_PURPOSE, RETIRED_PURPOSE
 from switchboard.foundation.keyring import KeyRing
-from switchboard.resources.calls.recordings.archive import KEY_PURPOSE
-from switchboard.resources.identity.service import OPERATOR
+from switchboard.resources.calls.recordings.archive import KEY_PURPOSE as RECORDINGS
+from switchboard.resources.identity.service import OPERATOR, get_policy
 
 
 @click.command("rotate")
@@ -38,23 +46,61 @@ async def rotate_secret_keys(as_json: bool) -> None:
         raise SystemExit(1)
 
 
-@click.command("shred")
+@click.command("reencrypt")
 @click.option("--org", "organization_id", type=UUID, required=True)
-@click.confirmation_option(prompt="Every encrypted recording of the organization becomes unreadable for good. Shred?")
+@click.option("--new-key", is_flag=True, help="Encrypt under a new key, and delete the old one.")
 @as_json
 @run_async
-async def shred_recordings_key(organization_id: UUID, as_json: bool) -> None:
-    """Destroy the key of an organization's recordings: nobody can read those that are encrypted under it any more.
-    Later recordings get a new key.
+async def reencrypt_organization_texts(organization_id: UUID, new_key: bool, as_json: bool) -> None:
+    """Encrypt an organization's texts from before, or decrypt them, as its `[encryption]` says, while the platform
+    serves. An interrupted run is continued by another one without --new-key. Exit status 1 if a text cannot be
+    decrypted.
+    """
+    rewritten = unreadable = 0
+    async with open_runtime() as runtime:
+        database = runtime.database
+        await require_organization(database, organization_id)
+        async with database.tenant(organization_id, actor=OPERATOR) as session:
+            is_encrypted = (await get_policy(session, organization_id)).encryption.texts
+            if new_key and not is_encrypted:
+                raise Failure("[encryption] does not encrypt the organization's texts: a new key would be unused")
+            if new_key:
+                await retire_text_key(session)
+        async for result in reencrypt_texts(database, organization_id, is_encrypted=is_encrypted):
+            rewritten, unreadable = rewritten + result.rewritten, unreadable + result.unreadable
+            click.echo(f"{result.table}: {result.rewritten} rows written again", err=True)
+        async with database.tenant(organization_id, actor=OPERATOR) as session:
+            deleted = await delete_unused_text_keys(session)
+            record_audit(session, AuditAction.TEXTS_REENCRYPTED, organization_id)
+    counted = {"rewritten": rewritten, "unreadable": unreadable, "deleted_keys": len(deleted)}
+    print_result({"id": str(organization_id), **counted}, as_json=as_json)
+    if unreadable:
+        raise SystemExit(1)
+
+
+@click.command("shred")
+@click.option("--org", "organization_id", type=UUID, required=True)
+@click.confirmation_option(
+    prompt="Every encrypted recording and text of the organization becomes unreadable for good. Shred?"
+)
+@as_json
+@run_async
+async def shred_organization_keys(organization_id: UUID, as_json: bool) -> None:
+    """Destroy the keys of an organization's recordings and texts: nobody can read what is encrypted under them any
+    more. Later recordings and texts get new keys.
     """
     async with open_runtime() as runtime:
         await require_organization(runtime.database, organization_id)
         async with runtime.database.tenant(organization_id, actor=OPERATOR) as session:
-            key_id = await destroy_organization_key(session, KEY_PURPOSE)
-            if key_id is None:
-                raise Failure("the organization has no key for recordings: none is encrypted")
-            record_audit(session, AuditAction.RECORDINGS_KEY_DESTROYED, key_id)
-    print_result({"id": str(organization_id), "key_id": str(key_id)}, as_json=as_json)
+            recordings = await destroy_organization_keys(session, [RECORDINGS])
+            texts = await destroy_organization_keys(session, [KEY_PURPOSE, RETIRED_PURPOSE])
+            if not recordings + texts:
+                raise Failure("the organization has no key for recordings or texts: none is encrypted")
+            for key_id in recordings:
+                record_audit(session, AuditAction.RECORDINGS_KEY_DESTROYED, key_id)
+            for key_id in texts:
+                record_audit(session, AuditAction.TEXTS_KEY_DESTROYED, key_id)
+    print_result({"id": str(organization_id), "key_ids": [*map(str, recordings + texts)]}, as_json=as_json)
 
 
 def _to_json(keyring: KeyRing, counted: dict[str, int]) -> list[JsonValue]:

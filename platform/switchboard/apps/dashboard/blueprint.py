@@ -10,7 +10,8 @@ from werkzeug.exceptions import HTTPException
 
 from switchboard.apps.dashboard.ui.rendering import install_filters, render
 from switchboard.apps.dashboard.viewer import NotSignedIn, get_sending_page
-from switchboard.foundation.web.errors import ApiError, NotFound
+from switchboard.foundation.keyring import SecretError
+from switchboard.foundation.web.errors import ApiError, NotFound, Unavailable
 from switchboard.foundation.web.problems import translate_database_error, translate_http_error
 
 logger = structlog.get_logger()
@@ -83,6 +84,13 @@ async def show_http_error(error: HTTPException) -> ResponseReturnValue:
 async def show_database_error(error: SQLAlchemyError) -> ResponseReturnValue:
     """Show that the database is away, or that it refused a value."""
     return await show_error(translate_database_error(error))
+
+
+@dashboard.errorhandler(SecretError)
+async def show_missing_key(_error: SecretError) -> ResponseReturnValue:
+    """Show that this process lacks the key of a text. The log has which one."""
+    logger.exception("a key that the page needs is away")
+    return await show_error(Unavailable())
 
 
 @dashboard.errorhandler(Exception)

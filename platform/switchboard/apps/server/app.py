@@ -51,6 +51,7 @@ from switchboard.resources.contacts.routes import blueprint as contacts
 from switchboard.resources.do_not_call.routes import blueprint as do_not_call
 from switchboard.resources.identity.authentication import Authenticator
 from switchboard.resources.identity.credentials import ACCESS_TOKEN, API_KEY
+from switchboard.resources.identity.service import encrypts_texts
 from switchboard.resources.identity.system_queries import find_api_key
 from switchboard.resources.integrations.routes import blueprint as integrations
 from switchboard.resources.knowledge_bases.routes import blueprint as knowledge_bases
@@ -114,9 +115,14 @@ async def open_process_runtime(
         database_url,
         pool_size=settings.database_pool_size,
         statement_timeout=settings.database_statement_timeout,
-        info={"queue": queue, "listeners": TRANSACTIONAL_HANDLERS, "keyring": ring},
+        info={
+            "queue": queue,
+            "listeners": TRANSACTIONAL_HANDLERS,
+            "keyring": ring,
+            "encrypts_texts": encrypts_texts,
+        },
     )
-    replica = _create_replica(settings, database)
+    replica = _create_replica(settings, database, ring)
     plugins = registry or Registry.discover(trace=settings.trace_plugins)
     providers = Providers(database, plugins, ring, data_dir=settings.data_dir)
     parts = Runtime(
@@ -150,7 +156,7 @@ async def open_process_runtime(
         await redis.close()
 
 
-def _create_replica(settings: Settings, database: Database) -> ReadReplica:
+def _create_replica(settings: Settings, database: Database, ring: keyring.KeyRing) -> ReadReplica:
     seconds = settings.database_statement_timeout
     replica = None
     if settings.read_database_url is not None:
@@ -159,6 +165,7 @@ def _create_replica(settings: Settings, database: Database) -> ReadReplica:
             pool_size=settings.database_pool_size,
             statement_timeout=seconds,
             is_replica=True,
+            info={"keyring": ring},
         )
     return ReadReplica(database, replica, seconds=seconds)
 

@@ -9,11 +9,11 @@ from switchboard.foundation.database.columns import (
     new_id,
 )
 from switchboard.foundation.database.engine import DatabaseUrlError, create_engine
-from switchboard.foundation.database.locks import lock_name
+from switchboard.foundation.database.locks import build_lock, lock_name
 from switchboard.foundation.database.outages import is_database_away, is_refused_value, retry_while_away
 from switchboard.foundation.database.replica import ReadReplica, ReplicaNotUsable
 from switchboard.foundation.database.responsiveness import DatabaseCheck
-from switchboard.foundation.database.session import Database, SystemSession, TenantSession, after_commit
+from switchboard.foundation.database.session import Database, RoleSession, SystemSession, TenantSession, after_commit
 
 __all__ = [
     "ENCRYPTION_LABEL",
@@ -22,10 +22,12 @@ __all__ = [
     "DatabaseUrlError",
     "ReadReplica",
     "ReplicaNotUsable",
+    "RoleSession",
     "SystemSession",
     "TenantSession",
     "TenantTable",
     "after_commit",
+    "build_lock",
     "create_engine",
     "encryption_label",
     "is_database_away",

@@ -3,14 +3,15 @@ encryption.
 """
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 from uuid import UUID
 
 from sqlalchemy import Index
-from sqlmodel import Field, col, delete
+from sqlalchemy.orm import Session
+from sqlmodel import Field, col, delete, insert, select
 
-from switchboard.foundation.database import TenantSession, TenantTable, encryption_label, lock_name, new_id
+from switchboard.foundation.database import TenantSession, TenantTable, build_lock, encryption_label, new_id
 from switchboard.foundation.keyring import KeyRing
 
 KEY_BYTES = 32
@@ -37,48 +38,61 @@ class DataKey:
 
 async def find_organization_key(session: TenantSession, purpose: str) -> DataKey | None:
     """Return the organization's key for a purpose, or None. Raises `SecretError`."""
-    rows = session.select(OrganizationKey).where(col(OrganizationKey.purpose) == purpose)
-    key = (await session.exec(rows)).one_or_none()
-    return None if key is None else _unwrap(session, key)
+    return await session.run_sync(_find_key, session.organization_id, purpose)
 
 
 async def find_organization_key_by_id(session: TenantSession, key_id: UUID) -> DataKey | None:
     """Return a key of the organization; None if it was destroyed. Raises `SecretError`."""
-    key = (await session.exec(session.select(OrganizationKey).where(col(OrganizationKey.id) == key_id))).one_or_none()
-    return None if key is None else _unwrap(session, key)
+    rows = session.select(OrganizationKey).where(col(OrganizationKey.id) == key_id)
+    key = (await session.exec(rows)).one_or_none()
+    keyring: KeyRing = session.info["keyring"]
+    return None if key is None else unwrap_key(keyring, key.id, key.organization_id, key.wrapped)
 
 
 async def get_or_create_organization_key(session: TenantSession, purpose: str) -> DataKey:
     """Return the organization's key; concurrent transactions create the same one. Raises `SecretError`."""
-    found = await find_organization_key(session, purpose)
+    return await session.run_sync(get_or_create_key, session.organization_id, purpose)
+
+
+def get_or_create_key(session: Session, organization_id: UUID, purpose: str) -> DataKey:
+    """Return the organization's key, which is not deleted before the transaction ends. Raises `SecretError`.
+
+    Synchronous and without the session's flush, because a flush calls it.
+    """
+    found = _find_key(session, organization_id, purpose, lock=True)
     if found is None:
-        await lock_name(session, f"key {purpose} of {session.organization_id}")
-        found = await find_organization_key(session, purpose)
+        session.execute(build_lock(f"key {purpose} of {organization_id}"))
+        found = _find_key(session, organization_id, purpose, lock=True)
     if found is not None:
         return found
     created = DataKey(new_id(), secrets.token_bytes(KEY_BYTES))
-    wrapped = _get_keyring(session).encrypt(created.secret.hex(), _label(created.id, session.organization_id))
-    session.add(
-        OrganizationKey(id=created.id, organization_id=session.organization_id, purpose=purpose, wrapped=wrapped)
-    )
-    await session.flush()
+    keyring: KeyRing = session.info["keyring"]
+    wrapped = keyring.encrypt(created.secret.hex(), _label(created.id, organization_id))
+    row = OrganizationKey(id=created.id, organization_id=organization_id, purpose=purpose, wrapped=wrapped)
+    session.execute(insert(OrganizationKey).values(row.model_dump()))
     return created
 
 
-async def destroy_organization_key(session: TenantSession, purpose: str) -> UUID | None:
-    """Delete the organization's key, and with it all that is encrypted under it; return its id, None without one."""
-    ours = (session.owns(OrganizationKey), col(OrganizationKey.purpose) == purpose)
+async def destroy_organization_keys(session: TenantSession, purposes: Sequence[str]) -> list[UUID]:
+    """Delete the organization's keys, and with them all that is encrypted under them; return their ids."""
+    ours = (session.owns(OrganizationKey), col(OrganizationKey.purpose).in_(purposes))
     destroyed = delete(OrganizationKey).where(*ours).returning(col(OrganizationKey.id))
-    return (await session.exec(destroyed)).scalar_one_or_none()
+    return list((await session.exec(destroyed)).scalars())
 
 
-def _unwrap(session: TenantSession, key: OrganizationKey) -> DataKey:
-    secret = _get_keyring(session).decrypt(key.wrapped, _label(key.id, key.organization_id))
-    return DataKey(key.id, bytes.fromhex(secret))
+def unwrap_key(keyring: KeyRing, key_id: UUID, organization_id: UUID, wrapped: str) -> DataKey:
+    """Decrypt a key. Raises `SecretError`."""
+    return DataKey(key_id, bytes.fromhex(keyring.decrypt(wrapped, _label(key_id, organization_id))))
 
 
-def _get_keyring(session: TenantSession) -> KeyRing:
-    return cast("KeyRing", session.info["keyring"])
+def _find_key(session: Session, organization_id: UUID, purpose: str, *, lock: bool = False) -> DataKey | None:
+    rows = select(OrganizationKey.id, OrganizationKey.wrapped).where(
+        col(OrganizationKey.organization_id) == organization_id, col(OrganizationKey.purpose) == purpose
+    )
+    if lock:
+        rows = rows.with_for_update(read=True, key_share=True)
+    key = session.execute(rows, execution_options={"autoflush": False}).one_or_none()
+    return None if key is None else unwrap_key(session.info["keyring"], key.id, organization_id, key.wrapped)
 
 
 def _label(key_id: UUID, organization_id: UUID) -> str:

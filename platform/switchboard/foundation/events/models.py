@@ -9,11 +9,13 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlmodel import Field, SQLModel
 
 from switchboard.foundation.database import TenantTable, encryption_label, json_column, now
+from switchboard.foundation.encryption import encrypted_texts
 from switchboard.foundation.web.row_counts import RowCounter
 
 TARGET_LABEL = "{kind}|webhook_secret|{id}|{organization_id}"
 
 
+@encrypted_texts("data")
 class Event(TenantTable, table=True):
     """A published event. `watch_due_at` is when plugins are next notified; None once they have been.
 

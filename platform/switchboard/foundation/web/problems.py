@@ -11,6 +11,7 @@ from uuid_utils.compat import uuid7
 from werkzeug.exceptions import HTTPException
 
 from switchboard.foundation.database import is_database_away, is_refused_value
+from switchboard.foundation.keyring import SecretError
 from switchboard.foundation.observability import metrics, traces
 from switchboard.foundation.web.errors import (
     ApiError,
@@ -90,8 +91,9 @@ def install(app: Quart) -> None:
         return problem(translate_database_error(error))
 
     @app.errorhandler(OSError)
-    async def unreachable(_error: OSError) -> Response:
-        logger.exception("a server that the platform needs is away")
+    @app.errorhandler(SecretError)
+    async def unreachable(_error: OSError | SecretError) -> Response:
+        logger.exception("a server or a key that the platform needs is away")
         return problem(Unavailable())
 
     @app.errorhandler(Exception)

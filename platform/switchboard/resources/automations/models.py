@@ -8,6 +8,7 @@ from pydantic import BaseModel, JsonValue
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
 
 from switchboard.foundation.database import TenantTable, json_column
+from switchboard.foundation.encryption import encrypted_texts
 from switchboard.foundation.web.row_counts import RowCounter
 from switchboard.plugin_sdk import JsonObject
 
@@ -48,6 +49,7 @@ class ActionRecord(BaseModel):
     completed_at: datetime | None = None
 
 
+@encrypted_texts("event")
 class AutomationRun(TenantTable, table=True):
     """A run of an automation for one event, and at the same time its queue entry.
 

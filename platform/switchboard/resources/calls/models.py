@@ -9,9 +9,11 @@ from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Numeric, Un
 from sqlmodel import Field
 
 from switchboard.foundation.database import TenantTable, json_column
+from switchboard.foundation.encryption import encrypted_texts
 from switchboard.foundation.web.row_counts import RowCounter
 
 
+@encrypted_texts("call_summary", "extracted_data")
 class Call(TenantTable, table=True):
     """A call: the API's fields, and the state that carries it on.
 
@@ -103,6 +105,7 @@ class Call(TenantTable, table=True):
     ended_at: datetime | None = None
 
 
+@encrypted_texts("content")
 class TranscriptLine(TenantTable, table=True):
     """Entry of a call's transcript, written while the call goes on. Milliseconds count from the start of the audio."""
 

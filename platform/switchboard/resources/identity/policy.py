@@ -121,6 +121,7 @@ class Encryption(PolicyPart):
     """Kinds of data that are encrypted under a key of the organization before they are stored."""
 
     recordings: bool = False
+    texts: bool = False
 
 
 class Policy(PolicyPart):

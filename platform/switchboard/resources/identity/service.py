@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
 from sqlmodel import col
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
@@ -42,6 +43,12 @@ async def get_policy(session: AsyncSession, organization_id: UUID) -> Policy:
     """Return an organization's policy."""
     organization = await session.get_one(Organization, organization_id)
     return Policy.read(organization.policy)
+
+
+def encrypts_texts(session: Session, organization_id: UUID) -> bool:
+    """Return whether an organization's policy encrypts the texts of its conversations."""
+    organization = session.get_one(Organization, organization_id)
+    return Policy.read(organization.policy).encryption.texts
 
 
 async def find_organization(session: AsyncSession, organization_id: UUID) -> Organization:

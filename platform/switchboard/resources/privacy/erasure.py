@@ -29,9 +29,8 @@ from switchboard.resources.privacy.subject_rows import (
     CONFIGURATION,
     count_matching_rows,
     list_searched_tables,
-    match_mention,
     match_party,
-    read_batch,
+    read_mentions,
 )
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.resources.sms.retention import SETTLED_MESSAGES, MessageDeleter
@@ -113,7 +112,7 @@ async def _require_no_configuration(session: TenantSession, pattern: NumberPatte
         f"{table.name} {row['id']}"
         for table in list_searched_tables()
         if table.name in CONFIGURATION
-        for row in await read_batch(session, table, match_mention(table, pattern))
+        for row in (await read_mentions(session, table, pattern))[0]
     ]
     if named:
         raise NumberInConfiguration(f"the number is part of the organization's configuration: {', '.join(named)}")

@@ -9,8 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from pydantic import JsonValue
-from sqlalchemy import Column, ColumnElement, RowMapping, Table
+from sqlalchemy import Column, ColumnElement, Table
 from sqlmodel import SQLModel, col
 
 from switchboard.foundation.audit import AuditAction, record_audit
@@ -21,11 +20,12 @@ from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.privacy.number_pattern import NumberPattern
 from switchboard.resources.privacy.subject_rows import (
     BATCH,
+    Row,
     get_key,
     list_searched_tables,
-    match_mention,
     match_party,
     read_batch,
+    read_mentions,
 )
 
 DATA_FILE: Final = "data.json"
@@ -55,7 +55,7 @@ class PersonExporter:
             recorded = (await session.exec(theirs.where(col(Call.has_recording)))).all()
         with path.open("xb") as file, ZipFile(file, "w", ZIP_DEFLATED) as archive:
             content = {"phone_number": phone_number, **data, "mentions": mentions}
-            archive.writestr(DATA_FILE, json.dumps(content, default=_to_json, ensure_ascii=False, indent=1))
+            archive.writestr(DATA_FILE, json.dumps(content, default=str, ensure_ascii=False, indent=1))
             for call in recorded:
                 counted["recording"] += await self._add_recording(archive, call)
         return +counted
@@ -72,7 +72,7 @@ class PersonExporter:
         return True
 
 
-async def _read_rows(session: TenantSession, phone_number: str) -> dict[str, list[RowMapping]]:
+async def _read_rows(session: TenantSession, phone_number: str) -> dict[str, list[Row]]:
     """Read the rows about the person, by table."""
     found = {}
     for table in list_searched_tables():
@@ -87,17 +87,20 @@ async def _read_rows(session: TenantSession, phone_number: str) -> dict[str, lis
 
 async def _list_mentions(session: TenantSession, pattern: NumberPattern) -> list[str]:
     """List the other rows whose text has the number: the table and the key of each."""
-    return [
-        " ".join([table.name, *map(str, get_key(table, row))])
-        for table in list_searched_tables()
-        for row in await _read_table(session, table, match_mention(table, pattern))
-    ]
+    found = []
+    for table in list_searched_tables():
+        after, is_over = None, False
+        while not is_over:
+            rows, after = await read_mentions(session, table, pattern, after=after)
+            found += [" ".join([table.name, *map(str, get_key(table, row))]) for row in rows]
+            is_over = after is None
+    return found
 
 
 async def _read_table(
     session: TenantSession, table: Table, condition: ColumnElement[bool], *, columns: Sequence[Column[Any]] = ()
-) -> list[RowMapping]:
-    found: list[RowMapping] = []
+) -> list[Row]:
+    found: list[Row] = []
     after: list[object] | None = None
     while True:
         rows = await read_batch(session, table, condition, columns=columns, after=after)
@@ -105,8 +108,3 @@ async def _read_table(
         if len(rows) < BATCH:
             return found
         after = get_key(table, rows[-1])
-
-
-def _to_json(value: object) -> JsonValue:
-    """Convert a row, or a value that JSON does not have: an id, a time, an amount."""
-    return dict(value) if isinstance(value, RowMapping) else str(value)

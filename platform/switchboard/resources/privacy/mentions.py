@@ -2,22 +2,22 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
-from sqlalchemy import Column, RowMapping, Table, tuple_
+from sqlalchemy import Table, tuple_
 from sqlmodel import delete, func, select, update
 
 from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.encryption.texts import encrypt_values
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.privacy.number_pattern import NumberPattern
 from switchboard.resources.privacy.subject_rows import (
-    BATCH,
+    Row,
     get_key,
     list_text_columns,
-    match_mention,
     match_owner,
-    read_batch,
+    read_mentions,
 )
 
 Follow = Callable[[TenantSession, Sequence[UUID]], Awaitable[None]]
@@ -35,39 +35,35 @@ class MentionRemover:
 
     async def delete_rows(self, table: Table) -> int:
         """Delete the rows of a table that mention the number; return how many."""
-        deleted, count = 0, BATCH
-        while count == BATCH:
+        deleted, after, is_over = 0, None, False
+        while not is_over:
             async with self.database.tenant(self.organization_id) as session:
-                rows = await read_batch(session, table, match_mention(table, self.pattern))
+                rows, after = await read_mentions(session, table, self.pattern, after=after)
                 same = tuple_(*table.primary_key).in_([get_key(table, row) for row in rows])
                 await (await session.connection()).execute(delete(table).where(match_owner(session, table), same))
-            count = len(rows)
-            deleted += count
+            deleted += len(rows)
+            is_over = after is None
         return deleted
 
     async def redact_rows(self, table: Table) -> int:
         """Replace the number in the texts of a table; return the number of rows."""
-        redacted, after = 0, None
-        columns = list_text_columns(table)
-        while True:
+        redacted, after, is_over = 0, None, False
+        while not is_over:
             async with self.database.tenant(self.organization_id) as session:
                 # The policies of the audit log and of the ledger let nothing else change their entries.
                 await session.exec(select(func.set_config("app.erasure", "on", True)))
-                matching = match_mention(table, self.pattern)
-                rows = await read_batch(session, table, matching, columns=columns, after=after, lock=True)
+                rows, after = await read_mentions(session, table, self.pattern, after=after, lock=True)
                 for row in rows:
-                    await self._redact_row(session, table, columns, row)
+                    await self._redact_row(session, table, row)
                 if rows and (follow := AFTER_REDACTION.get(table.name)):
                     await follow(session, [row["id"] for row in rows])
             redacted += len(rows)
-            if len(rows) < BATCH:
-                return redacted
-            after = get_key(table, rows[-1])
+            is_over = after is None
+        return redacted
 
-    async def _redact_row(
-        self, session: TenantSession, table: Table, columns: Sequence[Column[Any]], row: RowMapping
-    ) -> None:
-        fresh = {column.name: self.pattern.redact(row[column.name]) for column in columns}
+    async def _redact_row(self, session: TenantSession, table: Table, row: Row) -> None:
+        fresh = {column.name: self.pattern.redact(row[column.name]) for column in list_text_columns(table)}
         changed = {name: value for name, value in fresh.items() if value != row[name]}
+        sealed = await session.run_sync(encrypt_values, table, row, changed)
         same_row = [column == row[column.name] for column in table.primary_key]
-        await (await session.connection()).execute(update(table).where(*same_row).values(changed))
+        await (await session.connection()).execute(update(table).where(*same_row).values(sealed))

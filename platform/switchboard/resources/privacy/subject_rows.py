@@ -5,15 +5,19 @@ being named here.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from sqlalchemy import JSON, Column, ColumnElement, RowMapping, String, Table, Text, and_, cast, or_, tuple_
+from sqlalchemy import JSON, Column, ColumnElement, String, Table, Text, and_, cast, or_, tuple_
 from sqlmodel import AutoString, SQLModel, func, not_, select
 
 from switchboard.foundation.database import ENCRYPTION_LABEL, TenantSession
+from switchboard.foundation.encryption import texts as encryption
+from switchboard.foundation.encryption.texts import build_prefix, match_prefix
 from switchboard.resources.privacy.number_pattern import NumberPattern
 
 BATCH: Final = 500
+Row: TypeAlias = dict[str, Any]
+"""Values of a row by the names of their columns."""
 PARTY_COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "call": ("from_number", "to_number"),
     "campaign_contact": ("phone_number",),
@@ -43,7 +47,7 @@ def list_searched_tables() -> list[Table]:
 
 
 def list_text_columns(table: Table) -> list[Column[Any]]:
-    """List the columns of a table with text or JSON that is not encrypted."""
+    """List the columns of a table with text or JSON that the keyring does not encrypt."""
     return [
         column
         for column in table.columns
@@ -58,8 +62,11 @@ def match_party(table: Table, phone_number: str) -> ColumnElement[bool] | None:
 
 
 def match_mention(table: Table, pattern: NumberPattern) -> ColumnElement[bool]:
-    """Return the condition that a row mentions the number and is not about its person."""
+    """Return the condition that a row may mention the number and is not about its person: PostgreSQL cannot search an
+    encrypted text, so that rows with one match, too.
+    """
     texts = [cast(column, Text).regexp_match(pattern.expression) for column in list_text_columns(table)]
+    texts += [match_prefix(column, build_prefix()) for column in encryption.list_conversation_columns(table)]
     party = match_party(table, pattern.phone_number)
     return and_(or_(*texts), not_(party)) if party is not None else or_(*texts)
 
@@ -76,6 +83,23 @@ async def count_matching_rows(session: TenantSession, table: Table, condition: C
     return (await session.exec(rows)).one()
 
 
+async def read_mentions(
+    session: TenantSession,
+    table: Table,
+    pattern: NumberPattern,
+    *,
+    after: Sequence[object] | None = None,
+    lock: bool = False,
+) -> tuple[list[Row], Sequence[object] | None]:
+    """Return the rows of the next batch that mention the number, with their texts, and the key after which the
+    following batch begins; None after the last.
+    """
+    columns = list_text_columns(table)
+    found = await read_batch(session, table, match_mention(table, pattern), columns=columns, after=after, lock=lock)
+    rows = [row for row in found if any(pattern.redact(row[column.name]) != row[column.name] for column in columns)]
+    return rows, get_key(table, found[-1]) if len(found) == BATCH else None
+
+
 async def read_batch(
     session: TenantSession,
     table: Table,
@@ -84,21 +108,23 @@ async def read_batch(
     columns: Sequence[Column[Any]] = (),
     after: Sequence[object] | None = None,
     lock: bool = False,
-) -> Sequence[RowMapping]:
-    """Read the next rows of a table that match a condition, in the order of their key: the key, and `columns`.
+) -> list[Row]:
+    """Read the next rows of a table that match a condition, in the order of their key: the key, and `columns`, with
+    their texts decrypted.
 
     `lock` keeps others from changing the rows until the transaction ends.
     """
     key = list(table.primary_key)
-    rows = select(*dict.fromkeys([*key, *columns])).where(match_owner(session, table), condition)
+    owner = [table.c.organization_id] if encryption.list_conversation_columns(table) else []
+    rows = select(*dict.fromkeys([*key, *owner, *columns])).where(match_owner(session, table), condition)
     if after is not None:
         rows = rows.where(tuple_(*key) > tuple(after))
     rows = rows.order_by(*key).limit(BATCH)
     found = await (await session.connection()).execute(rows.with_for_update() if lock else rows)
-    return found.mappings().all()
+    return [{**row, **await session.run_sync(encryption.decrypt_values, table, row)} for row in found.mappings().all()]
 
 
-def get_key(table: Table, row: RowMapping) -> list[object]:
+def get_key(table: Table, row: Row) -> list[object]:
     """Return the primary key of a row."""
     return [row[column.name] for column in table.primary_key]
 

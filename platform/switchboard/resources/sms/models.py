@@ -9,6 +9,7 @@ from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Numeric, Un
 from sqlmodel import Field
 
 from switchboard.foundation.database import TenantTable, json_column, now
+from switchboard.foundation.encryption import encrypted_texts
 from switchboard.foundation.web.row_counts import RowCounter
 
 
@@ -45,6 +46,7 @@ class SmsConversation(TenantTable, table=True):
     answer_attempts: int = 0
 
 
+@encrypted_texts("body")
 class SmsMessage(TenantTable, table=True):
     """A text message. `author` is the contact, an API client, an agent, an automation, a user of the dashboard, or
     the platform itself (replies to STOP, START, and HELP).

@@ -1,0 +1,238 @@
+"""Texts of conversations in the database, encrypted under a key of their organization
+(docs/decisions/0039-encrypted-texts.md).
+
+`@encrypted_texts` marks the columns of a model. Their attributes always hold plain values: a flush encrypts those that
+changed, and loading decrypts. A column may hold both forms, and only statements that name the column see ciphertexts.
+"""
+
+import base64
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, TypeAlias, TypeVar
+from uuid import UUID
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from pydantic import JsonValue
+from sqlalchemy import ARRAY, JSON, Column, ColumnElement, RowMapping, Table, Text, event, inspect, literal
+from sqlalchemy.orm import QueryContext, Session
+from sqlalchemy.orm.attributes import get_history, set_committed_value
+from sqlmodel import col, select
+
+from switchboard.foundation.database import RoleSession, TenantTable
+from switchboard.foundation.encryption.organization_keys import OrganizationKey, get_or_create_key, unwrap_key
+from switchboard.foundation.keyring import KeyRing
+
+KEY_PURPOSE: Final = "texts"
+RETIRED_PURPOSE: Final = "texts.retired"
+"""Purpose of a key that decrypts and does not encrypt any more."""
+UNREADABLE: Final = "[This text cannot be decrypted: its key was destroyed, or it was altered.]"
+"""Stands for a text that cannot be decrypted; in JSON, the value of the name `unreadable`."""
+MOST_CIPHERS: Final = 1024
+NONCE_BYTES: Final = 12
+SIGNATURE: Final = "sbt1."
+_SEALED: Final = re.compile(rf"{re.escape(SIGNATURE)}([0-9a-f]{{32}})\.([A-Za-z0-9_-]{{38,}}=*)", re.ASCII)
+
+IsEncrypting: TypeAlias = Callable[[Session, UUID], bool]
+"""Decides whether an organization's texts are encrypted. The application passes it to its database's sessions as
+`encrypts_texts`.
+"""
+ModelT = TypeVar("ModelT", bound=type[TenantTable])
+
+
+@dataclass(frozen=True, slots=True)
+class TextCipher:
+    """Encrypts and decrypts the texts of one organization under one key."""
+
+    key_id: UUID
+    cipher: AESGCM
+
+    def encrypt(self, value: JsonValue, place: str) -> str:
+        """Encrypt to `sbt1.<id of the key>.<base64 of nonce and ciphertext>`, bound to a place."""
+        nonce = os.urandom(NONCE_BYTES)
+        sealed = self.cipher.encrypt(nonce, json.dumps(value).encode(), place.encode())
+        return f"{build_prefix(self.key_id)}{base64.urlsafe_b64encode(nonce + sealed).decode()}"
+
+    def decrypt(self, encoded: str, place: str) -> JsonValue:
+        """Decrypt the part after the prefix. Raises `InvalidTag` and `ValueError`."""
+        data = base64.urlsafe_b64decode(encoded)
+        value: JsonValue = json.loads(self.cipher.decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], place.encode()))
+        return value
+
+
+def encrypted_texts(*names: str) -> Callable[[ModelT], ModelT]:
+    """Mark columns of text or JSON as texts of conversations, which are encrypted if the organization's policy says
+    so.
+    """
+
+    def mark(model: ModelT) -> ModelT:
+        _MODELS[model] = names
+        event.listen(model, "load", _decrypt_loaded)
+        event.listen(model, "refresh", _decrypt_refreshed)
+        return model
+
+    return mark
+
+
+_MODELS: Final[dict[type[TenantTable], tuple[str, ...]]] = {}
+
+
+def list_encrypted_models() -> list[type[TenantTable]]:
+    """List the models with encrypted texts."""
+    return list(_MODELS)
+
+
+def list_conversation_columns(table: Table) -> list[Column[JsonValue]]:
+    """List the columns of a table that may be encrypted."""
+    names = next((names for model, names in _MODELS.items() if get_table(model) is table), ())
+    return [table.c[name] for name in names]
+
+
+def get_table(model: type[TenantTable]) -> Table:
+    """Return the table of a model."""
+    table: Table = inspect(model).local_table
+    return table
+
+
+def build_prefix(key_id: UUID | None = None) -> str:
+    """Build the beginning of every encrypted text, or of those under one key."""
+    return SIGNATURE if key_id is None else f"{SIGNATURE}{key_id.hex}."
+
+
+def match_prefix(column: Column[JsonValue], prefix: str) -> ColumnElement[bool]:
+    """Return the condition that a value begins with a prefix; null for a null."""
+    if not is_json(column):
+        return column.startswith(prefix, autoescape=True)
+    text = column.op("#>>", return_type=Text())(literal([], ARRAY(Text)))
+    return text.startswith(prefix, autoescape=True)
+
+
+def is_json(column: Column[JsonValue]) -> bool:
+    """Return whether a column holds JSON values."""
+    return isinstance(column.type, JSON)
+
+
+def is_unreadable(value: JsonValue) -> bool:
+    """Return whether a value stands for one that cannot be decrypted."""
+    return value in (UNREADABLE, {"unreadable": UNREADABLE})
+
+
+def decrypt_values(session: Session, table: Table, row: RowMapping) -> dict[str, JsonValue]:
+    """Return the plain values of a row's encrypted columns by name. The row has `id` and `organization_id` too.
+
+    Raises `SecretError` if the keyring lacks a key.
+    """
+    return {
+        column.name: _decrypt(session, column, row["organization_id"], row["id"], row[column.name])
+        for column in list_conversation_columns(table)
+        if column.name in row
+    }
+
+
+def encrypt_values(
+    session: Session, table: Table, row: Mapping[str, Any], values: dict[str, JsonValue]
+) -> dict[str, JsonValue]:
+    """Return new values of a row with those encrypted that the policy wants to be."""
+    columns = {column.name: column for column in list_conversation_columns(table) if column.name in values}
+    cipher = _open_writing_cipher(session, row["organization_id"]) if columns else None
+    if cipher is None:
+        return values
+    return {
+        name: cipher.encrypt(value, _build_place(columns[name], row["organization_id"], row["id"]))
+        if name in columns and value
+        else value
+        for name, value in values.items()
+    }
+
+
+@event.listens_for(RoleSession, "before_flush")
+def _encrypt_changes(session: Session, _context: object, _rows: object) -> None:
+    """Replace changed texts by ciphertexts for the statements of this flush."""
+    plain: list[tuple[TenantTable, str, JsonValue]] = session.info.setdefault("plain_texts", [])
+    for row in (*session.new, *session.dirty):
+        for name in _MODELS.get(type(row), ()):
+            value = getattr(row, name)
+            is_new = inspect(row).key is None
+            if not value or not (is_new or get_history(row, name).has_changes()):
+                continue
+            cipher = _open_writing_cipher(session, row.organization_id)
+            if cipher is None:
+                break
+            place = _build_place(get_table(type(row)).c[name], row.organization_id, row.id)
+            setattr(row, name, cipher.encrypt(value, place))
+            plain.append((row, name, value))
+
+
+@event.listens_for(RoleSession, "after_flush")
+@event.listens_for(RoleSession, "after_soft_rollback")
+def _restore_plain(session: Session, _context: object) -> None:
+    for row, name, value in session.info.pop("plain_texts", ()):
+        set_committed_value(row, name, value)
+
+
+def _decrypt_loaded(row: TenantTable, context: QueryContext) -> None:
+    _decrypt_refreshed(row, context, None)
+
+
+def _decrypt_refreshed(row: TenantTable, context: QueryContext, names: Sequence[str] | None) -> None:
+    loaded = inspect(row).dict
+    for name in _MODELS[type(row)]:
+        stored = loaded.get(name)
+        if isinstance(stored, str) and stored.startswith(SIGNATURE) and (names is None or name in names):
+            column = get_table(type(row)).c[name]
+            value = _decrypt(context.session, column, loaded["organization_id"], loaded["id"], stored)
+            set_committed_value(row, name, value)
+
+
+def _decrypt(
+    session: Session, column: Column[JsonValue], organization_id: UUID, row_id: UUID, stored: JsonValue
+) -> JsonValue:
+    """Return a plain value, or what stands for an unreadable one. Raises `SecretError` if the keyring lacks a key."""
+    found = _SEALED.fullmatch(stored) if isinstance(stored, str) else None
+    if found is None:
+        return stored
+    cipher = _find_cipher(session, organization_id, UUID(found[1]))
+    try:
+        if cipher is not None:
+            return cipher.decrypt(found[2], _build_place(column, organization_id, row_id))
+    except (InvalidTag, ValueError):
+        pass
+    return {"unreadable": UNREADABLE} if is_json(column) else UNREADABLE
+
+
+def _find_cipher(session: Session, organization_id: UUID, key_id: UUID) -> TextCipher | None:
+    """Return the cipher of a key, read once in a transaction; None if the key was destroyed."""
+    ciphers: dict[UUID, TextCipher | None] = session.info.setdefault("text_ciphers", {})
+    if key_id not in ciphers:
+        rows = select(OrganizationKey.wrapped).where(
+            col(OrganizationKey.id) == key_id, col(OrganizationKey.organization_id) == organization_id
+        )
+        wrapped = session.execute(rows, execution_options={"autoflush": False}).scalar_one_or_none()
+        keyring: KeyRing = session.info["keyring"]
+        ciphers[key_id] = None if wrapped is None else _open_cipher(keyring, key_id, organization_id, wrapped)
+    return ciphers[key_id]
+
+
+def _open_writing_cipher(session: Session, organization_id: UUID) -> TextCipher | None:
+    """Return the cipher for new texts, looked up once in a transaction; None if they are not encrypted."""
+    ciphers: dict[UUID, TextCipher | None] = session.info.setdefault("writing_ciphers", {})
+    if organization_id not in ciphers:
+        is_encrypting: IsEncrypting = session.info["encrypts_texts"]
+        ciphers[organization_id] = None
+        if is_encrypting(session, organization_id):
+            key = get_or_create_key(session, organization_id, KEY_PURPOSE)
+            ciphers[organization_id] = TextCipher(key.id, AESGCM(key.secret))
+    return ciphers[organization_id]
+
+
+@lru_cache(MOST_CIPHERS)
+def _open_cipher(keyring: KeyRing, key_id: UUID, organization_id: UUID, wrapped: str) -> TextCipher:
+    return TextCipher(key_id, AESGCM(unwrap_key(keyring, key_id, organization_id, wrapped).secret))
+
+
+def _build_place(column: Column[JsonValue], organization_id: UUID, row_id: UUID) -> str:
+    return f"{column.table.name}|{column.name}|{row_id}|{organization_id}"

@@ -1,0 +1,87 @@
+"""Words of a call, of its analysis, and of a text message, searched in a dump of the database and in Redis."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+from sqlmodel import col, select
+from switchboard.apps.embedded import DataDirectory
+from switchboard.apps.embedded import servers as embedded_servers
+from switchboard.engine.conversation.call import TranscriptEntry
+from switchboard.foundation.database import now
+from switchboard.foundation.events.models import Event
+from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
+from switchboard.resources.calls.media.call_log import DatabaseCallLog
+from switchboard.resources.calls.models import Call, TranscriptLine
+from switchboard.resources.identity.policy import Encryption, Policy
+from switchboard.resources.phone_numbers.purchases import build_callback_urls
+from switchboard.resources.sms.models import SmsMessage
+
+from tests.fixtures.app import LivePlatform, fresh_number
+from tests.fixtures.automations import TAG, create_automation, wait_for_finished_runs
+from tests.fixtures.calls import add_call
+
+PLAIN, ENCRYPTED = Policy(), Policy(encryption=Encryption(texts=True))
+
+
+@pytest.mark.parametrize(
+    ("live", "flowerpot", "is_found"), [(PLAIN, "yellow", True), (ENCRYPTED, "purple", False)], indirect=["live"]
+)
+async def test_words_are_in_a_dump_only_without_encryption(
+    live: LivePlatform, servers: DataDirectory, flowerpot: str, is_found: bool, tmp_path: Path
+) -> None:
+    sentence = f"the spare key lies under the {flowerpot} flowerpot"
+    await live_through(live, sentence)
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        assert [line.content for line in (await session.exec(session.select(TranscriptLine))).all()] == [sentence]
+        assert [call.extracted_data for call in (await session.exec(session.select(Call))).all()] == [
+            {"place": sentence}
+        ]
+        assert sentence in [message.body for message in (await session.exec(session.select(SmsMessage))).all()]
+        events = select(Event).where(session.owns(Event), col(Event.name) == "sms.received")
+        assert [event.data["body"] for event in (await session.exec(events)).all()] == [sentence]
+    dump = await dump_database(servers, tmp_path / "dump.sql")
+    assert (sentence in dump) == is_found
+    assert (flowerpot in dump) == is_found
+    assert flowerpot.encode() not in await dump_redis(live.runtime.redis)
+
+
+async def live_through(live: LivePlatform, sentence: str) -> None:
+    """Write the sentence in a text message, which runs an automation, say it in a call, and have an analysis repeat
+    it.
+    """
+    runtime, caller, organization_id = live.runtime, live.caller, live.caller.organization_id
+    automation = await create_automation(caller, TAG)
+    callbacks = build_callback_urls(runtime.settings.base_url, organization_id, "loopback")
+    async with runtime.providers.use(organization_id, TelephonyProvider) as carrier:
+        assert isinstance(carrier, SimulatedCarrier)
+        await carrier.simulate_text_message(
+            from_number=fresh_number(), to_number=live.number, body=sentence, callbacks=callbacks
+        )
+    await wait_for_finished_runs(caller, automation)
+    call = await add_call(runtime, caller, now())
+    async with DatabaseCallLog(runtime.database, call) as log:
+        log.record_entry(TranscriptEntry("user", sentence, 0, 1000))
+    async with runtime.database.tenant(organization_id) as session:
+        analyzed = await session.get_one(Call, call.id)
+        analyzed.call_summary = f"The caller said: {sentence}."
+        analyzed.extracted_data = {"place": sentence}
+
+
+async def dump_database(servers: DataDirectory, file: Path) -> str:
+    """Dump the database with the embedded PostgreSQL's own `pg_dump`, as its administrator."""
+    binary = embedded_servers._postgres_binaries() / "pg_dump"
+    url = f"postgresql:///switchboard?host={servers.sockets}&user=switchboard"
+    command = [str(binary), "--format=plain", f"--file={file}", url]
+    subprocess.run(command, env={"PATH": os.defpath, "LC_ALL": "C"}, check=True)
+    return file.read_text()
+
+
+async def dump_redis(redis: Redis) -> bytes:
+    """Have Redis save its file, and read it."""
+    await redis.save()
+    folder = (await redis.config_get("dir"))["dir"]
+    name = (await redis.config_get("dbfilename"))["dbfilename"]
+    return Path(folder, name).read_bytes()
