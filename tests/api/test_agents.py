@@ -163,3 +163,54 @@ async def test_an_agent_chooses_what_it_redacts(caller: Caller) -> None:
 async def test_an_unknown_kind_of_private_data_is_refused(caller: Caller, redaction: JsonValue, field: str) -> None:
     response = await caller.post("/v1/agents", {"name": "Agent", "redaction": redaction})
     assert (response.status, at(response.json, "errors", 0, "field")) == (422, field), response.body
+
+
+async def test_a_disclosure_is_kept_and_versioned(caller: Caller) -> None:
+    agent = (await caller.post("/v1/agents", {"name": "Agent"})).json
+    assert agent["disclosure"] is None
+    chosen = {"presets": ["eu", "us-ca"], "countries": {"CA-QC": {"consent": "ask"}}, "texts": {"question": "Record?"}}
+    path = f"/v1/agents/{agent['id']}"
+    kept = (await caller.send("PUT", path, {"disclosure": chosen})).json["disclosure"]
+    assert at(kept, "countries", "CA-QC") == {"ai_notice": False, "consent": "ask"}
+    assert (at(kept, "texts", "question"), at(kept, "without_consent")) == ("Record?", "continue")
+    assert (await caller.send("PUT", path, {"name": "Renamed"})).json["disclosure"] == kept
+    assert (await caller.send("PUT", path, {"disclosure": None})).json["disclosure"] is None
+    versions = (await caller.get(f"{path}/versions")).json
+    assert [at(version, "settings", "disclosure") for version in objects_at(versions, "items")] == [
+        None,
+        kept,
+        kept,
+        None,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("disclosure", "field", "message"),
+    [
+        ({"presets": ["eu", "zz"]}, "disclosure.presets.1", "zz is not a preset; there are eu, eu-de"),
+        ({"presets": ["Europe"]}, "disclosure.presets.0", "match"),
+        ({"countries": {"ZZ": {"consent": "ask"}}}, "disclosure.countries.ZZ", "not a country"),
+        ({"countries": {"US-XX": {"consent": "ask"}}}, "disclosure.countries.US-XX", "not a country"),
+        ({"consent": "ask", "texts": {"question": " "}}, "disclosure.texts.question", "at least 1 character"),
+        ({"consent": "maybe"}, "disclosure.consent", "ask"),
+        ({"without_consent": "transfer"}, "disclosure.without_consent", "end_call"),
+    ],
+)
+async def test_a_disclosure_that_makes_no_sense_is_refused(
+    caller: Caller, disclosure: JsonValue, field: str, message: str
+) -> None:
+    response = await caller.post("/v1/agents", {"name": "Agent", "disclosure": disclosure})
+    assert response.status == 422, response.body
+    assert str(at(response.json, "errors", 0, "field")).startswith(field), response.body
+    assert message in str(at(response.json, "errors", 0, "message"))
+
+
+async def test_a_language_without_standard_sentences_needs_its_own(caller: Caller) -> None:
+    agent = (await caller.post("/v1/agents", {"name": "Agent", "disclosure": {"ai_notice": True}})).json
+    path = f"/v1/agents/{agent['id']}"
+    refused = await caller.send("PUT", path, {"stt_language": "ja-JP"})
+    assert (refused.status, at(refused.json, "errors", 0, "field")) == (422, "disclosure.texts.ai_notice")
+    names = ("ai_notice", "recording_notice", "question", "unclear", "refused", "goodbye")
+    texts = dict.fromkeys(names, "AI です。")
+    own = {"stt_language": "ja-JP", "disclosure": {"ai_notice": True, "texts": texts}}
+    assert (await caller.send("PUT", path, own)).status == 200

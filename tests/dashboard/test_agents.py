@@ -94,6 +94,10 @@ async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person,
         "disabled_tools[]": ["press_digits", "find_order"],
         "allowed_numbers": "+15550100001\n+15550100002\n",
         "any_number": "true",
+        "disclosure.ai_notice": "true",
+        "disclosure.consent": "ask",
+        "disclosure.presets[]": ["eu-de"],
+        "disclosure.countries": '{"US-CA": {"consent": "notice"}}',
     }
     response = await member.post("/dashboard/agents/new", {**FORM, **TOOL, **fields})
     assert response.status == 303, response.html
@@ -105,6 +109,8 @@ async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person,
     assert (agent["knowledge_base_ids"], agent["voice_speed"]) == ([base], 1.2)
     assert (agent["disabled_tools"], agent["any_number"]) == (["press_digits", "find_order"], True)
     assert agent["allowed_numbers"] == ["+15550100001", "+15550100002"]
+    assert (at(agent, "disclosure", "consent"), at(agent, "disclosure", "presets")) == ("ask", ["eu-de"])
+    assert at(agent, "disclosure", "countries", "US-CA", "consent") == "notice"
     page = (await member.get(response.location)).html
     assert "Siobhan = Shivawn" in page
     assert 'value="press_digits" checked' in page
@@ -148,6 +154,9 @@ WRONG: list[tuple[Fields, str, str]] = [
     ({"name": " "}, "name", "is required"),
     ({"allowed_numbers": "+15550100001\n030"}, "allowed_numbers", "must be an E.164 phone number"),
     ({"disabled_tools[]": "fly"}, "disabled_tools", "fly is not a tool"),
+    ({"disclosure.countries": "DE"}, "disclosure.countries", "This is not JSON"),
+    ({"disclosure.countries": '{"ZZ": {}}'}, "disclosure.countries", "ZZ is not a country"),
+    ({"disclosure.texts": "Hello"}, "disclosure.texts", "This is not JSON"),
     ({"knowledge_base_ids[]": ["", "unknown"]}, "knowledge_base_ids", "there is no knowledge base unknown"),
 ]
 

@@ -68,6 +68,27 @@ async def test_a_placed_call_and_its_recording_can_be_played(window: Window, liv
     await window.check_accessibility()
 
 
+async def test_a_call_shows_its_consent(people: People, caller: Caller, runtime: Runtime) -> None:
+    consent = {
+        "rules": ["agent: preset us-ca of 2026-11-22"],
+        "place": "US-CA",
+        "mode": "ask",
+        "notice": "May we <record> this call?",
+        "asked_at": "2026-11-22T09:30:00+00:00",
+        "asked_ms": 100,
+        "answer": True,
+        "by": "keypad",
+        "heard": "1",
+        "answered_at": "2026-11-22T09:30:05+00:00",
+        "answered_ms": 5100,
+        "recording_offset_ms": 5100,
+    }
+    call = await create_spoken_call(runtime, caller, consent=consent)
+    page = (await (await people.join(caller.organization_id)).get(f"/dashboard/calls/{call.id}")).html
+    for shown in ("consent given", "Key pressed: 1", "May we &lt;record&gt; this call?", "5.1 s", "preset us-ca of"):
+        assert shown in page, shown
+
+
 async def test_a_call_shows_its_transcript_analysis_and_cost(people: People, caller: Caller, runtime: Runtime) -> None:
     call = await create_spoken_call(
         runtime,

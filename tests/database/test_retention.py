@@ -24,9 +24,23 @@ from switchboard.runtime import Runtime
 from tests.fixtures.app import Caller, Organizations, fresh_number
 from tests.fixtures.calls import add_call, write_recording
 from tests.fixtures.dashboard import People
+from tests.fixtures.json_access import at
 from tests.fixtures.webhooks import list_items
 
 DAY = timedelta(days=1)
+CONSENT = {
+    "rules": ["agent: default"],
+    "place": "US-CA",
+    "mode": "ask",
+    "notice": "May we record this call?",
+    "asked_at": "2026-11-22T09:30:00+00:00",
+    "asked_ms": 100,
+    "answer": True,
+    "by": "speech",
+    "answered_at": "2026-11-22T09:30:05+00:00",
+    "answered_ms": 5100,
+    "recording_offset_ms": 5100,
+}
 
 
 async def create_keeper(organizations: Organizations, **days: int) -> Caller:
@@ -142,7 +156,9 @@ async def test_old_recordings_and_transcripts_are_deleted_and_their_calls_stay(
     caller = await create_keeper(organizations, recordings=7, transcripts=14)
     ours = await add_ended_call(runtime, caller, 8 * DAY, has_recording=True)
     write_recording(runtime, ours, caller=1, agent=1)
-    carriers = await add_ended_call(runtime, caller, 15 * DAY, carrier_recording_id="RE1")
+    carriers = await add_ended_call(
+        runtime, caller, 15 * DAY, carrier_recording_id="RE1", consent={**CONSENT, "heard": "Yes, please."}
+    )
     await runtime.call(delete_expired_data)
     assert await list_call_ids(caller) == {str(ours.id), str(carriers.id)}
     assert not list((runtime.settings.data_dir / "recordings").rglob("*.wav"))
@@ -150,7 +166,10 @@ async def test_old_recordings_and_transcripts_are_deleted_and_their_calls_stay(
         assert (await caller.get(f"/v1/calls/{call.id}")).json["recording_url"] is None
         assert (await caller.get(f"/v1/calls/{call.id}/recording")).status == 404
     assert (await caller.get(f"/v1/calls/{ours.id}")).json["call_summary"] == "All is well."
-    assert (await caller.get(f"/v1/calls/{carriers.id}")).json["call_summary"] is None
+    assert (await caller.get(f"/v1/calls/{ours.id}")).json["consent"] is None
+    expired = (await caller.get(f"/v1/calls/{carriers.id}")).json
+    assert expired["call_summary"] is None
+    assert (at(expired, "consent", "answer"), at(expired, "consent", "heard")) == (True, None)
     assert (await caller.get(f"/v1/calls/{ours.id}/transcript")).status == 200
     assert (await caller.get(f"/v1/calls/{carriers.id}/transcript")).status == 404
 

@@ -53,6 +53,8 @@ provider = "scripted"
         (("[prices]", "[retention]\nrecording = 1\n\n[prices]"), 5, "retention.recording"),
         (("[prices]", '[redaction]\nkinds = ["card_nummer"]\n\n[prices]'), 5, "redaction.kinds"),
         (("[prices]", "[retention]\ncalls = 30\nrecordings = 90\n\n[prices]"), 4, "retention"),
+        (("[prices]", '[disclosure]\npresets = ["zz"]\n\n[prices]'), 5, "disclosure.presets"),
+        (("[prices]", '[disclosure]\nconsent = "maybe"\n\n[prices]'), 5, "disclosure.consent"),
     ],
 )
 def test_each_error_has_its_line_and_key(

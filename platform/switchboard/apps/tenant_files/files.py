@@ -14,6 +14,7 @@ from switchboard.apps.tenant_files.lines import find_line, find_line_numbers
 from switchboard.engine.providers.configuration import ProviderSpec, UnknownProvider, require_provider_class
 from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Registry, parse_settings
 from switchboard.resources.agents.redaction import list_kinds
+from switchboard.resources.disclosure.presets import list_unknown_presets, load_presets
 from switchboard.resources.identity.policy import Policy, RedactionDefault
 
 OWN_KEYS = ("name", "timezone")
@@ -99,6 +100,8 @@ class _Reader:
                 self._fault(".".join(map(str, item["loc"])), item["msg"])
         else:
             self._check_redaction(self._file.policy.redaction)
+            if unknown := list_unknown_presets(self._file.policy.disclosure.presets):
+                self._fault("disclosure.presets", f"unknown: {', '.join(unknown)}; known: {', '.join(load_presets())}")
 
     def _check_redaction(self, default: RedactionDefault) -> None:
         """Report kinds that nothing detects: a misspelled one would let private data through."""

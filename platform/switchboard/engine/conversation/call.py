@@ -10,6 +10,7 @@ from uuid import UUID
 from opentelemetry.context import Context, get_current
 
 from switchboard.engine.conversation.knowledge import Knowledge
+from switchboard.engine.disclosure.disclosure import ConsentRecord, Disclosure
 from switchboard.engine.redaction.redactor import Redactor
 from switchboard.plugin_sdk import (
     AgentTool,
@@ -67,6 +68,7 @@ class EndedReason(StrEnum):
     TRANSFERRED = "transferred"
     TAKEN_OVER = "taken_over"
     CANCELED = "canceled"
+    NO_CONSENT = "no_consent"
     DO_NOT_CALL = "do_not_call"
     DESTINATION_NOT_ALLOWED = "destination_not_allowed"
     INVALID_NUMBER = "invalid_number"
@@ -185,10 +187,12 @@ class CallLog(Protocol):
     """Records a call while it goes on. The methods are called in order and must return at once: queue slow work.
 
     `record_takeover` gets the supervisor who has taken the call over, or None when the agent has it again.
+    `record_consent` is called when the notice begins, and again when there is an answer.
     """
 
     def record_entry(self, entry: TranscriptEntry) -> None: ...
     def record_takeover(self, supervisor: Supervisor | None) -> None: ...
+    def record_consent(self, consent: ConsentRecord) -> None: ...
     def record_latency(self, latency: TurnLatency) -> None: ...
 
 
@@ -198,7 +202,8 @@ class LiveCall:
 
     `variables` (the call's `metadata`) replace `{{name}}` in the prompt and the greeting. `hints` are phrases for
     speech-to-text to expect. With `voicemail` the engine is an answering machine: it speaks the greeting, beeps,
-    records the message, and ends. With `digits_as_tones` keys are pressed as tones in the audio.
+    records the message, and ends. With `digits_as_tones` keys are pressed as tones in the audio. `disclosure` opens the
+    call; None: no notice is due, and the call is recorded.
     """
 
     call_id: UUID
@@ -221,6 +226,7 @@ class LiveCall:
     digits_as_tones: bool = False
     knowledge: Knowledge | None = None
     redactor: Redactor = field(default_factory=Redactor)
+    disclosure: Disclosure | None = None
 
 
 @dataclass(frozen=True, slots=True)

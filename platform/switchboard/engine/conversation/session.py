@@ -43,7 +43,7 @@ class CallSession:
         self._transfer = Transfer(call.leg, call.agent.stt_language)
         self._lifetime = CallLifetime(call.call_id, self._transfer)
         self._turns = TurnTaking(context, self._lifetime, self._transfer, detection)
-        self._recording = Recording(call.recording_path, context.encoding) if call.recording_path else None
+        self._recording = self._create_recording()
         self._recorded_at = context.socket.opened_at
         self.supervision = Supervision(context, self._turns, self._lifetime, detection)
 
@@ -51,6 +51,11 @@ class CallSession:
     def organization_id(self) -> UUID:
         """The organization that the call belongs to."""
         return self._context.call.organization_id
+
+    def _create_recording(self) -> Recording | None:
+        path, disclosure = self._context.call.recording_path, self._context.call.disclosure
+        awaits_consent = disclosure is not None and disclosure.consent != "none"
+        return Recording(path, self._context.encoding, awaits_consent=awaits_consent) if path else None
 
     async def run(self) -> CallResult:
         """Run the call to its end and return its result."""
@@ -101,6 +106,15 @@ class CallSession:
             self._recorded_at = now
             self._record(self._recording, now)
 
+    def _handle_consent(self, *, given: bool) -> None:
+        """Record from now on, or never."""
+        playout = self._turns.speech_output.playout
+        if self._recording is not None and given:
+            self._recording.allow_caller(playout.position_at(self._context.clock()))
+        elif self._recording is not None:
+            playout.mixers.remove(self._recording)
+            self._recording = None
+
     def _record(self, recording: Recording, now: float) -> None:
         playout = self._turns.speech_output.playout
         if recording.error is None:
@@ -137,7 +151,7 @@ class CallSession:
         self._lifetime.start(turns.speech_output.playout.run)
         self._lifetime.start(turns.speech_output.run)
         self._lifetime.start(turns.speech_input.transcription.run)
-        turns.greet()
+        turns.greet(self._handle_consent)
         try:
             reason, error = await self._lifetime.wait_for_end()
             if reason is EndedReason.TAKEN_OVER:

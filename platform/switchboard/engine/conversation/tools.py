@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from switchboard.engine.conversation.call import TextSender
+from switchboard.engine.conversation.call import EndedReason, TextSender
 from switchboard.engine.conversation.model_numbers import ModelNumbers
 from switchboard.engine.conversation.transfer import TransferRequest
 from switchboard.plugin_sdk import AgentTool, JsonObject, ProviderError, ToolContext, ToolError, ToolParameters
@@ -17,9 +17,9 @@ from switchboard.plugin_sdk import AgentTool, JsonObject, ProviderError, ToolCon
 
 @dataclass(slots=True)
 class AgentRequests:
-    """The agent's requests to be carried out once it has finished speaking."""
+    """Requests to be carried out once the agent has finished speaking: a transfer, or the end of the call."""
 
-    hang_up: bool = False
+    ending: EndedReason | None = None
     transfer: TransferRequest | None = None
 
 
@@ -33,7 +33,7 @@ class EndCall(AgentTool[ToolParameters]):
         self._requests = requests
 
     async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
-        self._requests.hang_up = True
+        self._requests.ending = EndedReason.AGENT_HUNG_UP
         return {"ended": True}
 
 

@@ -1,10 +1,12 @@
 """Turn taking of a call: what the caller's words, keys and interruptions make the agent do."""
 
 import asyncio
+from functools import partial
 from typing import Literal, TypeAlias
 
 from switchboard.engine.conversation import voicemail
 from switchboard.engine.conversation.call import EndedReason, SessionContext, Tool
+from switchboard.engine.conversation.consent import REFUSED, ConsentDialog, ConsentHandler
 from switchboard.engine.conversation.farewell import get_farewell
 from switchboard.engine.conversation.keypad import Keypad
 from switchboard.engine.conversation.knowledge import SearchKnowledge, warm_up
@@ -23,6 +25,7 @@ from switchboard.engine.conversation.tools import AgentRequests, EndCall, PressD
 from switchboard.engine.conversation.transcript import CallTranscript
 from switchboard.engine.conversation.transfer import Transfer, TransferRequest
 from switchboard.engine.conversation.turns import CallTimeouts, is_interruption
+from switchboard.engine.disclosure.disclosure import Disclosure
 from switchboard.engine.redaction.redactor import RedactedText
 from switchboard.plugin_sdk import ProviderError
 
@@ -48,7 +51,6 @@ class TurnTaking:
         self._turn_count = 0
         self._answering: asyncio.Task[None] | None = None
         self._held_back = NOTHING_SAID
-        self._last_reason: EndedReason | None = None
         started_at, agent = context.socket.opened_at, call.agent
         self._timeouts = CallTimeouts(
             started_at,
@@ -59,26 +61,56 @@ class TurnTaking:
         self.speech_input = SpeechInput(call, context.encoding, clock, self, detection.schedule)
         self.speech_output = SpeechOutput(call, context.socket, context.encoding, clock, self._handle_reply_ended)
         self.keypad = Keypad(call.redactor, self.transcript, self.speech_output, clock)
+        self._consent = (
+            ConsentDialog(context, call.disclosure, self.speech_output, self.transcript) if call.disclosure else None
+        )
         self.generator = ResponseGenerator(
             call, self.speech_output, self._build_tools(), self.transcript.add_tool_use, self.keypad.enter_digits
         )
 
-    def greet(self) -> None:
-        """Speak the greeting and warm up the knowledge bases."""
+    def greet(self, handle_consent: ConsentHandler) -> None:
+        """Open the call, with notice and question of consent if they are due, and warm up the knowledge bases."""
         call = self._context.call
         if call.knowledge is not None:
             self._lifetime.start(warm_up, call.knowledge)
+        if self._consent is None:
+            self._say_greeting()
+        else:
+            self._consent.start(self._lifetime, partial(self._handle_consent, self._consent.disclosure, handle_consent))
+
+    def _handle_consent(self, disclosure: Disclosure, handle_consent: ConsentHandler, *, given: bool) -> None:
+        if disclosure.consent != "none":
+            handle_consent(given=given)
+        if given:
+            self._say_greeting()
+            return
+        self.generator.add_instruction(REFUSED)
+        if disclosure.ends_without_consent:
+            self._say_last(disclosure.texts.goodbye, EndedReason.NO_CONSENT)
+        else:
+            self._say_greeting(disclosure.texts.refused)
+
+    def _say_greeting(self, before: str = "") -> None:
+        call = self._context.call
         text = fill_placeholders(call.agent.greeting_message, call.variables)
         if call.voicemail:
             text = text or voicemail.DEFAULT_GREETING
-        if text:
-            self.speech_output.say_only(text)
+        if text or before:
+            self.speech_output.say_only(" ".join(filter(None, (before, text))))
+        else:
+            self._follow_up()
 
     def say_farewell(self) -> None:
-        """Speak the last sentence, which nothing interrupts; the call ends after it with the reason `shutdown`."""
+        """Say that the process stops; the call ends after it with the reason `shutdown`."""
+        if self._consent is not None:
+            self._consent.give_up()
+        self._say_last(get_farewell(self._context.call.agent.stt_language), EndedReason.SHUTDOWN)
+
+    def _say_last(self, text: str, reason: EndedReason) -> None:
+        """Speak the last sentence, which nothing interrupts; the call ends after it."""
         self.silence_agent()
-        self._last_reason = EndedReason.SHUTDOWN
-        self.speech_output.say_only(get_farewell(self._context.call.agent.stt_language))
+        self._requests.ending = reason
+        self.speech_output.say_only(text)
 
     def stop(self) -> None:
         """Stop a reply that is being spoken, because the call is over."""
@@ -92,7 +124,8 @@ class TurnTaking:
         self.speech_input.tick(now)
         if (digits := self.keypad.take_turn_if_idle(now)) is not None:
             self._take_digits(digits)
-        if self.agent_state != "listening" or self.speech_input.activity.speaking or self._transfer.in_progress:
+        is_busy = self.agent_state != "listening" or self.is_opening or self._transfer.in_progress
+        if is_busy or self.speech_input.activity.speaking:
             self._timeouts.touch(now)
         if (reason := self._timeouts.check(now)) is not None:
             self._lifetime.end(EndedReason.VOICEMAIL if self._context.call.voicemail else reason)
@@ -103,6 +136,9 @@ class TurnTaking:
         """Handle a key that the caller pressed."""
         now = self._context.clock()
         self._timeouts.touch(now)
+        if self._consent is not None and self._consent.in_progress:
+            self._consent.handle_key(digit)
+            return
         if (digits := self.keypad.press(digit, now)) is not None:
             self._take_digits(digits)
 
@@ -115,6 +151,7 @@ class TurnTaking:
             and agent.interruption_min_words == 0
             and not self._context.call.voicemail
             and not self._silenced
+            and not self.is_opening
             and self.keypad.entry_since is None
         ):
             self._interrupt()
@@ -130,9 +167,9 @@ class TurnTaking:
         words = self._redact(text, finished)
         if self.keypad.entry_since is not None:
             return
-        if self._silenced:
+        if self._silenced or self.is_opening:
             if finished and text:
-                self._take_turn(words)
+                self._take_unanswered(words)
             return
         busy = self.speech_output.is_speaking() or self._is_thinking()
         if text and busy and is_interruption(self._context.call.agent, text):
@@ -148,6 +185,15 @@ class TurnTaking:
         elif not busy:
             self._take_turn(words)
         elif not self._context.call.agent.allow_interruptions:
+            self._held_back += words
+
+    def _take_unanswered(self, words: RedactedText) -> None:
+        """Take words to a supervisor, or to the question of consent; what was said before it is answered after it."""
+        if self._consent is None or not self._consent.in_progress:
+            self._take_turn(words)
+            return
+        since = self.speech_input.unfinished_since
+        if not self._consent.handle_words(words, self.speech_input.speech_started_at if since is None else since):
             self._held_back += words
 
     def _redact(self, text: str, finished: bool) -> RedactedText:
@@ -169,6 +215,11 @@ class TurnTaking:
             self._answer()
 
     # --- the agent ---
+
+    @property
+    def is_opening(self) -> bool:
+        """True while the notice is spoken, and while the question of consent waits for its answer."""
+        return self._consent is not None and self._consent.in_progress
 
     @property
     def agent_state(self) -> AgentState:
@@ -207,7 +258,7 @@ class TurnTaking:
             self._answering.cancel()
             self._answering = None
         if self.speech_output.reply is not None:
-            self._requests.hang_up, self._requests.transfer = False, None
+            self._requests.ending = self._requests.transfer = None
             self.speech_output.interrupt()
 
     def _handle_reply_ended(self, reply: SpokenReply, heard: str, interrupted: bool) -> None:
@@ -225,7 +276,11 @@ class TurnTaking:
         if reply.turn is not None:
             self.transcript.add_latency(reply.turn.build_latency())
             reply.turn.end(interrupted=interrupted)
-        if not interrupted:
+        if interrupted:
+            return
+        if self._consent is not None and self._consent.in_progress:
+            self._consent.handle_reply_ended()
+        else:
             self._follow_up()
 
     def _follow_up(self) -> None:
@@ -233,10 +288,8 @@ class TurnTaking:
         request, self._requests.transfer = self._requests.transfer, None
         if request is not None and not self._transfer.in_progress:
             self._lifetime.start(self._transfer_call, request)
-        elif self._last_reason is not None:
-            self._lifetime.end(self._last_reason)
-        elif self._requests.hang_up:
-            self._lifetime.end(EndedReason.AGENT_HUNG_UP)
+        elif self._requests.ending is not None:
+            self._lifetime.end(self._requests.ending)
         elif self._held_back.kept:
             words, self._held_back = self._held_back, NOTHING_SAID
             self._take_turn(words)
@@ -276,6 +329,8 @@ class TurnTaking:
         """Return why no supervisor can take the call over, or None if one can."""
         if self._lifetime.is_ending() or self._transfer.in_progress:
             return "The call is about to end."
+        if self.is_opening:
+            return "The caller is being asked for consent to the recording."
         return "The call is recorded by the answering machine." if self._context.call.voicemail else None
 
     def silence_agent(self) -> None:

@@ -54,6 +54,7 @@ class Agent(TenantTable, table=True):
     any_number: bool = False
     extraction_schema: dict[str, Any] | None = json_column(None)
     redaction: dict[str, Any] | None = json_column(None)
+    disclosure: dict[str, Any] | None = json_column(None)
     timezone: str | None = None
     updated_at: datetime = Field(default_factory=now)
 

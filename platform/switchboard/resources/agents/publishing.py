@@ -19,6 +19,7 @@ from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.principal import Principal
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.disclosure import check_disclosure
 from switchboard.resources.agents.models import Agent, AgentVersion
 from switchboard.resources.agents.permissions import require_receiver_scopes
 from switchboard.resources.agents.redaction import list_kinds
@@ -129,6 +130,7 @@ class AgentPublisher:
             fields
             - agents.PROVIDER_FIELDS.keys()
             - {"webhook_url", "webhook_secret", "knowledge_base_ids", "extraction_schema", "redaction", "tools"}
+            - {"disclosure"}
         ):
             setattr(agent, field, getattr(data, field))
         if "tools" in fields:
@@ -141,6 +143,10 @@ class AgentPublisher:
             )
         if "redaction" in fields:
             agent.redaction = _check_redaction(data.redaction, self.registry)
+        if "disclosure" in fields:
+            agent.disclosure = data.disclosure.model_dump() if data.disclosure else None
+        if fields & {"disclosure", "stt_language"}:
+            check_disclosure(agent)
         if "knowledge_base_ids" in fields:
             agent.knowledge_base_ids = [
                 str(base.id) for base in await knowledge.resolve_knowledge_bases(session, data.knowledge_base_ids)

@@ -16,6 +16,7 @@ from switchboard.foundation.web.schemas import (
     RequestBody,
 )
 from switchboard.resources.agents.models import Agent, AgentVersion
+from switchboard.resources.disclosure.settings import DisclosureSettings
 
 Label = Annotated[str, Field(min_length=1, max_length=255)]
 Prompt = Annotated[str, Field(max_length=100_000)]
@@ -201,6 +202,13 @@ class AgentFields(RequestBody):
         None,
         description="Private data to redact; null: the default of the organization's tenant file. An addition.",
     )
+    disclosure: DisclosureSettings | None = Field(
+        None,
+        description=(
+            "Notice of AI and recording, and consent, at the beginning of calls. The organization's tenant file may "
+            "demand more, and never less. An addition."
+        ),
+    )
     webhook_secret: Secret | None = Field(None, description="Signs requests to `webhook_url`; never returned.")
 
 
@@ -274,6 +282,7 @@ class AgentOut(Answer):
     any_number: bool = Field(description="An addition.")
     extraction_schema: ExtractionSchema | None = Field(description="An addition.")
     redaction: Redaction | None = Field(description="An addition.")
+    disclosure: DisclosureSettings | None = Field(description="An addition.")
     created_at: Moment
     updated_at: Moment
 

@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Final, cast
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, func
+from sqlalchemy import ColumnElement, func, literal
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import col, delete, or_, select, update
 
 from switchboard.foundation.database import Database, TenantSession
@@ -97,7 +98,14 @@ class TranscriptDeleter:
                 delete(TranscriptLine).where(session.owns(TranscriptLine), col(TranscriptLine.call_id).in_(ids))
             )
             gone = update(Call).where(session.owns(Call), col(Call.id).in_(ids))
-            await session.exec(gone.values(has_transcript=False, call_summary=None, extracted_data={}))
+            await session.exec(
+                gone.values(
+                    has_transcript=False,
+                    call_summary=None,
+                    extracted_data={},
+                    consent=col(Call.consent).op("||")(literal({"heard": None}, JSONB)),
+                )
+            )
         return len(ids)
 
 

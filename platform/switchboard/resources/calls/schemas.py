@@ -86,6 +86,26 @@ class ProviderFailureOut(Answer):
     count: int
 
 
+class ConsentOut(Answer):
+    """Notice and consent at the beginning of a call. Milliseconds count from the start of the call's audio."""
+
+    rules: list[str] = Field(description="Rules that applied, of the organization and of the agent.")
+    place: str | None = Field(description="Country or region of the other party's number.")
+    mode: Literal["none", "notice", "ask"]
+    notice: str = Field(description="Sentences that were spoken.")
+    asked_at: Moment
+    asked_ms: int
+    answer: bool | None = Field(description="Null if only a notice was due, or the other party hung up before.")
+    by: Literal["speech", "keypad", "stayed"] | None
+    heard: str | None = Field(description="Words or key of the answer; deleted with the transcript.")
+    answered_at: Moment | None
+    answered_ms: int | None
+    recording_offset_ms: int | None = Field(
+        description="Moment from which the recording has the other party's voice; null if it has none, or has it "
+        "from the beginning."
+    )
+
+
 class CallOut(Answer):
     """A call."""
 
@@ -115,6 +135,9 @@ class CallOut(Answer):
     )
     provider_failures: list[ProviderFailureOut] = Field(
         description="Providers that failed during the call, whether another one took over or not; an addition."
+    )
+    consent: ConsentOut | None = Field(
+        description="Notice and consent at the beginning of the call, null without a notice; an addition."
     )
     started_at: Moment | None
     ended_at: Moment | None

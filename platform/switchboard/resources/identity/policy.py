@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 import phonenumbers
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from switchboard.resources.disclosure.settings import DisclosureSettings
 from switchboard.resources.identity.weekly_hours import DAYS, Clock, Day
 
 Price = Annotated[float, Field(ge=0, le=1_000_000)]
@@ -134,6 +135,7 @@ class Policy(PolicyPart):
     destinations: Destinations = Destinations()
     outbound_limits: OutboundLimits = OutboundLimits()
     redaction: RedactionDefault = RedactionDefault()
+    disclosure: DisclosureSettings = DisclosureSettings()
     encryption: Encryption = Encryption()
     max_concurrent_calls: int = Field(20, ge=1, le=100_000)
     billing_mode: Literal["prepaid", "postpaid"] = "postpaid"

@@ -61,7 +61,7 @@ class PersonaCaller:
 
     async def next_line(self, agent_said: str) -> str | None:
         """Return the model's reply."""
-        if self._requests.hang_up:
+        if self._requests.ending is not None:
             return None
         self._history.append(Message("user", agent_said or OPENING))
         said = await self._responder.respond(self._system, self._history)

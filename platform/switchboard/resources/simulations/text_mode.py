@@ -88,7 +88,7 @@ class _Conversation:
             words = self._redactor.redact_utterance(line)
             self._played.add("user", words.kept)
             said = await self._answer(words.for_model)
-            if self._tools.requests.transfer is not None or self._tools.requests.hang_up:
+            if self._tools.requests.transfer is not None or self._tools.requests.ending is not None:
                 self._played.ended_by = "agent" if self._tools.requests.transfer is None else "transfer"
                 return
         self._played.ended_by = "caller"

@@ -11,10 +11,11 @@ from switchboard.apps.dashboard.forms.rows import Row, list_filled_rows, parse_w
 from switchboard.foundation.web.errors import FieldError
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.schemas import NO_ARGUMENTS, AgentFields
+from switchboard.resources.disclosure.settings import DisclosureSettings
 
 Fields = TypeVar("Fields", bound=AgentFields)
 LISTS = ("knowledge_base_ids", "disabled_tools")
-OF_THE_FORM = (*LISTS, "pronunciations", "tools", "extraction", "allowed_numbers", "webhook_secret")
+OF_THE_FORM = (*LISTS, "pronunciations", "tools", "extraction", "allowed_numbers", "disclosure", "webhook_secret")
 
 
 def agent_to_form(agent: Agent) -> dict[str, JsonValue]:
@@ -26,11 +27,15 @@ def agent_to_form(agent: Agent) -> dict[str, JsonValue]:
         {
             **tool,
             "parameters": json.dumps(tool["parameters"], indent=2, ensure_ascii=False),
-            "keypad_entries": json.dumps(entries, indent=2, ensure_ascii=False) if entries else "",
+            "keypad_entries": _format_json(tool.get("keypad_entries")),
         }
         for tool in agent.tools
-        for entries in (tool.get("keypad_entries"),)
     ]
+    disclosure = DisclosureSettings.model_validate(agent.disclosure or {}).model_dump()
+    values["disclosure"] = disclosure | {
+        "countries": _format_json(disclosure["countries"]),
+        "texts": _format_json({name: text for name, text in disclosure["texts"].items() if text is not None}),
+    }
     schema = agent.extraction_schema or {"properties": {}}
     values["extraction"] = [
         {
@@ -59,6 +64,7 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue]) -> Ite
         "tools": tools,
         "extraction_schema": schema,
         "pronunciations": _pronunciations(values.get("pronunciations"), faults),
+        "disclosure": _disclosure(values.get("disclosure"), faults),
     }
     for name in LISTS:
         chosen = values.get(name, [])
@@ -71,8 +77,13 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue]) -> Ite
         "pronunciations.*": "pronunciations",
         "allowed_numbers.*": "allowed_numbers",
         "disabled_tools.*": "disabled_tools",
+        "disclosure.presets.*": "disclosure.presets",
+        "disclosure.countries.*": "disclosure.countries",
+        "disclosure.texts.*": "disclosure.texts",
     }
     data = parse_with_errors(model, fields, places, faults)
+    if data.disclosure == DisclosureSettings():
+        data.disclosure = None
     with rename_error_fields(places):
         yield data
 
@@ -104,6 +115,20 @@ def _tools(values: Mapping[str, JsonValue], faults: list[FieldError]) -> tuple[l
             }
         )
     return tools, places
+
+
+def _disclosure(values: JsonValue, faults: list[FieldError]) -> JsonValue:
+    fields = dict(values) if isinstance(values, dict) else {}
+    for name in ("countries", "texts"):
+        fields[name] = _json(fields.get(name), faults, field=f"disclosure.{name}", empty={})
+    presets = fields.get("presets")
+    fields["presets"] = [preset for preset in presets if preset] if isinstance(presets, list) else []
+    return fields
+
+
+def _format_json(value: JsonValue) -> str:
+    """Return JSON for a text field; an empty object is an empty field."""
+    return json.dumps(value, indent=2, ensure_ascii=False) if value else ""
 
 
 def _json(text: JsonValue, faults: list[FieldError], *, field: str, empty: JsonValue) -> JsonValue:

@@ -11,7 +11,7 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui import charts, waveform
-from switchboard.apps.dashboard.ui.labels import CAPABILITIES, COST_PARTS, ENDED
+from switchboard.apps.dashboard.ui.labels import CAPABILITIES, CONSENT_ANSWERS, COST_PARTS, ENDED
 from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
 from switchboard.apps.dashboard.ui.live_parts import FinalPart, LiveParts
 from switchboard.apps.dashboard.ui.rendering import dollars, load_list, number_name, render, render_part
@@ -194,6 +194,7 @@ async def _about(session: TenantSession, call: Call) -> dict[str, object]:
         "contact": await contacts.find_contact_by_number(session, other),
         "other": other,
         "ended": ENDED.get(call.ended_reason or "", call.ended_reason),
+        "consent_answer": CONSENT_ANSWERS.get((call.consent or {}).get("by") or "", "No answer"),
         "served_by": [(CAPABILITIES.get(name, name), provider) for name, provider in call.served_by.items()],
         "costs": charts.build_shares(parts, dollars),
         "turns": build_turns(call.latencies),

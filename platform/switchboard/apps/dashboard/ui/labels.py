@@ -10,6 +10,7 @@ ENDED: Final = {
     "voicemail": "The agent left a voicemail message",
     "transferred": "The call was transferred",
     "taken_over": "A person took over the call",
+    "no_consent": "The other party did not consent to the recording",
     "canceled": "The call was canceled before it was answered",
     "do_not_call": "The number is on the do-not-call list",
     "destination_not_allowed": "The number may not be called",
@@ -20,6 +21,13 @@ ENDED: Final = {
     "error": "Internal error",
 }
 """Labels of the reasons for which a call ended."""
+
+CONSENT_ANSWERS: Final = {
+    "speech": "Said",
+    "keypad": "Key pressed",
+    "stayed": "Stayed on the line after the notice",
+}
+"""Labels of the ways in which consent to a recording is given or refused."""
 
 CAPABILITIES: Final = {
     "telephony": "Carrier",

@@ -40,6 +40,7 @@ NAMES: Final = {
     "any_number": "Any phone number",
     "extraction_schema": "After the call",
     "redaction": "Private data",
+    "disclosure": "Notice and consent",
     "webhook_url": "Webhook",
 }
 """The fields in the order of the form."""

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from switchboard.engine.conversation.media.stereo_mixer import RATE, StereoMixer
+from switchboard.engine.conversation.media.stereo_mixer import RATE, Channel, StereoMixer
 from switchboard.plugin_sdk import Encoding
 
 HEADER = struct.Struct("<4sI4s4sIHHIIHH4sI")
@@ -27,16 +27,31 @@ class Recording(StereoMixer):
 
     The file is locked until it is closed. A recording whose file cannot be written is dropped, and the call goes on:
     `error` says why, the file is deleted, and later writes change nothing.
+
+    With `awaits_consent` nothing is written, and the caller's audio is dropped, until `allow_caller` is called. The
+    agent's audio is kept in memory until then: some laws want the notice in the recording (RCW 9.73.030(3), Conn. Gen.
+    Stat. § 52-570d(a)(2)).
     """
 
-    def __init__(self, path: Path, encoding: Encoding) -> None:
+    def __init__(self, path: Path, encoding: Encoding, *, awaits_consent: bool = False) -> None:
         super().__init__(encoding)
         self.path = path
+        self.awaits_consent = awaits_consent
         self.error: str | None = None
         self._file: BinaryIO | None = None
         self._writing = asyncio.Lock()
         self._appending: asyncio.Task[None] | None = None
         self._closed = False
+
+    def allow_caller(self, position: int) -> None:
+        """Record the caller from a position on; audio from before that arrives later is silenced."""
+        self.awaits_consent = False
+        self.silence(Channel.CALLER, 0, position)
+
+    def add_caller_audio(self, audio: bytes, position: int) -> None:
+        """Add audio that the caller had spoken by a position, unless the caller has not consented."""
+        if not self.awaits_consent:
+            super().add_caller_audio(audio, position)
 
     async def write(self, position: int, hold_from: int | None = None) -> None:
         """Write everything that cannot change any more at this position of the call.
@@ -48,7 +63,7 @@ class Recording(StereoMixer):
 
     async def _write(self, until: int) -> None:
         async with self._writing:
-            if until <= self.position or self._closed or self.error:
+            if until <= self.position or self._closed or self.error or self.awaits_consent:
                 return
             frames = self.take(until)
             await self._wait_for_append()

@@ -5,12 +5,14 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Any, Self, TypeAlias
+from uuid import UUID
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.engine.conversation.call import Supervisor, TranscriptEntry, TurnLatency
+from switchboard.engine.disclosure.disclosure import ConsentRecord
 from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, TenantSession, now, retry_while_away
 from switchboard.foundation.events.catalog import CallTakeover
@@ -35,6 +37,7 @@ class DatabaseCallLog:
         self._writes: asyncio.Queue[Write | None] = asyncio.Queue()
         self._position = 0
         self._supervisor: Supervisor | None = None
+        self._asked_at: datetime | None = None
 
     async def __aenter__(self) -> Self:
         self._writing = asyncio.create_task(self._run())
@@ -80,6 +83,26 @@ class DatabaseCallLog:
         elif before is not None:
             self._writes.put_nowait(partial(_record_return, self._call, before))
 
+    def record_consent(self, consent: ConsentRecord) -> None:
+        """Record the notice when it begins, and the answer when there is one."""
+        if self._asked_at is None:
+            self._asked_at = now()
+        stored = {
+            "rules": list(consent.disclosure.rules),
+            "place": consent.disclosure.place,
+            "mode": consent.disclosure.consent,
+            "notice": consent.spoken,
+            "asked_at": self._asked_at.isoformat(),
+            "asked_ms": consent.asked_ms,
+            "answer": consent.answer,
+            "by": consent.by,
+            "heard": consent.heard,
+            "answered_at": None if consent.answered_ms is None else now().isoformat(),
+            "answered_ms": consent.answered_ms,
+            "recording_offset_ms": consent.recording_offset_ms,
+        }
+        self._writes.put_nowait(partial(_save_consent, self._call.id, stored))
+
     async def _run(self) -> None:
         while (write := await self._writes.get()) is not None:
             await self._execute(write)
@@ -97,6 +120,11 @@ class DatabaseCallLog:
 
 async def _add_line(line: TranscriptLine, session: TenantSession) -> None:
     await session.merge(TranscriptLine(**line.model_dump()))  # an earlier attempt may have been committed
+
+
+async def _save_consent(call_id: UUID, consent: dict[str, Any], session: TenantSession) -> None:
+    call = await calls.get_call(session, call_id, lock=True)
+    call.consent = consent
 
 
 async def _record_takeover(live: Call, supervisor: Supervisor, at: datetime, session: TenantSession) -> None:

@@ -1,5 +1,6 @@
 """Running a call from the first message of its media socket to its result in the database."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from itertools import count
@@ -19,6 +20,7 @@ from switchboard.engine.conversation.call import (
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.model_numbers import ModelNumbers
 from switchboard.engine.conversation.tools import OptOut, SendTextMessage
+from switchboard.engine.disclosure.disclosure import Disclosure
 from switchboard.engine.providers.conversation import open_conversation_providers
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.request_spans import span_request
@@ -40,6 +42,7 @@ from switchboard.plugin_sdk import (
 )
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.disclosure import open_disclosure
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.agents.tools import AgentTools
@@ -151,6 +154,16 @@ class ProviderCarrierLeg:
 
 
 @dataclass(frozen=True, slots=True)
+class _ClaimedCall:
+    """A call that this process runs, with what its conversation needs from the database."""
+
+    call: Call
+    agent: Agent
+    redactor: Redactor
+    disclosure: Disclosure | None
+
+
+@dataclass(frozen=True, slots=True)
 class CallRunner:
     """Runs calls in this process, which has the id `node`."""
 
@@ -176,13 +189,14 @@ class CallRunner:
         organization_id, call_id, carrier = grant.organization_id, grant.call_id, grant.carrier
         try:
             attempts = count()
-            call, agent, redactor = await retry_while_away(
+            claimed = await retry_while_away(
                 lambda: self._claim_call(organization_id, call_id, carrier, again=next(attempts) > 0),
                 seconds=CLAIM_SECONDS,
             )
         except NotFound:
             await socket.close()
             return
+        call = claimed.call
         structlog.contextvars.bind_contextvars(organization_id=str(organization_id), call_id=str(call_id))
         record = ServiceRecord({"telephony": call.carrier})
         try:
@@ -193,16 +207,14 @@ class CallRunner:
                     await _finish_without_result(self.database, call, EndedReason.VOICEMAIL, None, record)
                     return
                 media_url = format_media_url(self.settings, grant.token)
-                await self._converse(agent, leg, socket, record, media_url=media_url, redactor=redactor)
+                await self._converse(claimed, leg, socket, record, media_url=media_url)
         except ProviderError as error:
             await _finish_without_result(self.database, call, EndedReason.PROVIDER_FAILED, error.message, record)
             await hang_up(self.providers, call)
         finally:
             await socket.close()
 
-    async def _claim_call(
-        self, organization_id: UUID, call_id: UUID, carrier: str, *, again: bool
-    ) -> tuple[Call, Agent, Redactor]:
+    async def _claim_call(self, organization_id: UUID, call_id: UUID, carrier: str, *, again: bool) -> _ClaimedCall:
         """Claim a call for this process. `again`: an earlier attempt may have succeeded, and its reply been lost."""
         async with self.database.tenant(organization_id) as session:
             call = await calls.get_call(session, call_id, lock=True)
@@ -216,20 +228,25 @@ class CallRunner:
                 raise NotFound
             await start_call(session, call)
             call.holder, call.watch_at = self.node, now() + MEDIA_TIMEOUT
-            return call, agent, await open_redactor(session, self.registry, agent)
+            other_number = call.from_number if call.direction == "inbound" else call.to_number
+            return _ClaimedCall(
+                call,
+                agent,
+                await open_redactor(session, self.registry, agent),
+                await open_disclosure(session, agent, other_number, voicemail=call.voicemail),
+            )
 
     async def _converse(
         self,
-        agent: Agent,
+        claimed: _ClaimedCall,
         leg: ProviderCarrierLeg,
         socket: MediaSocket,
         record: ServiceRecord,
         *,
         media_url: str,
-        redactor: Redactor,
     ) -> None:
+        call, agent, disclosure = claimed.call, claimed.agent, claimed.disclosure
         embeddings: list[ModelUsage] = []
-        call = leg.call
         log = DatabaseCallLog(self.database, call)
         async with (
             open_conversation_providers(
@@ -253,13 +270,14 @@ class CallRunner:
                 recording_path=build_spool_path(self.settings, call.organization_id, call.id),
                 tools=await self._build_tools(call, agent),
                 variables={name: str(value) for name, value in call.call_metadata.items()},
-                hints=tuple(providers.llm.list_expected_phrases(agent.system_prompt)),
+                hints=_list_hints(providers.llm.list_expected_phrases(agent.system_prompt), disclosure),
                 voicemail=call.voicemail,
                 digits_as_tones=not leg.carrier.capabilities.send_digits,
                 knowledge=build_agent_knowledge(
                     self.database, self.providers, call.organization_id, agent.knowledge_base_ids, embeddings
                 ),
-                redactor=redactor,
+                redactor=claimed.redactor,
+                disclosure=disclosure,
             )
             async with self.uploader.follow_call(call):
                 result = await self.engine.run_call(live, socket)
@@ -274,6 +292,13 @@ class CallRunner:
             OptOut(partial(_opt_out, self.database, call)),
             *await self.agent_tools.build_tools(agent),
         ]
+
+
+def _list_hints(phrases: Sequence[str], disclosure: Disclosure | None) -> tuple[str, ...]:
+    """Add the answers to the question of consent to the phrases that speech-to-text expects."""
+    if not phrases or disclosure is None or disclosure.consent != "ask":
+        return tuple(phrases)
+    return (*phrases, *disclosure.phrases.yes, *disclosure.phrases.no)
 
 
 async def _opt_out(database: Database, call: Call) -> None:

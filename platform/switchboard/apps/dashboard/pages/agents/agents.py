@@ -26,6 +26,7 @@ from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentCreate, AgentUpdate
 from switchboard.resources.agents.tools import list_tool_names
+from switchboard.resources.disclosure.presets import load_presets
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.phone_numbers import service as numbers
 
@@ -181,6 +182,7 @@ async def _form_page(
         form=form,
         agent=agent,
         offered=offered,
+        preset_names=[(name, preset.jurisdiction) for name, preset in load_presets().items()],
         tool_names=[(name, name) for name in tools],
         bases=await knowledge.resolve_knowledge_bases(session, None),
         models={
