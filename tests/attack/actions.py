@@ -53,14 +53,14 @@ async def attack_actions(scene: Scene, result: AttackResult) -> None:
         "/v1/automations", {"name": "Own", "trigger_type": "call.completed", "actions": [harmless]}
     )
     path = f"/v1/automations/{kept.json['id']}" if kept.status == 201 else ""
-    for (name, (_, required)), (who, holder) in product(ACTIONS.items(), holders):
+    for (name, (_, required)), (holder_name, holder) in product(ACTIONS.items(), holders):
         action = {"type": name, "params": dict.fromkeys(required, "{{ data.nothing }}")}
         body = {"name": "x", "trigger_type": "call.completed", "actions": [action]}
         tried = [await holder.post("/v1/automations", body)]
         if path:
             tried.append(await holder.send("PATCH", path, {"actions": [action]}))
         for answer in tried:
-            result.check(answer.status == 403, f"automation with {name} by {who}", answer)
+            result.check(answer.status == 403, f"automation with {name} by {holder_name}", answer)
     for given in RECEIVERS:
         if "tools" in given:
             answer = await agents.post("/v1/agents", {"name": "x", **given})

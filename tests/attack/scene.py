@@ -20,7 +20,7 @@ AT_ONCE = 6
 
 @dataclass(slots=True)
 class Scene:
-    """The instance, its OpenAPI document, and who attacks whom."""
+    """The instance, its OpenAPI document, and the attacking and the attacked one."""
 
     base_url: str
     api: Json

@@ -15,7 +15,7 @@ from tests.fixtures.command_line import Operator
 
 RESOURCES = ("/v1/contacts", "/v1/automations")
 CHOSEN = ("wrong-scopes", "wrong-credentials", "foreign-ids")
-REFUSALS = ("wrong-credentials", "sockets-and-links", "dashboard-sessions", "public-pages")
+REFUSALS = ("wrong-credentials", "sockets-and-links", "public-pages")
 
 
 async def run_named(scene: Scene, *names: str) -> dict[str, AttackResult]:
