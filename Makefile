@@ -1,6 +1,6 @@
 # The one door: every target works on a fresh clone with Python 3.11+, make and git.
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench fuzz faults chaos docs screenshots lock wheels sbom package-check clean
+.PHONY: help run test check bench fuzz faults chaos attack docs screenshots lock wheels sbom package-check clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -61,6 +61,9 @@ faults: $(DEVELOPED) ## processes killed under load; SCALE=20 for longer
 chaos: $(DEVELOPED) ## restarts and faults behind haproxy while people talk; CALLERS=50 ROUNDS=20 FAULTS=200
 	CHAOS_CALLERS=$(or $(CALLERS),50) CHAOS_ROUNDS=$(or $(ROUNDS),20) CHAOS_FAULTS=$(or $(FAULTS),200) \
 		$(BIN)/python -m pytest tests/chaos -s
+
+attack: $(DEVELOPED) ## the penetration test on an instance of its own; URL=… CREDENTIALS=FILE attacks another, NAME=oauth runs one
+	@$(BIN)/python -m tests.attack $(if $(URL),--url $(URL)) $(if $(CREDENTIALS),--credentials $(CREDENTIALS)) $(NAME)
 
 docs: $(DEVELOPED) ## write the generated pages of docs/ anew
 	$(BIN)/switchboard docs

@@ -5,76 +5,29 @@ changes. New operations are covered automatically.
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from uuid import uuid4
 
 import pytest
 from switchboard.apps.server import app
-from switchboard.foundation.web.openapi import Json, build_document
+from switchboard.foundation.web.openapi import build_document
 
 from tests.fixtures.app import ApiResponse, Caller, LivePlatform, Organizations, fresh_number
 from tests.fixtures.isolation import FREE, populate, read_rows, wait_until_quiet
-
-# Ids that providers assign.
-NOT_OURS = {"tts_voice_id"}
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A place of an operation that takes an id: `location` is path, query, or body."""
-
-    method: str
-    path: str
-    location: str
-    name: str
-    many: bool
-    body: Json | None
-
-
-def find_places(api: Json) -> Iterator[Place]:
-    for path, operations in api["paths"].items():
-        for method, operation in operations.items():
-            schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
-            body = resolve_schema(api, schema) if schema else None
-            example = body.get("examples", [{}])[0] if body else None
-            for parameter in operation.get("parameters", []):
-                name = parameter["name"]
-                if parameter["in"] == "path" or (parameter["in"] == "query" and name.endswith("_id")):
-                    yield Place(method.upper(), path, parameter["in"], name, many=False, body=example)
-            for name in (body or {}).get("properties", {}):
-                if name.endswith(("_id", "_ids")) and name not in NOT_OURS:
-                    yield Place(method.upper(), path, "body", name, many=name.endswith("_ids"), body=example)
-
-
-def resolve_schema(api: Json, schema: Json) -> Json:
-    reference = schema.get("$ref")
-    return schema if reference is None else api["components"]["schemas"][reference.rsplit("/", 1)[1]]
-
-
-def find_own_id(field: str, owned: dict[str, list[str]]) -> str:
-    """Return an id of the caller's own for a field: `from_number_id` is a `phone_number`'s."""
-    noun = field.removesuffix("s").removesuffix("_id").rsplit("_", 1)[-1]
-    row_id = next((lines[0] for table, lines in owned.items() if table.endswith(noun) and lines), None)
-    return str(json.loads(row_id)["id"]) if row_id else str(uuid4())
+from tests.fixtures.openapi_places import Place, find_places
 
 
 async def send(caller: Caller, place: Place, key: str, owned: dict[str, list[str]]) -> ApiResponse:
     """Send the operation with this id in this place, and the caller's own ids elsewhere."""
-    path = re.sub(
-        r"\{(\w+)\}",
-        lambda name: key if place.location == "path" and name[1] == place.name else find_own_id(name[1], owned),
-        place.path,
-    )
-    body = (
-        None
-        if place.body is None
-        else {name: find_own_id(name, owned) if name.endswith("_id") else value for name, value in place.body.items()}
-    )
-    if place.location == "body":
-        body = {**(body or {}), place.name: [key] if place.many else key}
-    query = f"?{place.name}={key}" if place.location == "query" else ""
-    return await caller.send(place.method, path + query, body)
+    path, body = place.fill(key, partial(find_own_id, owned))
+    return await caller.send(place.operation.method, path, body)
+
+
+def find_own_id(owned: dict[str, list[str]], field: str) -> str:
+    """Return an id of the caller's own for a field: `from_number_id` is a `phone_number`'s."""
+    noun = field.removesuffix("s").removesuffix("_id").rsplit("_", 1)[-1]
+    row_id = next((lines[0] for table, lines in owned.items() if table.endswith(noun) and lines), None)
+    return str(json.loads(row_id)["id"]) if row_id else str(uuid4())
 
 
 def normalize_response(response: ApiResponse, key: str) -> tuple[int, str]:

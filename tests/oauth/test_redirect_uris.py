@@ -7,58 +7,7 @@ from switchboard.resources.oauth.consent import RequestRefused
 from switchboard.runtime import Runtime
 
 from tests.fixtures.oauth import Application, parse_redirect
-
-# The registered URI is https://app.example.com/cb.
-TRICKS = [
-    "https://app.example.com/cb/",
-    "https://app.example.com/cb?x=1",
-    "https://app.example.com/cb?",
-    "https://app.example.com/cb#x",
-    "https://app.example.com/cb#",
-    "https://app.example.com/cb/../cb",
-    "https://app.example.com/cb/..;/evil",
-    "https://app.example.com//cb",
-    "https://app.example.com/./cb",
-    "https://app.example.com/CB",
-    "https://app.example.com/%63b",
-    "https://app.example.com/cb%00",
-    "https://app.example.com/cb%2f..%2fevil",
-    "https://app.example.com/cb;x",
-    "https://app.example.com/cb .evil",
-    " https://app.example.com/cb",
-    "https://app.example.com/cb ",
-    "https://app.example.com:443/cb",
-    "https://app.example.com:8443/cb",
-    "https://app.example.com./cb",
-    "https://APP.example.com/cb",
-    "HTTPS://app.example.com/cb",
-    "http://app.example.com/cb",
-    "//app.example.com/cb",
-    "/cb",
-    "https://user@app.example.com/cb",
-    "https://app.example.com@evil.example.com/cb",
-    "https://app.example.com%40evil.example.com/cb",
-    "https://app.example.com\\@evil.example.com/cb",
-    "https://evil.example.com\\.app.example.com/cb",
-    "https://evil.example.com/https://app.example.com/cb",
-    "https://evil.example.com?https://app.example.com/cb",
-    "https://evil.example.com#https://app.example.com/cb",
-    "https://app.example.com.evil.example.com/cb",
-    "https://app-example.com/cb",
-    "https://sub.app.example.com/cb",
-    "https://example.com/cb",
-    "https://app.example.com/c",
-    "https:app.example.com/cb",
-    "https:///app.example.com/cb",
-    "https://app.example.com/cb\thttps://evil.example.com",
-    "https://app.example.com/cb\r\nLocation: https://evil.example.com",
-    "https://app.example.com/cb\0",
-    "https://аpp.example.com/cb",
-    "javascript:alert(1)",
-    "data:text/html,x",
-    'https://app.example.com/cb"',
-    "urn:ietf:wg:oauth:2.0:oob",
-]
+from tests.fixtures.redirect_uris import REDIRECT_URI_TRICKS
 
 MISREAD = [
     "http://app.example.com/cb",
@@ -102,7 +51,7 @@ MISREAD = [
 
 
 async def test_a_request_is_not_redirected_to_an_unregistered_uri(application: Application) -> None:
-    for trick in TRICKS:
+    for trick in REDIRECT_URI_TRICKS:
         with pytest.raises(RequestRefused):
             await consent.examine_request(
                 application.runtime.database, application.issuer, application.request(redirect_uri=trick)

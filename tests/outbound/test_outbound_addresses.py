@@ -9,117 +9,7 @@ import pytest_asyncio
 from switchboard.foundation.outbound import ForbiddenAddress, OutboundClient, OutboundError
 from switchboard.foundation.outbound.addresses import is_allowed
 
-LITERAL = [
-    "http://127.0.0.1/",
-    "http://0.0.0.0/",
-    "http://0/",
-    "http://10.0.0.5/",
-    "http://172.16.0.1/",
-    "http://192.168.1.1/",
-    "http://100.64.0.1/",
-    "http://100.100.100.200/",
-    "http://169.254.169.254/latest/meta-data/",
-    "http://169.254.170.2/",
-    "http://168.63.129.16/",
-    "http://192.0.0.192/",
-    "http://198.18.0.1/",
-    "http://224.0.0.1/",
-    "http://240.0.0.1/",
-    "http://255.255.255.255/",
-    "http://192.88.99.1/",
-    "http://203.0.113.1/",
-    "http://[::1]/",
-    "http://[::]/",
-    "http://[::ffff:127.0.0.1]/",
-    "http://[::ffff:7f00:1]/",
-    "http://[0:0:0:0:0:ffff:7f00:0001]/",
-    "http://[::127.0.0.1]/",
-    "http://[64:ff9b::7f00:1]/",
-    "http://[64:ff9b::a9fe:a9fe]/",
-    "http://[64:ff9b:1::a00:1]/",
-    "http://[2002:7f00:1::]/",
-    "http://[fe80::1%25lo]/",
-    "http://[::1%25]/",
-    "http://[fd00:ec2::254]/",
-    "http://[fec0::1]/",
-    "http://[ff02::1]/",
-    "http://[2001:0:4136:e378:8000:63bf:3fff:fdd2]/",
-    "http://[2001:db8::1]/",
-    "http://[3fff::1]/",
-    "http://[5f00::1]/",
-    "http://[100::1]/",
-]
-NUMERIC = [
-    "http://2130706433/",
-    "http://2852039166/",
-    "http://0x7f000001/",
-    "http://0x7f.0.0.1/",
-    "http://0X7F.0.0.1/",
-    "http://0177.0.0.1/",
-    "http://017700000001/",
-    "http://127.1/",
-    "http://127.0.1/",
-    "http://127.0.0.1./",
-    "http://127.0.0.0x1/",
-]
-INTERNATIONAL = [
-    "http://①②⑦.⓪.⓪.①/",
-    "http://127。0。0。1/",
-    "http://ⓛocalhost/",
-    "http://١٢٧.٠.٠.١/",
-    "http://127.0.0.1%E3%80%82/",
-]
-PARSING = [
-    *[
-        "http://example.com@127.0.0.1/",
-        "http://127.0.0.1#@example.com/",
-        "http://example.com\\@127.0.0.1/",
-        "http://127.0.0.1\\@example.com/",
-    ],
-    *[
-        "http://example.com%00@127.0.0.1/",
-        "http://127.0.0.1%2f@example.com/",
-        "http:127.0.0.1/",
-        "http:///127.0.0.1/",
-        "http:\\\\127.0.0.1\\",
-        "//127.0.0.1/",
-    ],
-    *["http://user@example.com/", "http://:pass@example.com/", "http://example.com:0/", "http://example.com:65536/"],
-    *["http://example.com:80:80/", "http://[::1", "http://example..com/", "http://-example.com/", "http://xn--/"],
-    "http://1.1.1.1 &@127.0.0.1# @3.3.3.3/",
-    "http://127.0.0.1\t:80/",
-    "http://example.com\r\nHost: 127.0.0.1/",
-    "http://example.com\x00/",
-    " http://example.com/",
-    "http://" + "a" * 64 + ".com/",
-    "http://" + "a." * 130 + "com/",
-]
-SCHEMES = [
-    *[
-        "file:///etc/passwd",
-        "gopher://127.0.0.1:6379/_INFO",
-        "ftp://127.0.0.1/",
-        "unix:///var/run/docker.sock",
-        "javascript:alert(1)",
-    ],
-    *["ws://127.0.0.1/", "https+unix://x", "http://", "example.com"],
-    "",
-    "https://example.com/" + "a" * 2029,
-]
-NAMES = [
-    "http://localhost/",
-    "http://LOCALHOST./",
-    "http://foo.localhost/",
-    "http://metadata.google.internal/",
-    "http://printer.local/",
-    "http://intranet/",
-    "http://router.home.arpa/",
-    "http://x.localdomain/",
-    "http://x.test/",
-    "http://x.invalid/",
-    "http://x.onion/",
-]
-HOSTILE = LITERAL + NUMERIC + INTERNATIONAL + PARSING + SCHEMES + NAMES
+from tests.fixtures.hostile_urls import HOSTILE_URLS
 
 
 @pytest_asyncio.fixture
@@ -154,7 +44,7 @@ async def test_every_connection_is_recorded(connections: list[object]) -> None:
     await client.close()
 
 
-@pytest.mark.parametrize("url", HOSTILE, ids=ascii)
+@pytest.mark.parametrize("url", HOSTILE_URLS, ids=ascii)
 async def test_hostile_urls_are_refused_without_a_connection(
     client: OutboundClient, connections: list[object], url: str
 ) -> None:

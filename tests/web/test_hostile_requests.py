@@ -1,6 +1,5 @@
 """Requests that no client of good will sends: each gets a 4xx or is closed, and costs little."""
 
-import asyncio
 import json
 import resource
 import time
@@ -15,53 +14,32 @@ from switchboard.runtime import Runtime
 
 from tests.fixtures.app import SAME_MACHINE, Caller, Client, Organizations, run_server
 from tests.fixtures.json_access import Json, objects_at, text_at
-
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+from tests.fixtures.raw_http import H2C_UPGRADE, HTTP2_PREFACE, TWO_LENGTHS, exchange
 
 
 @pytest.fixture
-async def port(runtime: Runtime) -> AsyncIterator[int]:
+async def base_url(runtime: Runtime) -> AsyncIterator[str]:
     async with run_server(runtime, worker=False):
-        yield runtime.settings.port
+        yield runtime.settings.base_url
 
 
-async def exchange(port: int, request: bytes, *, end: bool = False) -> bytes:
-    """Send bytes, and return what the server answers before it closes or falls silent."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(request)
-    if end:
-        writer.write_eof()
-    answer = b""
-    try:
-        async with asyncio.timeout(2):
-            while data := await reader.read(65_536):
-                answer += data
-    except TimeoutError:
-        pass
-    writer.close()
-    return answer
+async def test_http_2_is_not_spoken_in_clear_text(base_url: str) -> None:
+    assert (await exchange(base_url, H2C_UPGRADE)).startswith(b"HTTP/1.1 200")
+    assert (await exchange(base_url, HTTP2_PREFACE)).startswith(b"HTTP/1.1 505")
 
 
-async def test_http_2_is_not_spoken_in_clear_text(port: int) -> None:
-    upgrade = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
-    answer = await exchange(port, upgrade + b"HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n\r\n")
-    assert answer.startswith(b"HTTP/1.1 200")
-    assert (await exchange(port, PREFACE)).startswith(b"HTTP/1.1 505")
-
-
-async def test_a_request_with_two_lengths_is_refused_and_closed(port: int) -> None:
-    head = b"POST /v1/calls HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
-    answer = await exchange(port, head + b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+async def test_a_request_with_two_lengths_is_refused_and_closed(base_url: str) -> None:
+    answer = await exchange(base_url, TWO_LENGTHS)
     assert answer.startswith(b"HTTP/1.1 400")
     assert answer.count(b"HTTP/1.1") == 1
 
 
-async def test_an_unfinished_body_is_no_server_error(port: int, organizations: Organizations) -> None:
+async def test_an_unfinished_body_is_no_server_error(base_url: str, organizations: Organizations) -> None:
     caller = await organizations.create()
     head = (
         f"POST /v1/contacts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {caller.key}\r\nContent-Length: 50\r\n\r\n{{"
     )
-    answer = await exchange(port, head.encode(), end=True)
+    answer = await exchange(base_url, head.encode(), end=True)
     assert b" 500 " not in answer
 
 

@@ -1,0 +1,33 @@
+"""The attacks by name, in the order in which they run."""
+
+from tests.attack import (
+    actions,
+    anonymous,
+    dashboard_pages,
+    foreign_ids,
+    oauth_flow,
+    outbound_urls,
+    sockets,
+    wrong_scopes,
+)
+from tests.attack.scene import Attack
+
+# Guesses at passwords come last: they lock this address out.
+ATTACKS: dict[str, Attack] = {
+    "wrong-scopes": wrong_scopes.attack_scopes,
+    "wrong-credentials": wrong_scopes.attack_credentials,
+    "foreign-ids": foreign_ids.attack_foreign_ids,
+    "sockets-and-links": sockets.attack_sockets,
+    "oauth": oauth_flow.attack_oauth,
+    "dashboard-foreign-pages": dashboard_pages.attack_pages,
+    "dashboard-forged-forms": dashboard_pages.attack_forms,
+    "dashboard-roles": dashboard_pages.attack_roles,
+    "dashboard-sessions": dashboard_pages.attack_sessions,
+    "outbound-urls": outbound_urls.attack_urls,
+    "actions-beyond-scopes": actions.attack_actions,
+    "toll-fraud": actions.attack_destinations,
+    "public-pages": anonymous.attack_public_pages,
+    "hostile-requests": anonymous.attack_requests,
+    "slow-documents": anonymous.attack_documents,
+    "sign-in": anonymous.attack_sign_in,
+}

@@ -1,0 +1,56 @@
+"""A proxy in front of an instance that plants holes, so that tests see whether attacks find them."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aiohttp
+from aiohttp import web
+
+DROPPED = ("Transfer-Encoding", "Content-Encoding", "Content-Length", "Connection")
+MAX_BODY_BYTES = 64 * 1024**2
+
+
+@dataclass(slots=True)
+class Holes:
+    """Planted holes. `replace_key` returns the API key to send for a request, or None for the request's own.
+    `accepts_everything` makes an empty success of each refusal.
+    """
+
+    url: str = ""
+    replace_key: Callable[[web.Request], str | None] = lambda request: None
+    accepts_everything: bool = False
+
+
+@asynccontextmanager
+async def run_proxy(target: str) -> AsyncIterator[Holes]:
+    """Run the proxy at `holes.url`, without a hole at first."""
+    holes = Holes()
+
+    async def forward(request: web.Request) -> web.Response:
+        headers = {name: value for name, value in request.headers.items() if name not in DROPPED}
+        if key := holes.replace_key(request):
+            headers["Authorization"] = f"Bearer {key}"
+        sent = session.request(
+            request.method, target + request.raw_path, data=await request.read(), headers=headers, allow_redirects=False
+        )
+        async with sent as response:
+            if holes.accepts_everything and response.status >= 400:
+                return web.Response()
+            answer = web.Response(status=response.status, body=await response.read())
+            for name, value in response.headers.items():
+                if name not in DROPPED:
+                    answer.headers.add(name, value)
+            return answer
+
+    application = web.Application(client_max_size=MAX_BODY_BYTES)
+    application.router.add_route("*", "/{path:.*}", forward)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
+        await site.start()
+        host, port = runner.addresses[0][:2]
+        holes.url = f"http://{host}:{port}"
+        yield holes
+        await runner.cleanup()
