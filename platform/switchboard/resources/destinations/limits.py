@@ -30,6 +30,8 @@ UNITS: dict[str, str] = {
     "texts_per_hour": "text messages",
     "spend_per_hour": "US dollars",
 }
+for _limit in UNITS:
+    metrics.outbound_pauses.labels(_limit)  # so that the first pause is an increase
 
 
 async def find_pause(session: TenantSession) -> str | None:
