@@ -94,6 +94,8 @@ async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person,
         "disabled_tools[]": ["press_digits", "find_order"],
         "allowed_numbers": "+15550100001\n+15550100002\n",
         "any_number": "true",
+        "redaction.kinds[]": ["card_number", "pin"],
+        "redaction.visible_to_model[]": ["pin"],
         "disclosure.ai_notice": "true",
         "disclosure.consent": "ask",
         "disclosure.presets[]": ["eu-de"],
@@ -111,6 +113,7 @@ async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person,
     assert agent["allowed_numbers"] == ["+15550100001", "+15550100002"]
     assert (at(agent, "disclosure", "consent"), at(agent, "disclosure", "presets")) == ("ask", ["eu-de"])
     assert at(agent, "disclosure", "countries", "US-CA", "consent") == "notice"
+    assert agent["redaction"] == {"kinds": ["card_number", "pin"], "visible_to_model": ["pin"]}
     page = (await member.get(response.location)).html
     assert "Siobhan = Shivawn" in page
     assert 'value="press_digits" checked' in page
@@ -154,6 +157,7 @@ WRONG: list[tuple[Fields, str, str]] = [
     ({"name": " "}, "name", "is required"),
     ({"allowed_numbers": "+15550100001\n030"}, "allowed_numbers", "must be an E.164 phone number"),
     ({"disabled_tools[]": "fly"}, "disabled_tools", "fly is not a tool"),
+    ({"redaction.kinds[]": ["secrets"]}, "redaction.kinds", "must be one of"),
     ({"disclosure.countries": "DE"}, "disclosure.countries", "This is not JSON"),
     ({"disclosure.countries": '{"ZZ": {}}'}, "disclosure.countries", "ZZ is not a country"),
     ({"disclosure.texts": "Hello"}, "disclosure.texts", "This is not JSON"),

@@ -15,7 +15,16 @@ from switchboard.resources.disclosure.settings import DisclosureSettings
 
 Fields = TypeVar("Fields", bound=AgentFields)
 LISTS = ("knowledge_base_ids", "disabled_tools")
-OF_THE_FORM = (*LISTS, "pronunciations", "tools", "extraction", "allowed_numbers", "disclosure", "webhook_secret")
+OF_THE_FORM = (
+    *LISTS,
+    "pronunciations",
+    "tools",
+    "extraction",
+    "allowed_numbers",
+    "disclosure",
+    "redaction",
+    "webhook_secret",
+)
 
 
 def agent_to_form(agent: Agent) -> dict[str, JsonValue]:
@@ -31,6 +40,7 @@ def agent_to_form(agent: Agent) -> dict[str, JsonValue]:
         }
         for tool in agent.tools
     ]
+    values["redaction"] = {**(agent.redaction or {}), "own": agent.redaction is not None}
     disclosure = DisclosureSettings.model_validate(agent.disclosure or {}).model_dump()
     values["disclosure"] = disclosure | {
         "countries": _format_json(disclosure["countries"]),
@@ -65,10 +75,11 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue]) -> Ite
         "extraction_schema": schema,
         "pronunciations": _pronunciations(values.get("pronunciations"), faults),
         "disclosure": _disclosure(values.get("disclosure"), faults),
+        "redaction": _redaction(values.get("redaction")),
     }
     for name in LISTS:
         chosen = values.get(name, [])
-        fields[name] = [item for item in chosen if item] if isinstance(chosen, list) else chosen
+        fields[name] = _list_chosen(chosen) if isinstance(chosen, list) else chosen
     lines = str(values.get("allowed_numbers") or "").splitlines()
     fields["allowed_numbers"] = [line.strip() for line in lines if line.strip()]
     if values.get("webhook_secret"):
@@ -77,6 +88,8 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue]) -> Ite
         "pronunciations.*": "pronunciations",
         "allowed_numbers.*": "allowed_numbers",
         "disabled_tools.*": "disabled_tools",
+        "redaction.kinds.*": "redaction.kinds",
+        "redaction.visible_to_model.*": "redaction.visible_to_model",
         "disclosure.presets.*": "disclosure.presets",
         "disclosure.countries.*": "disclosure.countries",
         "disclosure.texts.*": "disclosure.texts",
@@ -121,9 +134,19 @@ def _disclosure(values: JsonValue, faults: list[FieldError]) -> JsonValue:
     fields = dict(values) if isinstance(values, dict) else {}
     for name in ("countries", "texts"):
         fields[name] = _json(fields.get(name), faults, field=f"disclosure.{name}", empty={})
-    presets = fields.get("presets")
-    fields["presets"] = [preset for preset in presets if preset] if isinstance(presets, list) else []
+    fields["presets"] = _list_chosen(fields.get("presets"))
     return fields
+
+
+def _redaction(values: JsonValue) -> JsonValue:
+    """Return the agent's own settings, or None for the organization's. A chosen kind is a setting of its own."""
+    fields = values if isinstance(values, dict) else {}
+    chosen: dict[str, JsonValue] = {name: _list_chosen(fields.get(name)) for name in ("kinds", "visible_to_model")}
+    return chosen if fields.get("own") == "true" or chosen["kinds"] else None
+
+
+def _list_chosen(values: JsonValue) -> list[JsonValue]:
+    return [value for value in values if value] if isinstance(values, list) else []
 
 
 def _format_json(value: JsonValue) -> str:

@@ -24,6 +24,7 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.publishing import AgentPublisher
+from switchboard.resources.agents.redaction import list_kinds
 from switchboard.resources.agents.schemas import AgentCreate, AgentUpdate
 from switchboard.resources.agents.tools import list_tool_names
 from switchboard.resources.disclosure.presets import load_presets
@@ -73,7 +74,9 @@ async def new_agent_page(session: TenantSession, form: Form, voices: VoiceCatalo
     for field, capability in agents.PROVIDER_FIELDS.items():
         setattr(fresh, field, next(iter(await list_provider_names(session, capability)), ""))
     form = form.starting_with(forms.agent_to_form(fresh))
-    return await _form_page(session, voices, form, None, tools=list_tool_names(registry, fresh))
+    return await _form_page(
+        session, voices, form, None, tools=list_tool_names(registry, fresh), kinds=list_kinds(registry)
+    )
 
 
 @dashboard.post("/dashboard/agents/new")
@@ -111,7 +114,9 @@ async def agent_page(
     """Show the settings of an agent."""
     agent = await agents.get_agent(session, agent_id)
     form = form.starting_with(forms.agent_to_form(agent))
-    return await _form_page(session, voices, form, agent, tools=list_tool_names(registry, agent))
+    return await _form_page(
+        session, voices, form, agent, tools=list_tool_names(registry, agent), kinds=list_kinds(registry)
+    )
 
 
 @dashboard.post("/dashboard/agents/<agent_id>")
@@ -170,7 +175,13 @@ def _came_from_list(agent_id: UUID) -> str:
 
 
 async def _form_page(
-    session: TenantSession, voices: VoiceCatalog, form: Form, agent: Agent | None, *, tools: list[str]
+    session: TenantSession,
+    voices: VoiceCatalog,
+    form: Form,
+    agent: Agent | None,
+    *,
+    tools: list[str],
+    kinds: dict[str, str],
 ) -> str:
     offered = {
         field: _with(await list_provider_names(session, capability), form.value(field))
@@ -184,6 +195,7 @@ async def _form_page(
         offered=offered,
         preset_names=[(name, preset.jurisdiction) for name, preset in load_presets().items()],
         tool_names=[(name, name) for name in tools],
+        kinds=list(kinds.items()),
         bases=await knowledge.resolve_knowledge_bases(session, None),
         models={
             field: await agents.list_models_in_use(session, field) for field in ("llm_model", "tts_model", "stt_model")
