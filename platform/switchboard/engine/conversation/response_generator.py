@@ -124,7 +124,7 @@ class ResponseGenerator:
             reply.complete = True
 
     async def _generate(self, reply: SpokenReply, turn: TurnClock, clock: Clock) -> None:
-        last = self.history[-1]
+        last, began_at = self.history[-1], clock()
         passages = await self.retrieval.retrieve(last.content if last.role == "user" else "")
         for _ in range(MAX_TOOL_ROUNDS):
             calls = await self._request_model(reply, passages, turn, clock)
@@ -136,11 +136,13 @@ class ResponseGenerator:
             # Vendors refuse a conversation with a tool call that has no result, and an interruption may come at any
             # moment.
             first = len(self.history)
+            if not reply.sentences and clock() - began_at >= FILLER_SECONDS:
+                self._speech_output.say(reply, FILLER)
             self.history.extend(Message("tool", UNFINISHED, tool_call_id=call.id) for call in calls)
             for place, call in enumerate(calls, first):
                 result = self._redactor.redact_json(await self._run_tool(reply, call), for_model=True)
                 self.history[place] = Message("tool", json.dumps(result), tool_call_id=call.id)
-        logger.warning("the model called tools without end")
+        raise ProviderError("the model called tools without end")
 
     async def _request_model(
         self, reply: SpokenReply, passages: Sequence[Message], turn: TurnClock, clock: Clock

@@ -80,6 +80,7 @@ class TranscriptionStream:
         Audio of an unfinished utterance is sent again on the next stream.
         """
         self._sent = 0
+        self._finals.clear()  # of an unfinished utterance, which the new stream hears from its beginning
         self._wake.set()
         try:
             async with asyncio.TaskGroup() as tasks:
