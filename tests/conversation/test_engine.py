@@ -9,7 +9,6 @@ from switchboard.engine.conversation import transfer as transferring
 from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall, TransferTargetEvent
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.farewell import FAREWELLS
-from switchboard.engine.conversation.response_generator import APOLOGY
 from switchboard.engine.conversation.speech import transcription
 from switchboard.plugin_sdk import AgentTool, JsonObject, ProviderError, ToolCall, ToolContext, ToolParameters
 
@@ -286,18 +285,6 @@ async def test_pressed_digits_are_a_turn_and_agents_can_send_digits(engine: Call
     socket.hang_up()
     assert list_transcript(await running)[0] == ("user", "DTMF: 42")
     assert "digits 5#" in leg.done
-
-
-async def test_a_model_that_calls_tools_without_end_is_a_failure_that_the_caller_hears_of(engine: CallEngine) -> None:
-    socket = Socket()
-    again = [ToolCall(str(number), "press_digits", {"digits": "5"}) for number in range(8)]
-    live = create_call(Model(*again, "Here I am."), Transcriber("help", "hello"))
-    running = asyncio.create_task(run(engine, live, socket))
-    await socket.say(synthesize_caller("Can you help me please?"))
-    await socket.spoke.wait()
-    await socket.say(b"\xff" * 8000 * 6)
-    socket.hang_up()
-    assert ("agent", APOLOGY) in list_transcript(await running)
 
 
 async def test_the_agent_apologizes_for_one_model_failure_and_ends_the_call_after_three(engine: CallEngine) -> None:

@@ -14,7 +14,7 @@ from switchboard.engine.conversation.response_generator import APOLOGY
 from switchboard.engine.providers import failover
 from switchboard.engine.providers.failover import HEDGE_AFTER_SECONDS, FailoverLLM, FailoverTextToSpeech
 from switchboard.engine.providers.service_record import ServiceRecord
-from switchboard.plugin_sdk import ChatRequest, Message
+from switchboard.plugin_sdk import ChatRequest, Message, ToolCall
 from switchboard_llm.client import LiteLLMSettings
 from switchboard_llm.models import MODELS, VendorModel
 from switchboard_speech.deepgram import DeepgramTextToSpeech, DeepgramVoiceSettings
@@ -162,6 +162,12 @@ async def _check_tool_call(engine: CallEngine) -> None:
         result = await ask_question(engine, replace(create_call(Model(), Transcriber("weather"), leg=leg), llm=models))
     assert leg.done[0] == "digits 5#"
     assert result.transcript[0].startswith("You said")
+
+
+async def test_a_model_that_calls_tools_without_end_is_a_failure_that_the_caller_hears_of(engine: CallEngine) -> None:
+    again = [ToolCall(str(number), "press_digits", {"digits": "5"}) for number in range(8)]
+    result = await ask_question(engine, create_call(Model(*again), Transcriber("help")), listens=6)
+    assert APOLOGY in result.transcript
 
 
 # --- voices ---

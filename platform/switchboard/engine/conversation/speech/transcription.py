@@ -82,13 +82,16 @@ class TranscriptionStream:
         self._sent = 0
         self._finals.clear()  # of an unfinished utterance, which the new stream hears from its beginning
         self._wake.set()
+        # No task group: before Python 3.13 it forgets a cancellation if one of its tasks fails at that moment, and the
+        # call would wait for a transcription that goes on.
+        tasks = [asyncio.create_task(work(stream)) for work in (self._read, self._send)]
         try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._read(stream))
-                tasks.create_task(self._send(stream))
-        except ExceptionGroup as errors:
-            # The first failure cancels the other task; callers handle the failure itself, not the group.
-            raise errors.exceptions[0] from None
+            failed, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        failed.pop().result()
 
     async def _send(self, stream: SpeechToTextStream) -> None:
         converter = Converter(self._wire, self._provider.audio_format)
