@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import EntryPoint
@@ -30,9 +31,11 @@ from switchboard.plugin_sdk import (
     hookimpl,
 )
 from switchboard.plugin_sdk.event_watchers import MAX_STUCK_WATCHERS, EventWatcher
-from switchboard.plugin_sdk.registry import InvalidSettings, Registry, parse_settings
+from switchboard.plugin_sdk.registry import BUILT_IN, Capability, InvalidSettings, Registry, parse_settings
 from switchboard_offline.espeak import EspeakTextToSpeech
 from switchboard_offline.loopback import LoopbackTelephony
+
+from tests.fixtures.servers import REPOSITORY
 
 Hook = Callable[..., object]
 
@@ -195,15 +198,48 @@ def test_a_failing_hook_loses_only_its_own_results() -> None:
     assert plugin.provides == ["text_to_speech hum"]
 
 
-def test_the_first_of_two_providers_with_one_name_is_kept() -> None:
+def test_two_providers_with_one_name_are_both_addressable() -> None:
     class Other(Hum):
         pass
 
     registry = Registry()
-    registry.add("first", create_plugin(text_to_speech_providers=lambda: [Hum]))
+    first = registry.add("first", create_plugin(text_to_speech_providers=lambda: [Hum]))
     second = registry.add("second", create_plugin(text_to_speech_providers=lambda: [Other]))
-    assert second.faults == ["text_to_speech_providers: text_to_speech hum is provided by plugin first already"]
-    assert registry.list_provider_classes(TextToSpeechProvider) == [Hum]
+    assert (first.provides, first.shadowed) == (["text_to_speech hum"], {})
+    assert (second.provides, second.shadowed) == (["text_to_speech second/hum"], {"text_to_speech second/hum": "first"})
+    assert first.faults == second.faults == []
+    found = {name: registry.find_provider_class(TextToSpeechProvider, name) for name in ("first/hum", "second/hum")}
+    assert all(kind is not None and kind.name == name for name, kind in found.items())
+    assert registry.find_provider_class(TextToSpeechProvider, "hum") is Hum
+    assert [kind.name for kind in registry.list_provider_classes(TextToSpeechProvider)] == ["hum", "second/hum"]
+    assert issubclass(registry.list_provider_classes(TextToSpeechProvider)[1], Other)
+    for name, plugin in (("hum", first), ("first/hum", first), ("second/hum", second)):
+        assert registry.find_plugin(Capability.TEXT_TO_SPEECH, name) is plugin
+
+
+def test_a_built_in_provider_wins_over_one_of_a_plugin_with_an_earlier_name() -> None:
+    built_in = SimpleNamespace(
+        name="zulu",
+        load=lambda: create_plugin(text_to_speech_providers=lambda: [Hum]),
+        dist=SimpleNamespace(name="switchboard-voice-offline", version="1"),
+    )
+
+    class Other(Hum):
+        pass
+
+    registry = Registry.discover(
+        [
+            create_entry_point("alpha", lambda: create_plugin(text_to_speech_providers=lambda: [Other])),
+            cast("EntryPoint", built_in),
+        ]
+    )
+    assert [plugin.provides for plugin in registry.plugins] == [["text_to_speech hum"], ["text_to_speech alpha/hum"]]
+    assert registry.find_provider_class(TextToSpeechProvider, "hum") is Hum
+
+
+def test_the_list_of_built_in_distributions_is_complete() -> None:
+    projects = [REPOSITORY / "platform" / "pyproject.toml", *(REPOSITORY / "plugins").glob("*/pyproject.toml")]
+    assert {tomllib.loads(path.read_text())["project"]["name"] for path in projects} == BUILT_IN
 
 
 def test_the_first_of_two_plugins_with_one_name_is_kept() -> None:

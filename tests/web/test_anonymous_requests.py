@@ -33,7 +33,7 @@ CHEAP = {
 }
 """At most 20 ms of processor time."""
 SIGNED = {
-    f"{method} /carriers/<carrier>/<organization_id>/{kind}{rest}"
+    f"{method} /carriers/<provider:carrier>/<organization_id>/{kind}{rest}"
     for method in ("GET", "POST")
     for kind in ("calls/<call_id>", "events", "texts/<message_id>")
     for rest in ("", "/<path:path>")

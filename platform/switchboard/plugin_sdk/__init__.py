@@ -95,8 +95,10 @@ from switchboard.plugin_sdk.telephony_events import (
 from switchboard.plugin_sdk.text_to_speech import SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice
 from switchboard.plugin_sdk.tools import AgentTool, KeypadEntry, ToolContext, ToolError, ToolParameters
 from switchboard.plugin_sdk.vector_stores import Chunk, ChunkMatch, VectorStore
+from switchboard.plugin_sdk.version import API_VERSION
 
 __all__ = [
+    "API_VERSION",
     "INVALID_NUMBER",
     "KNOWLEDGE",
     "OPERATOR_ONLY",

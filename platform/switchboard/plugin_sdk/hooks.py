@@ -1,17 +1,21 @@
 """All hooks. Each hook collects: the results of every plugin count, not only the first.
 
 A plugin is a module (or object) with functions of these names, marked `@hookimpl`, named by an entry point of the group
-`switchboard.plugins`. Plugins are loaded in the order of their names. Hooks are plain functions, neither asynchronous
-nor wrappers: they return classes, and the asynchronous work is in the classes.
+`switchboard.plugins`. The plugins of the platform's repository load first, then all others, in the order of their
+names. Hooks are plain functions, neither asynchronous nor wrappers: they return classes, and the asynchronous work is
+in the classes.
 
 The platform starts whatever is wrong with a plugin. The log and `switchboard plugins list` name what was left out and
 why:
 
-- a module that cannot be imported, an unknown hook (of a newer version, for example), or a hook with wrong arguments:
-  the whole plugin;
+- a module that cannot be imported, a `PLUGIN_API_VERSION` that is not supported, an unknown hook (of a newer version,
+  for example), or a hook with wrong arguments: the whole plugin;
 - a hook that raises, or returns something that is not iterable: the results of that hook;
-- a class that is not a subclass of the capability's base class, lacks a method, a name, or a title, or has a name that
-  is taken: that class. Of two classes with the same name and capability, the first is kept.
+- a class that is not a subclass of the capability's base class, lacks a method, a name, or a title, or has a method
+  that cannot be called as its base class declares it: that class.
+
+Of two actions, tools, detectors, or commands with one name, the first is kept. Of two providers with one name and
+capability, the first has the plain name; `plugin/name` (`acme/openai`) names the provider of one plugin.
 """
 
 from collections.abc import Sequence

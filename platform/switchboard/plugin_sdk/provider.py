@@ -50,9 +50,10 @@ SettingsT_co = TypeVar("SettingsT_co", bound=ProviderSettings, covariant=True)
 class Provider(ABC, Generic[SettingsT_co]):
     """A provider of one capability. One instance serves one organization and all of its calls concurrently.
 
-    `name` identifies the provider in the API and in tenant files (`llm_provider = "openai"`) and is unique within its
-    capability. `title` is the display name. Creating an instance must be cheap and touch nothing outside the process:
-    `open()` connects, `close()` releases. When its settings change, an instance is replaced, never modified.
+    `name` identifies the provider in the API and in tenant files (`llm_provider = "openai"`). It has no slash: if
+    another plugin has the name too, `plugin/name` identifies the provider. `title` is the display name. Creating an
+    instance must be cheap and touch nothing outside the process: `open()` connects, `close()` releases. When its
+    settings change, an instance is replaced, never modified.
     """
 
     name: ClassVar[str]

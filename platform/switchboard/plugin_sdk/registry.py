@@ -6,14 +6,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.metadata import EntryPoint, entry_points
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeVar, cast
 
 import click
 import pluggy
 import structlog
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import JsonValue, ValidationError
 
 from switchboard.plugin_sdk.actions import ActionParams, AutomationAction
+from switchboard.plugin_sdk.class_validation import (
+    AnyProvider,
+    NamedClass,
+    PluginError,
+    check_api_version,
+    validate_class,
+)
 from switchboard.plugin_sdk.embeddings import EmbeddingProvider
 from switchboard.plugin_sdk.event_watchers import EventWatcher
 from switchboard.plugin_sdk.hooks import ENTRY_POINT_GROUP, PROJECT, Hooks, PublishedEvent
@@ -28,11 +35,7 @@ from switchboard.plugin_sdk.vector_stores import VectorStore
 
 logger = structlog.get_logger()
 
-AnyProvider: TypeAlias = type[Provider[ProviderSettings]]
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
-NamedClass: TypeAlias = (
-    AnyProvider | type[AutomationAction[ActionParams]] | type[AgentTool[ToolParameters]] | type[PrivateDataDetector]
-)
 
 
 class Capability(StrEnum):
@@ -79,18 +82,18 @@ HOOKS: Mapping[str, tuple[str, type]] = {
     "private_data_detectors": ("private_data_detector", PrivateDataDetector),
 }
 
-# For each base class: the attribute with its description, and the attribute with the pydantic model of its input, if it
-# has one.
-SHAPES: Mapping[type, tuple[str, tuple[str, type[BaseModel]] | None]] = {
-    Provider: ("title", ("Settings", ProviderSettings)),
-    AutomationAction: ("title", ("Params", ActionParams)),
-    AgentTool: ("description", ("Parameters", ToolParameters)),
-    PrivateDataDetector: ("title", None),
-}
-
-
-class PluginError(Exception):
-    """A plugin, or a part of it, cannot be used. The message explains why to the person who installed it."""
+BUILT_IN = frozenset(
+    {
+        "switchboard-voice",
+        "switchboard-voice-llm",
+        "switchboard-voice-offline",
+        "switchboard-voice-speech",
+        "switchboard-voice-telephony-telnyx",
+        "switchboard-voice-telephony-twilio",
+        "switchboard-voice-vectorstore",
+    }
+)
+"""Distributions of the platform's repository. They load first, so that their names win over those of others."""
 
 
 class InvalidSettings(Exception):
@@ -103,13 +106,18 @@ class InvalidSettings(Exception):
 
 @dataclass(slots=True)
 class Plugin:
-    """A discovered plugin: what it provides (`telephony loopback`), and messages about its broken parts."""
+    """A discovered plugin: what it provides (`telephony loopback`), and messages about its broken parts.
+
+    `shadowed` has the parts whose name another plugin has, by the name under which they are provided, `plugin/name`,
+    with the name of the plugin that has the plain one.
+    """
 
     name: str
     distribution: str
     version: str
     provides: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    shadowed: dict[str, str] = field(default_factory=dict)
 
 
 class Registry:
@@ -119,6 +127,7 @@ class Registry:
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(Hooks)
         self._found: dict[tuple[str, str], NamedClass] = {}
+        self._qualified: dict[tuple[str, str], tuple[NamedClass, Plugin]] = {}
         self._watchers: list[EventWatcher] = []
         self._trace = trace
         self.plugins: list[Plugin] = []
@@ -126,11 +135,12 @@ class Registry:
 
     @classmethod
     def discover(cls, found: Iterable[EntryPoint] | None = None, *, trace: bool = False) -> "Registry":
-        """Load every installed plugin, in the order of their names. `trace` logs each call of a hook."""
+        """Load every installed plugin: the built-in ones first, each group in the order of the names.
+
+        `trace` logs each call of a hook.
+        """
         registry = cls(trace=trace)
-        for entry in sorted(
-            entry_points(group=ENTRY_POINT_GROUP) if found is None else found, key=lambda entry: entry.name
-        ):
+        for entry in sorted(entry_points(group=ENTRY_POINT_GROUP) if found is None else found, key=_rank):
             distribution = entry.dist
             plugin = Plugin(
                 entry.name, distribution.name if distribution else "?", distribution.version if distribution else "?"
@@ -145,8 +155,15 @@ class Registry:
         return plugin
 
     def find_provider_class(self, base: type[ProviderT], name: str) -> type[ProviderT] | None:
-        """Return the provider class of this name under a capability's base class; None where no plugin provides it."""
-        found = self._found.get((find_capability(base), name))
+        """Return the provider class of this name under a capability's base class; None where no plugin provides it.
+
+        `plugin/name` names the provider of one plugin, whoever else has one of that name; its class then has that
+        name.
+        """
+        key = (find_capability(base), name)
+        found = self._found.get(key)
+        if found is None and key in self._qualified:
+            found = self._qualified[key][0]
         return found if found is not None and issubclass(found, base) else None
 
     @property
@@ -155,11 +172,13 @@ class Registry:
         return frozenset(plugin.distribution for plugin in self.plugins)
 
     def find_plugin(self, capability: Capability, name: str) -> Plugin | None:
-        """Return the plugin that provides a capability under this name."""
+        """Return the plugin that provides a capability under this name, plain or as `plugin/name`."""
+        if (capability, name) in self._qualified:
+            return self._qualified[capability, name][1]
         return next((plugin for plugin in self.plugins if f"{capability} {name}" in plugin.provides), None)
 
     def list_provider_classes(self, base: type[ProviderT]) -> list[type[ProviderT]]:
-        """List every provider class of a capability's base class, in the order of the plugins' names."""
+        """List every provider class of a capability's base class once, in the order in which the plugins load."""
         return [found for found in self._of(find_capability(base)) if issubclass(found, base)]
 
     @property
@@ -197,7 +216,9 @@ class Registry:
         try:
             if taken:
                 raise PluginError(f"another plugin is called {plugin.name}")
-            self._manager.register(load(), plugin.name)
+            module = load()
+            check_api_version(module)
+            self._manager.register(module, plugin.name)
             self._manager.check_pending()
             implementations = self._implementations(plugin)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a third-party module may raise anything on import
@@ -256,15 +277,37 @@ class Registry:
             self.cli_commands.append(command)
             return
         kind, expected = HOOKS[hook]
-        found = _validate_class(answer, expected)
+        found = validate_class(answer, expected)
+        if kind in set(Capability):
+            found = self._qualify(plugin, kind, found)
         self._claim(plugin, f"{kind} {found.name}")
         self._found[kind, found.name] = found
 
+    def _qualify(self, plugin: Plugin, kind: str, found: NamedClass) -> NamedClass:
+        """Make a provider known as `plugin/name`; return the class for the name that it is listed under.
+
+        That is the plain one, unless another plugin has it.
+        """
+        full = f"{plugin.name}/{found.name}"
+        qualified = cast("NamedClass", type(found.__name__, (found,), {"__module__": found.__module__, "name": full}))
+        self._qualified.setdefault((kind, full), (qualified, plugin))
+        owner = self._find_owner(f"{kind} {found.name}")
+        if owner is None or owner is plugin:
+            return found
+        plugin.shadowed[f"{kind} {full}"] = owner.name
+        return qualified
+
+    def _find_owner(self, provided: str) -> Plugin | None:
+        return next((plugin for plugin in self.plugins if provided in plugin.provides), None)
+
     def _claim(self, plugin: Plugin, provided: str) -> None:
-        for other in self.plugins:
-            if provided in other.provides:
-                raise PluginError(f"{provided} is provided by plugin {other.name} already")
+        if (owner := self._find_owner(provided)) is not None:
+            raise PluginError(f"{provided} is provided by plugin {owner.name} already")
         plugin.provides.append(provided)
+
+
+def _rank(entry: EntryPoint) -> tuple[bool, str]:
+    return entry.dist is None or entry.dist.name not in BUILT_IN, entry.name
 
 
 def _fault(plugin: Plugin, fault: str) -> None:
@@ -280,25 +323,6 @@ def _command(answer: object) -> click.Command:
     if not isinstance(answer, click.Command) or not answer.name:
         raise PluginError(f"a result of type {type(answer).__name__} is not a click command with a name")
     return answer
-
-
-def _validate_class(answer: object, expected: type) -> NamedClass:
-    """Return a hook's result as a class that can be used. Raises `PluginError`."""
-    if not isinstance(answer, type) or not issubclass(answer, expected):
-        name = answer.__name__ if isinstance(answer, type) else f"an answer of type {type(answer).__name__}"
-        raise PluginError(f"{name} is no {expected.__name__}")
-    if missing := sorted(getattr(answer, "__abstractmethods__", ())):
-        raise PluginError(f"{answer.__name__} lacks {', '.join(missing)}")
-    description, model = SHAPES[next(base for base in SHAPES if issubclass(answer, base))]
-    for attribute in ("name", description):
-        value = getattr(answer, attribute, None)
-        if not isinstance(value, str) or not value.strip():
-            raise PluginError(f"{answer.__name__} has no {attribute}")
-    if model is not None:
-        given = getattr(answer, model[0])
-        if not isinstance(given, type) or not issubclass(given, model[1]):
-            raise PluginError(f"{answer.__name__}.{model[0]} is no {model[1].__name__}")
-    return cast("NamedClass", answer)
 
 
 def parse_settings(kind: AnyProvider, values: Mapping[str, JsonValue]) -> ProviderSettings:

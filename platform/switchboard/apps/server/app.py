@@ -23,6 +23,7 @@ from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.redis_client import InvalidRedisUrl, RedisClients, open_redis_clients
 from switchboard.foundation.settings import PREFIX, Settings, SettingsError
 from switchboard.foundation.web import context, problems
+from switchboard.foundation.web.converters import PROVIDER, ProviderNameConverter
 from switchboard.foundation.web.endpoint import MAX_BODY_BYTES
 from switchboard.foundation.web.pipeline import resolve_handlers
 from switchboard.foundation.web.rate_limits import RateLimiter
@@ -182,6 +183,7 @@ def create_routes() -> Quart:
     app = Quart("switchboard")
     app.config["MAX_CONTENT_LENGTH"] = app.config["MAX_FORM_MEMORY_SIZE"] = MAX_BODY_BYTES
     problems.install(app)
+    app.url_map.converters[PROVIDER] = ProviderNameConverter
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint)
     return app

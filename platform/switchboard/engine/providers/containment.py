@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from types import FunctionType
 from typing import Any, Final, TypeVar
 
 import structlog
@@ -27,10 +26,10 @@ from switchboard.plugin_sdk import (
     SpeechToTextStream,
     Transcript,
 )
+from switchboard.plugin_sdk.method_signatures import list_contract_methods
 from switchboard.plugin_sdk.registry import InvalidSettings, Plugin
 
 logger = structlog.get_logger()
-SDK: Final = "switchboard.plugin_sdk"
 CONTRACT: Final = (ProviderError, InvalidCallback, InvalidSettings, TimeoutError)
 """Exceptions that a provider may raise. Its time limits are failures, too."""
 Method = Callable[..., Any]
@@ -68,21 +67,10 @@ class _Origin:
 
 def contain(provider: type[ProviderT], plugin: Plugin) -> type[ProviderT]:
     """Return the provider's class with its methods contained; it keeps its name."""
-    contained = {name: _contain_method(provider, name, plugin) for name in _list_contract(provider)}
-    return type(provider.__name__, (provider,), {"__module__": provider.__module__, **contained})
-
-
-def _list_contract(provider: type[Provider[ProviderSettings]]) -> Iterator[str]:
-    """Yield the names of the methods that the SDK declares, and the constructor's."""
-    yield "__init__"
-    names = {
-        name
-        for base in provider.__mro__
-        if base.__module__.startswith(SDK)
-        for name, value in vars(base).items()
-        if isinstance(value, FunctionType) and not name.startswith("_")
+    contained = {
+        name: _contain_method(provider, name, plugin) for name in ("__init__", *list_contract_methods(provider))
     }
-    yield from sorted(names)
+    return type(provider.__name__, (provider,), {"__module__": provider.__module__, **contained})
 
 
 def _contain_method(provider: type[Provider[ProviderSettings]], name: str, plugin: Plugin) -> Method:

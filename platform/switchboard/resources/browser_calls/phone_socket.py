@@ -91,7 +91,7 @@ async def browser_phone_socket(
     An unknown organization, a carrier without such calls, and one socket too many are refused with 403.
     """
     await receive()
-    name, _, organization = scope["path"].removeprefix(PREFIX).partition("/")
+    name, _, organization = scope["path"].removeprefix(PREFIX).rpartition("/")
     organization_id = parse_id(organization)
     if organization_id is None or not await server.is_admitted(scope["client"][0] if scope["client"] else ""):
         return await refuse_socket(send)

@@ -4,6 +4,7 @@ The provider verifies and translates a callback; each event goes to the resource
 """
 
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 import structlog
@@ -39,6 +40,7 @@ from switchboard.resources.sms import callbacks as text_callbacks
 from switchboard.resources.sms import inbound as inbound_texts
 
 logger = structlog.get_logger()
+CARRIER: Final = "/carriers/<provider:carrier>/<organization_id>"
 blueprint = Blueprint("carriers", __name__)
 
 
@@ -114,18 +116,16 @@ class CallbackReceiver:
             await self.events.apply_call_event(organization_id, carrier, event, call_id=subject_id)
 
 
-@blueprint.route("/carriers/<carrier>/<organization_id>/events", methods=["GET", "POST"], defaults={"path": ""})
-@blueprint.route("/carriers/<carrier>/<organization_id>/events/<path:path>", methods=["GET", "POST"])
+@blueprint.route(f"{CARRIER}/events", methods=["GET", "POST"], defaults={"path": ""})
+@blueprint.route(f"{CARRIER}/events/<path:path>", methods=["GET", "POST"])
 @inject
 async def carrier_event(carrier: str, organization_id: str, path: str, receiver: CallbackReceiver) -> Response:
     """Receive a callback about the organization's phone numbers."""
     return await receiver.receive(carrier, parse_id(organization_id), path, None)
 
 
-@blueprint.route(
-    "/carriers/<carrier>/<organization_id>/calls/<call_id>", methods=["GET", "POST"], defaults={"path": ""}
-)
-@blueprint.route("/carriers/<carrier>/<organization_id>/calls/<call_id>/<path:path>", methods=["GET", "POST"])
+@blueprint.route(f"{CARRIER}/calls/<call_id>", methods=["GET", "POST"], defaults={"path": ""})
+@blueprint.route(f"{CARRIER}/calls/<call_id>/<path:path>", methods=["GET", "POST"])
 @inject
 async def carrier_call_event(
     carrier: str, organization_id: str, call_id: str, path: str, receiver: CallbackReceiver
@@ -134,10 +134,8 @@ async def carrier_call_event(
     return await receiver.receive(carrier, parse_id(organization_id), path, parse_id(call_id))
 
 
-@blueprint.route(
-    "/carriers/<carrier>/<organization_id>/texts/<message_id>", methods=["GET", "POST"], defaults={"path": ""}
-)
-@blueprint.route("/carriers/<carrier>/<organization_id>/texts/<message_id>/<path:path>", methods=["GET", "POST"])
+@blueprint.route(f"{CARRIER}/texts/<message_id>", methods=["GET", "POST"], defaults={"path": ""})
+@blueprint.route(f"{CARRIER}/texts/<message_id>/<path:path>", methods=["GET", "POST"])
 @inject
 async def carrier_text_event(
     carrier: str, organization_id: str, message_id: str, path: str, receiver: CallbackReceiver

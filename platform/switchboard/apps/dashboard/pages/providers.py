@@ -90,7 +90,7 @@ def _part(registry: Registry, capability: Capability, found: list[ProviderConfig
     )
 
 
-@dashboard.get("/dashboard/providers/<capability>/<name>")
+@dashboard.get("/dashboard/providers/<capability>/<provider:name>")
 @page(role="owner")
 async def provider_page(
     session: TenantSession, viewer: Viewer, form: Form, *, capability: str, name: str, editor: ProviderEditor
@@ -119,7 +119,7 @@ async def provider_page(
     )
 
 
-@dashboard.post("/dashboard/providers/<capability>/<name>")
+@dashboard.post("/dashboard/providers/<capability>/<provider:name>")
 @action(role="owner", invalid=provider_page)
 async def save_provider(
     session: TenantSession, viewer: Viewer, capability: str, name: str, editor: ProviderEditor
@@ -144,7 +144,7 @@ async def save_provider(
     return Next(url_for("dashboard.providers_page"), f"{kind.title} was saved. Use Check to test it.")
 
 
-@dashboard.post("/dashboard/providers/<capability>/<name>/up")
+@dashboard.post("/dashboard/providers/<capability>/<provider:name>/up")
 @action(role="owner")
 async def move_provider_up(
     session: TenantSession, viewer: Viewer, capability: str, name: str, settings: Settings
@@ -155,7 +155,7 @@ async def move_provider_up(
     return Next(url_for("dashboard.providers_page"))
 
 
-@dashboard.post("/dashboard/providers/<capability>/<name>/remove")
+@dashboard.post("/dashboard/providers/<capability>/<provider:name>/remove")
 @action(role="owner")
 async def remove_provider(
     session: TenantSession, viewer: Viewer, capability: str, name: str, settings: Settings
@@ -184,7 +184,7 @@ async def _users(session: TenantSession, capability: Capability, name: str) -> l
             return [base.name for base in await knowledge_bases.resolve_knowledge_bases(session, None)]
 
 
-@dashboard.post("/dashboard/providers/<capability>/<name>/check")
+@dashboard.post("/dashboard/providers/<capability>/<provider:name>/check")
 @action(role="owner")
 async def check_provider(viewer: Viewer, capability: str, name: str, providers: Providers) -> Next:
     """Check a provider's settings and show the result."""

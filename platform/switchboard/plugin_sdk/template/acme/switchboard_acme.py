@@ -16,6 +16,9 @@ from switchboard.plugin_sdk import (
     hookimpl,
 )
 
+PLUGIN_API_VERSION = 1
+"""Version of the plugin API that this plugin was written for."""
+
 BEEP_SECONDS = 0.3
 
 

@@ -1,0 +1,75 @@
+"""Checks of a plugin and of its classes when they are loaded, so that a mistake is named then and not in a call."""
+
+from collections.abc import Mapping
+from typing import TypeAlias, cast
+
+from pydantic import BaseModel
+
+from switchboard.plugin_sdk.actions import ActionParams, AutomationAction
+from switchboard.plugin_sdk.method_signatures import list_signature_faults
+from switchboard.plugin_sdk.private_data import PrivateDataDetector
+from switchboard.plugin_sdk.provider import Provider, ProviderSettings
+from switchboard.plugin_sdk.tools import AgentTool, ToolParameters
+from switchboard.plugin_sdk.version import API_VERSION, OLDEST_API_VERSION
+
+AnyProvider: TypeAlias = type[Provider[ProviderSettings]]
+NamedClass: TypeAlias = (
+    AnyProvider | type[AutomationAction[ActionParams]] | type[AgentTool[ToolParameters]] | type[PrivateDataDetector]
+)
+
+# For each base class: the attribute with its description, and the attribute with the pydantic model of its input, if it
+# has one.
+SHAPES: Mapping[type, tuple[str, tuple[str, type[BaseModel]] | None]] = {
+    Provider: ("title", ("Settings", ProviderSettings)),
+    AutomationAction: ("title", ("Params", ActionParams)),
+    AgentTool: ("description", ("Parameters", ToolParameters)),
+    PrivateDataDetector: ("title", None),
+}
+
+
+class PluginError(Exception):
+    """A plugin, or a part of it, cannot be used. The message explains why to the person who installed it."""
+
+
+def check_api_version(module: object) -> None:
+    """Raise `PluginError` for a plugin that was written for a version of the plugin API that is not supported.
+
+    A plugin without the declaration is one for the first version.
+    """
+    version = getattr(module, "PLUGIN_API_VERSION", 1)
+    if not isinstance(version, int):
+        raise PluginError(f"PLUGIN_API_VERSION must be a whole number, and is {version!r}")
+    supported = (
+        f"version {API_VERSION}"
+        if OLDEST_API_VERSION == API_VERSION
+        else f"versions {OLDEST_API_VERSION} to {API_VERSION}"
+    )
+    if version > API_VERSION:
+        raise PluginError(f"needs version {version} of the plugin API; this Switchboard has {supported}: upgrade it")
+    if version < OLDEST_API_VERSION:
+        raise PluginError(
+            f"was written for version {version} of the plugin API; this Switchboard has {supported}: upgrade the plugin"
+        )
+
+
+def validate_class(answer: object, expected: type) -> NamedClass:
+    """Return a hook's result as a class that can be used. Raises `PluginError`."""
+    if not isinstance(answer, type) or not issubclass(answer, expected):
+        name = answer.__name__ if isinstance(answer, type) else f"an answer of type {type(answer).__name__}"
+        raise PluginError(f"{name} is no {expected.__name__}")
+    if missing := sorted(getattr(answer, "__abstractmethods__", ())):
+        raise PluginError(f"{answer.__name__} lacks {', '.join(missing)}")
+    description, model = SHAPES[next(base for base in SHAPES if issubclass(answer, base))]
+    for attribute in ("name", description):
+        value = getattr(answer, attribute, None)
+        if not isinstance(value, str) or not value.strip():
+            raise PluginError(f"{answer.__name__} has no {attribute}")
+        if attribute == "name" and "/" in value:
+            raise PluginError(f"{answer.__name__} has the name {value}, and a name has no slash")
+    if model is not None:
+        given = getattr(answer, model[0])
+        if not isinstance(given, type) or not issubclass(given, model[1]):
+            raise PluginError(f"{answer.__name__}.{model[0]} is no {model[1].__name__}")
+    if faults := list(list_signature_faults(answer)):
+        raise PluginError("; ".join(faults))
+    return cast("NamedClass", answer)
