@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from sqlmodel import col, select
-from switchboard.apps.tenant_files.apply import apply_tenant_file, compare_tenant_file
+from switchboard.apps.tenant_files.apply import ProviderInUse, apply_tenant_file, compare_tenant_file
 from switchboard.apps.tenant_files.files import read_file, read_folder
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.plugin_sdk import TelephonyProvider
@@ -13,6 +13,7 @@ from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Policy
 from switchboard.runtime import Runtime
 
+from tests.fixtures.app import Organizations
 from tests.fixtures.servers import REPOSITORY
 
 GOOD = """name = "Acme"
@@ -132,3 +133,29 @@ def test_a_stored_policy_of_a_later_version_is_read() -> None:
     stored = {"max_concurrent_calls": 7, "settings_of_tomorrow": {"x": 1}, "retention": {"calls": 30, "dreams": 1}}
     policy = Policy.read(stored)
     assert (policy.max_concurrent_calls, policy.retention.calls) == (7, 30)
+
+
+async def test_a_provider_that_an_agent_names_is_not_removed(
+    tmp_path: Path, runtime: Runtime, organizations: Organizations
+) -> None:
+    path = tmp_path / f"named-{tmp_path.name}.toml"
+    voices = '[[speech_to_text]]\nprovider = "pocketsphinx"\n[[text_to_speech]]\nprovider = "espeak"\n'
+    path.write_text(f'name = "Acme"\n[[llm]]\nprovider = "scripted"\n{voices}')
+    parts = (runtime.database, runtime.registry, runtime.keyring)
+    organization_id, _ = await apply_tenant_file(*parts, read_file(path, runtime.registry))
+    caller = await organizations.create_key(organization_id, scopes=["agents:read", "agents:write"])
+    created = await caller.post("/v1/agents", {"name": "Front desk", "system_prompt": "x"})
+    assert created.status == 201, created.body
+    path.write_text(f'name = "Renamed"\n[[llm]]\nprovider = "openai"\napi_key = {{ env = "KEY" }}\n{voices}')
+    changed = read_file(path, runtime.registry, {"KEY": "sk-x"})
+    reason = "llm scripted is removed although agents name it: Front desk"
+    assert (await compare_tenant_file(*parts, changed))[-1] == f"refused: {reason}"
+    with pytest.raises(ProviderInUse, match=reason):
+        await apply_tenant_file(*parts, changed)
+    assert await compare_tenant_file(*parts, changed) != [], "the refused file has changed nothing"
+    path.write_text(path.read_text().replace("[[speech", '[[llm]]\nprovider = "scripted"\n[[speech', 1))
+    await apply_tenant_file(*parts, read_file(path, runtime.registry, {"KEY": "sk-x"}))
+    body = {"name": "Front desk", "system_prompt": "x", "llm_provider": "openai"}
+    moved = await caller.send("PUT", f"/v1/agents/{created.json['id']}", body)
+    assert moved.status == 200, moved.body
+    assert "remove llm scripted" in (await apply_tenant_file(*parts, changed))[1]

@@ -9,7 +9,8 @@ from uuid import UUID
 
 from sqlmodel import col, select
 
-from switchboard.apps.tenant_files.apply import apply_tenant_file
+from switchboard.apps.cli.session import Failure
+from switchboard.apps.tenant_files.apply import ProviderInUse, apply_tenant_file
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.apps.tenant_files.files import TenantFile, read_file
 from switchboard.foundation.database import Database
@@ -74,8 +75,11 @@ async def seed(runtime: Runtime) -> Demo:
         else TenantFile(path, "Demo", providers=list_embedded_providers(runtime.registry))
     )
     if file.faults:
-        raise identity.IdentityError("; ".join(map(str, file.faults)))
-    organization_id, _ = await apply_tenant_file(runtime.database, runtime.registry, runtime.keyring, file)
+        raise Failure("; ".join(map(str, file.faults)))
+    try:
+        organization_id, _ = await apply_tenant_file(runtime.database, runtime.registry, runtime.keyring, file)
+    except ProviderInUse as error:
+        raise Failure(str(error)) from None
     api_key, password = await _credentials(runtime.database, runtime.settings.data_dir, organization_id)
     return Demo(organization_id, await _number_and_agent(runtime, organization_id), api_key, password)
 

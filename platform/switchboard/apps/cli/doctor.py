@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col, select
 
 from switchboard.apps.cli.phone import RealCarrier, use_simulated_carrier, wait_for_settled_call
+from switchboard.apps.cli.running_processes import list_restarts
 from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.models import ProviderConfiguration
@@ -75,6 +76,8 @@ async def _examine(runtime: Runtime) -> AsyncIterator[Finding]:
     yield await _recordings(runtime.recordings)
     for plugin in runtime.registry.plugins:
         yield Finding(f"plugin {plugin.name}", not plugin.faults, "; ".join(plugin.faults))
+    for finding in await _running_processes(runtime):
+        yield finding
     reachable = await _public_address(runtime.settings.base_url)
     yield reachable
     if not database.well:
@@ -160,6 +163,15 @@ async def _redis(redis: Redis) -> Finding:
             f"It does not answer ({error}): calls start later, and rate limits apply per process.",
         )
     return Finding("redis", True)
+
+
+async def _running_processes(runtime: Runtime) -> list[Finding]:
+    restarts = await list_restarts(runtime.redis, runtime.registry)
+    if restarts is None:
+        return []
+    return [Finding("plugins of a running process", False, restart) for restart in restarts] or [
+        Finding("plugins of the running processes", True)
+    ]
 
 
 async def _recordings(recordings: ObjectStore) -> Finding:

@@ -5,8 +5,11 @@ from pathlib import Path
 import click
 from pydantic import JsonValue
 
-from switchboard.apps.cli.session import Failure, as_json, print_result
+from switchboard.apps.cli.running_processes import list_restarts
+from switchboard.apps.cli.session import Failure, as_json, get_server_urls, print_result, run_async
 from switchboard.foundation.observability import logs
+from switchboard.foundation.redis_client import InvalidRedisUrl, open_redis_clients
+from switchboard.foundation.settings import PREFIX, load_settings
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.plugin_sdk.scaffold import create_plugin
 
@@ -30,10 +33,14 @@ def new(name: str, folder: Path | None) -> None:
 
 @plugins.command("list")
 @as_json
-def list_plugins(as_json: bool) -> None:
-    """List each plugin with its version and what it provides, or why it is broken."""
+@run_async
+async def list_plugins(as_json: bool) -> None:
+    """List each plugin with its version and what it provides, or why it is broken, and the running processes that have
+    not loaded what is installed.
+    """
     logs.configure_logging("CRITICAL")
     registry = Registry.discover()
+    restarts = await _list_restarts(registry)
     if as_json:
         listed: list[JsonValue] = [
             {
@@ -41,15 +48,32 @@ def list_plugins(as_json: bool) -> None:
                 "distribution": plugin.distribution,
                 "version": plugin.version,
                 "provides": list(plugin.provides),
+                "shadowed": dict(plugin.shadowed),
                 "faults": list(plugin.faults),
             }
             for plugin in registry.plugins
         ]
-        print_result({"plugins": listed}, as_json=True)
+        print_result({"plugins": listed, "restarts": None if restarts is None else [*restarts]}, as_json=True)
         return
     for plugin in registry.plugins:
         click.echo(f"{plugin.name} ({plugin.distribution} {plugin.version})")
         for provided in plugin.provides:
-            click.echo(f"  {provided}")
+            owner = plugin.shadowed.get(provided)
+            click.echo(f"  {provided}" + (f" (the plain name is of plugin {owner})" if owner else ""))
         for fault in plugin.faults:
             click.secho(f"  BROKEN: {fault}", fg="red")
+    if restarts is None:
+        click.echo("running processes: unknown, because Redis does not answer")
+    for restart in restarts or ():
+        click.secho(restart, fg="red")
+
+
+async def _list_restarts(registry: Registry) -> list[str] | None:
+    try:
+        clients = open_redis_clients(get_server_urls(load_settings())[1])
+    except InvalidRedisUrl as error:
+        raise Failure(f"{PREFIX}REDIS_URL: {error}") from None
+    try:
+        return await list_restarts(clients.commands, registry)
+    finally:
+        await clients.close()

@@ -7,6 +7,7 @@ import click
 import uvloop
 
 from switchboard.apps.cli.launch import Launch
+from switchboard.apps.cli.running_processes import report_process
 from switchboard.apps.cli.session import Failure, get_server_urls
 from switchboard.apps.server import app
 from switchboard.apps.server.http_server import (
@@ -73,6 +74,7 @@ async def _serve() -> None:
     async with (
         app.open_process_runtime(settings, database_url=database_url, redis_url=redis_url) as parts,
         watch_event_loop(parts.registry.distributions),
+        report_process(parts.redis, parts.registry, node=parts.node, role="serve"),
     ):
         await serve_http(app.build_asgi_app(app.create_app(parts), parts), settings, parts.engine, stop)
 
@@ -89,6 +91,7 @@ async def _work() -> None:
     async with (
         app.open_process_runtime(settings, database_url=database_url, redis_url=redis_url) as parts,
         watch_event_loop(parts.registry.distributions),
+        report_process(parts.redis, parts.registry, node=parts.node, role="worker"),
     ):
         serving = asyncio.create_task(serve_health(app.create_health_app(parts), settings, stop))
         await run_worker(parts, stop)

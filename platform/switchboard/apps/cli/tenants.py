@@ -1,36 +1,41 @@
 """`tenants check`, `diff`, `apply`."""
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 from pydantic import JsonValue
 
-from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
-from switchboard.apps.tenant_files.apply import apply_tenant_file, compare_tenant_file
-from switchboard.apps.tenant_files.files import TenantFile, read_folder
+from switchboard.apps.cli.running_processes import list_restarts
+from switchboard.apps.cli.session import as_json, open_runtime, print_result, run_async
+from switchboard.apps.tenant_files.apply import ProviderInUse, apply_tenant_file, compare_tenant_file
+from switchboard.apps.tenant_files.files import FileError, TenantFile, read_file, read_folder
+from switchboard.apps.tenant_files.vendors import check_vendors
 from switchboard.foundation.observability import logs
-from switchboard.foundation.settings import load_settings
+from switchboard.foundation.settings import Settings, load_settings
 from switchboard.plugin_sdk.registry import Registry
 
-folder_argument = click.argument(
-    "folder", type=click.Path(path_type=Path, exists=True, file_okay=False), required=False
-)
+paths_argument = click.argument("paths", type=click.Path(path_type=Path, exists=True), nargs=-1)
 
 
 @click.group()
 def tenants() -> None:
-    """The operator's organization files."""
+    """The operator's organization files. PATHS are files and folders of files; by default SWITCHBOARD_TENANTS_DIR."""
 
 
 @tenants.command("check")
-@folder_argument
+@paths_argument
 @as_json
-def check(folder: Path | None, as_json: bool) -> None:
-    """List the errors of the files, by file, line, and key."""
+@run_async
+async def check(paths: tuple[Path, ...], as_json: bool) -> None:
+    """List the errors of the files, by file, line, and key; ask each vendor if its provider works."""
     logs.configure_logging("CRITICAL")
-    files = read_folder(folder or load_settings().tenants_dir, Registry.discover())
-    faults = [fault for file in files for fault in file.faults]
+    settings, registry = load_settings(), Registry.discover()
+    files = _read_files(paths, settings, registry)
+    faults = _list_faults(files)
+    for answers in await asyncio.gather(*(check_vendors(file, registry, settings.data_dir) for file in files)):
+        faults += answers
     if as_json:
         listed: list[JsonValue] = [
             {"file": str(fault.path), "line": fault.line, "key": fault.key, "message": fault.message}
@@ -46,48 +51,67 @@ def check(folder: Path | None, as_json: bool) -> None:
 
 
 @tenants.command("diff")
-@folder_argument
+@paths_argument
 @as_json
 @run_async
-async def diff(folder: Path | None, as_json: bool) -> None:
-    """Show what applying the files would change."""
+async def diff(paths: tuple[Path, ...], as_json: bool) -> None:
+    """Show what applying the files would change. Exit status 1 if a file has errors."""
+    changes: dict[str, JsonValue] = {}
     async with open_runtime() as runtime:
-        files = _sound(read_folder(folder or runtime.settings.tenants_dir, runtime.registry))
-        changes: dict[str, JsonValue] = {}
+        files = _read_files(paths, runtime.settings, runtime.registry)
         for file in files:
-            changes[file.slug] = list(
-                await compare_tenant_file(runtime.database, runtime.registry, runtime.keyring, file)
-            )
-    _show(changes, as_json=as_json)
+            if not file.faults:
+                changes[file.slug] = list(
+                    await compare_tenant_file(runtime.database, runtime.registry, runtime.keyring, file)
+                )
+    _show(changes, [str(fault) for fault in _list_faults(files)], (), as_json=as_json)
 
 
 @tenants.command("apply")
-@folder_argument
+@paths_argument
 @as_json
 @run_async
-async def apply_files(folder: Path | None, as_json: bool) -> None:
-    """Apply the files to the database. Refused as a whole while any file has an error."""
+async def apply_files(paths: tuple[Path, ...], as_json: bool) -> None:
+    """Apply the files to the database, each in a transaction.
+
+    A file with errors is left out, as is one without a provider that agents name; exit status 1 then.
+    """
+    changes: dict[str, JsonValue] = {}
     async with open_runtime() as runtime:
-        files = _sound(read_folder(folder or runtime.settings.tenants_dir, runtime.registry))
-        changes: dict[str, JsonValue] = {}
+        files = _read_files(paths, runtime.settings, runtime.registry)
+        refused = [str(fault) for fault in _list_faults(files)]
         for file in files:
-            _, changed = await apply_tenant_file(runtime.database, runtime.registry, runtime.keyring, file)
-            changes[file.slug] = list(changed)
-    _show(changes, as_json=as_json)
+            if not file.faults:
+                try:
+                    _, changed = await apply_tenant_file(runtime.database, runtime.registry, runtime.keyring, file)
+                except ProviderInUse as error:
+                    refused.append(str(error))
+                else:
+                    changes[file.slug] = list(changed)
+        restarts = await list_restarts(runtime.redis, runtime.registry)
+    _show(changes, refused, restarts or (), as_json=as_json)
 
 
-def _sound(files: Sequence[TenantFile]) -> Sequence[TenantFile]:
-    faults = [str(fault) for file in files for fault in file.faults]
-    if faults:
-        raise Failure("nothing is applied while files have errors:\n" + "\n".join(faults))
+def _read_files(paths: Sequence[Path], settings: Settings, registry: Registry) -> list[TenantFile]:
+    files: list[TenantFile] = []
+    for path in paths or (settings.tenants_dir,):
+        files += [read_file(path, registry)] if path.is_file() else read_folder(path, registry)
     return files
 
 
-def _show(changes: dict[str, JsonValue], *, as_json: bool) -> None:
+def _list_faults(files: Sequence[TenantFile]) -> list[FileError]:
+    return [fault for file in files for fault in file.faults]
+
+
+def _show(changes: dict[str, JsonValue], refused: Sequence[str], restarts: Sequence[str], *, as_json: bool) -> None:
+    """Print the result, and end with exit status 1 if files were refused."""
     if as_json:
-        print_result({"tenants": changes}, as_json=True)
-        return
-    for slug, changed in changes.items():
-        click.echo(
-            f"{slug}: {', '.join(map(str, changed)) if isinstance(changed, list) and changed else 'nothing to change'}"
-        )
+        print_result({"tenants": changes, "refused": [*refused], "restarts": [*restarts]}, as_json=True)
+    else:
+        for slug, changed in changes.items():
+            named = ", ".join(map(str, changed)) if isinstance(changed, list) else ""
+            click.echo(f"{slug}: {named or 'nothing to change'}")
+        for message in (*refused, *restarts):
+            click.echo(message, err=True)
+    if refused:
+        raise SystemExit(1)

@@ -7,12 +7,18 @@ from sqlmodel import col, select
 
 from switchboard.apps.tenant_files.files import TenantFile
 from switchboard.engine.providers.configuration import configure_providers
+from switchboard.engine.providers.editing import list_providers
 from switchboard.foundation.audit import AuditAction, record_audit_as
-from switchboard.foundation.database import Database, SystemSession
+from switchboard.foundation.database import Database, SystemSession, TenantSession
 from switchboard.foundation.keyring import KeyRing
-from switchboard.plugin_sdk.registry import Registry
+from switchboard.plugin_sdk.registry import Capability, Registry
+from switchboard.resources.agents.service import PROVIDER_FIELDS, list_agents_using_provider
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.service import OPERATOR, create_organization
+
+
+class ProviderInUse(Exception):
+    """A file leaves out a provider that agents name. The message says which."""
 
 
 class _Discard(Exception):
@@ -22,31 +28,57 @@ class _Discard(Exception):
 async def apply_tenant_file(
     database: Database, registry: Registry, keyring: KeyRing, file: TenantFile
 ) -> tuple[UUID, list[str]]:
-    """Apply a valid file in one transaction; return the organization's id and a description of each change."""
+    """Apply a valid file in one transaction; return the organization's id and a description of each change.
+
+    Raises `ProviderInUse`, and changes nothing then.
+    """
     async with database.system() as session:
-        return await _apply(session, registry, keyring, file)
+        organization_id, changes, missed = await _apply(session, registry, keyring, file)
+        if missed:
+            raise ProviderInUse(
+                f"{file.path}: {'; '.join(missed)}: keep the provider, or choose another one for these agents first"
+            )
+    return organization_id, changes
 
 
 async def compare_tenant_file(database: Database, registry: Registry, keyring: KeyRing, file: TenantFile) -> list[str]:
-    """Return a description of each change that `apply` would make, without making any."""
+    """Return a description of each change that `apply` would make, without making any, and of each removal that it
+    would refuse.
+    """
     changes: list[str] = []
+    missed: list[str] = []
     with suppress(_Discard):
         async with database.system() as session:
-            _, changes = await _apply(session, registry, keyring, file)
+            _, changes, missed = await _apply(session, registry, keyring, file)
             raise _Discard
-    return changes
+    return [*changes, *(f"refused: {reason}" for reason in missed)]
 
 
 async def _apply(
     session: SystemSession, registry: Registry, keyring: KeyRing, file: TenantFile
-) -> tuple[UUID, list[str]]:
+) -> tuple[UUID, list[str], list[str]]:
+    """Return the organization's id, the changes, and a description of each removed provider that agents name."""
     organization, changes = await _save_organization(session, file)
     async with session.narrow(organization.id) as tenant:
+        missed = await _list_missed_providers(tenant, file)
         changes += await configure_providers(tenant, registry, keyring, file.providers)
         if changes:
             subject = "; ".join(changes)
             record_audit_as(tenant, organization.id, OPERATOR, AuditAction.TENANT_FILE_APPLIED, subject)
-    return organization.id, changes
+    return organization.id, changes, missed
+
+
+async def _list_missed_providers(session: TenantSession, file: TenantFile) -> list[str]:
+    kept = {(spec.capability, spec.name) for spec in file.providers}
+    missed = []
+    for row in await list_providers(session):
+        capability = Capability(row.capability)
+        if (capability, row.name) in kept or capability not in PROVIDER_FIELDS.values():
+            continue
+        if users := await list_agents_using_provider(session, capability, row.name):
+            names = ", ".join(agent.name for agent in users)
+            missed.append(f"{capability.value} {row.name} is removed although agents name it: {names}")
+    return missed
 
 
 async def _save_organization(session: SystemSession, file: TenantFile) -> tuple[Organization, list[str]]:

@@ -43,11 +43,19 @@ class TenantFile:
     policy: Policy = field(default_factory=Policy)
     providers: list[ProviderSpec] = field(default_factory=list)
     faults: list[FileError] = field(default_factory=list)
+    lines: dict[str, int] = field(default_factory=dict)
+    """Line of each key, by its dotted path (`llm.0.api_key`)."""
+    provider_keys: dict[tuple[Capability, str], str] = field(default_factory=dict)
+    """Dotted path of each provider's block, by capability and name."""
 
     @property
     def slug(self) -> str:
         """The organization's slug: the file's name."""
         return self.path.stem
+
+    def create_error(self, key: str, message: str) -> FileError:
+        """Create an error at a key of the file."""
+        return FileError(self.path, find_line(self.lines, key), key, message)
 
 
 def read_folder(folder: Path, registry: Registry, environment: Mapping[str, str] = os.environ) -> list[TenantFile]:
@@ -65,12 +73,11 @@ class _Reader:
         self._file = TenantFile(path)
         self._registry = registry
         self._environment = environment
-        self._lines: dict[str, int] = {}
 
     def read(self) -> TenantFile:
         try:
             text = self._file.path.read_text()
-            self._lines = find_line_numbers(text)
+            self._file.lines = find_line_numbers(text)
             content = tomllib.loads(text)
         except (OSError, UnicodeDecodeError) as error:
             return self._fault("file", str(error))
@@ -146,6 +153,7 @@ class _Reader:
                 self._fault(f"{key}.{setting}", message)
             return
         self._file.providers.append(wanted)
+        self._file.provider_keys[capability, name] = key
 
     def _resolve(self, key: str, value: Any) -> JsonValue:
         if not isinstance(value, dict):
@@ -163,5 +171,5 @@ class _Reader:
             return ""
 
     def _fault(self, key: str, message: str) -> TenantFile:
-        self._file.faults.append(FileError(self._file.path, find_line(self._lines, key), key, message))
+        self._file.faults.append(self._file.create_error(key, message))
         return self._file

@@ -147,22 +147,34 @@ class Providers:
         return fresh, known
 
     def _make(self, row: ProviderConfiguration, capability: Capability) -> AnyProvider:
-        kind = self._registry.find_provider_class(capability.base_class, row.name)
-        if kind is None:
-            raise ProviderError(
-                f"no plugin provides {capability.value} {row.name}; see `switchboard plugins list`", retryable=False
-            )
         try:
             secrets: Mapping[str, JsonValue] = json.loads(self._keyring.decrypt(row.secrets, format_secrets_label(row)))
-            plugin = self._registry.find_plugin(capability, row.name)
-            assert plugin is not None  # noqa: S101  it provides the class
-            provider = contain(kind, plugin)(parse_settings(kind, {**row.settings, **secrets}))
-        except (SecretError, InvalidSettings) as error:
-            raise ProviderError(
-                f"the settings of {capability.value} {row.name} cannot be used: {error}", retryable=False
-            ) from error
-        provider.data_dir = self._data_dir
-        return provider
+        except SecretError as error:
+            raise _refuse_settings(capability, row.name, error) from error
+        return create_provider(self._registry, capability, row.name, {**row.settings, **secrets}, self._data_dir)
+
+
+def create_provider(
+    registry: Registry, capability: Capability, name: str, settings: Mapping[str, JsonValue], data_dir: Path
+) -> AnyProvider:
+    """Create a contained instance of a provider, not yet opened. Raises `ProviderError`."""
+    kind, plugin = registry.find_provider_class(capability.base_class, name), registry.find_plugin(capability, name)
+    if kind is None or plugin is None:
+        raise ProviderError(
+            f"this process has loaded no plugin that provides {capability.value} {name}; `switchboard plugins list` "
+            "says if a restart is needed",
+            retryable=False,
+        )
+    try:
+        provider = contain(kind, plugin)(parse_settings(kind, settings))
+    except InvalidSettings as error:
+        raise _refuse_settings(capability, name, error) from error
+    provider.data_dir = data_dir
+    return provider
+
+
+def _refuse_settings(capability: Capability, name: str, error: Exception) -> ProviderError:
+    return ProviderError(f"the settings of {capability.value} {name} cannot be used: {error}", retryable=False)
 
 
 async def _open(instance: _Instance) -> None:
