@@ -15,11 +15,12 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from switchboard.plugin_sdk.actions import ActionParams, AutomationAction
 from switchboard.plugin_sdk.embeddings import EmbeddingProvider
-from switchboard.plugin_sdk.event_watchers import EventWatcher
-from switchboard.plugin_sdk.hooks import ENTRY_POINT_GROUP, PROJECT, Hooks, PublishedEvent
+from switchboard.plugin_sdk.event_watchers import EventWatcher, HookWatcher, PublishedEvent
+from switchboard.plugin_sdk.extension import Extension
+from switchboard.plugin_sdk.hooks import ENTRY_POINT_GROUP, PROJECT, Hooks
 from switchboard.plugin_sdk.llm import LLMProvider
 from switchboard.plugin_sdk.private_data import PrivateDataDetector
-from switchboard.plugin_sdk.provider import Provider, ProviderSettings
+from switchboard.plugin_sdk.provider import Configurable, Provider, ProviderSettings
 from switchboard.plugin_sdk.speech_to_text import SpeechToTextProvider
 from switchboard.plugin_sdk.telephony import TelephonyProvider
 from switchboard.plugin_sdk.text_to_speech import TextToSpeechProvider
@@ -30,9 +31,8 @@ logger = structlog.get_logger()
 
 AnyProvider: TypeAlias = type[Provider[ProviderSettings]]
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
-NamedClass: TypeAlias = (
-    AnyProvider | type[AutomationAction[ActionParams]] | type[AgentTool[ToolParameters]] | type[PrivateDataDetector]
-)
+ExtensionT = TypeVar("ExtensionT", bound=Extension)
+NamedClass: TypeAlias = type[Configurable] | type[PrivateDataDetector]
 
 
 class Capability(StrEnum):
@@ -66,6 +66,35 @@ def find_capability(base: AnyProvider) -> Capability:
     return next(capability for capability, known in BASE_CLASSES.items() if known is base)
 
 
+class ExtensionKind(StrEnum):
+    """A kind of extension, with its name in tenant files."""
+
+    AUTOMATION_ACTION = "automation_action"
+    AGENT_TOOL = "agent_tool"
+    EVENT_WATCHER = "event_watcher"
+
+    @property
+    def base_class(self) -> type[Extension]:
+        """The SDK class that every extension of the kind subclasses."""
+        return EXTENSION_CLASSES[self]
+
+
+EXTENSION_CLASSES: Mapping[ExtensionKind, type[Extension]] = {
+    ExtensionKind.AUTOMATION_ACTION: AutomationAction,
+    ExtensionKind.AGENT_TOOL: AgentTool,
+    ExtensionKind.EVENT_WATCHER: EventWatcher,
+}
+
+AnyCapability: TypeAlias = Capability | ExtensionKind
+CAPABILITIES: Mapping[str, AnyCapability] = {kind.value: kind for kind in (*Capability, *ExtensionKind)}
+"""Everything that organizations configure, by its name in tenant files and in the database."""
+
+
+def find_extension_kind(extension: type[Extension]) -> ExtensionKind:
+    """Return the kind of an extension's class, or of an SDK base class (`AgentTool`, say)."""
+    return next(kind for kind, base in EXTENSION_CLASSES.items() if issubclass(extension, base))
+
+
 # The base class that each hook's classes must subclass, and the kind under which they are listed.
 HOOKS: Mapping[str, tuple[str, type]] = {
     "telephony_providers": (Capability.TELEPHONY, TelephonyProvider),
@@ -74,18 +103,19 @@ HOOKS: Mapping[str, tuple[str, type]] = {
     "llm_providers": (Capability.LLM, LLMProvider),
     "embedding_providers": (Capability.EMBEDDING, EmbeddingProvider),
     "vector_stores": (Capability.VECTOR_STORE, VectorStore),
-    "automation_actions": ("automation_action", AutomationAction),
-    "agent_tools": ("agent_tool", AgentTool),
+    "automation_actions": (ExtensionKind.AUTOMATION_ACTION, AutomationAction),
+    "agent_tools": (ExtensionKind.AGENT_TOOL, AgentTool),
+    "event_watchers": (ExtensionKind.EVENT_WATCHER, EventWatcher),
     "private_data_detectors": ("private_data_detector", PrivateDataDetector),
 }
 
-# For each base class: the attribute with its description, and the attribute with the pydantic model of its input, if it
-# has one.
-SHAPES: Mapping[type, tuple[str, tuple[str, type[BaseModel]] | None]] = {
-    Provider: ("title", ("Settings", ProviderSettings)),
-    AutomationAction: ("title", ("Params", ActionParams)),
-    AgentTool: ("description", ("Parameters", ToolParameters)),
-    PrivateDataDetector: ("title", None),
+# For each base class: the attribute with its description, and the attributes with pydantic models.
+SHAPES: Mapping[type, tuple[str, Mapping[str, type[BaseModel]]]] = {
+    Provider: ("title", {"Settings": ProviderSettings}),
+    AutomationAction: ("title", {"Settings": ProviderSettings, "Params": ActionParams}),
+    AgentTool: ("description", {"Settings": ProviderSettings, "Parameters": ToolParameters}),
+    EventWatcher: ("title", {"Settings": ProviderSettings}),
+    PrivateDataDetector: ("title", {}),
 }
 
 
@@ -94,7 +124,7 @@ class PluginError(Exception):
 
 
 class InvalidSettings(Exception):
-    """A provider's settings are not valid. `faults` are pairs of key and message, without the values."""
+    """Settings are not valid. `faults` are pairs of key and message, without the values."""
 
     def __init__(self, faults: Sequence[tuple[str, str]]) -> None:
         super().__init__("; ".join(f"{key}: {message}" for key, message in faults))
@@ -119,7 +149,7 @@ class Registry:
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(Hooks)
         self._found: dict[tuple[str, str], NamedClass] = {}
-        self._watchers: list[EventWatcher] = []
+        self._watchers: list[HookWatcher] = []
         self._trace = trace
         self.plugins: list[Plugin] = []
         self.cli_commands: list[click.Command] = []
@@ -154,18 +184,30 @@ class Registry:
         """Distributions of the discovered plugins."""
         return frozenset(plugin.distribution for plugin in self.plugins)
 
-    def find_plugin(self, capability: Capability, name: str) -> Plugin | None:
-        """Return the plugin that provides a capability under this name."""
+    def find_plugin(self, capability: AnyCapability, name: str) -> Plugin | None:
+        """Return the plugin that provides a capability, or an extension, under this name."""
         return next((plugin for plugin in self.plugins if f"{capability} {name}" in plugin.provides), None)
 
     def list_provider_classes(self, base: type[ProviderT]) -> list[type[ProviderT]]:
         """List every provider class of a capability's base class, in the order of the plugins' names."""
         return [found for found in self._of(find_capability(base)) if issubclass(found, base)]
 
+    def find_class(self, capability: AnyCapability, name: str) -> type[Configurable] | None:
+        """Return the class of a provider or an extension; None where no plugin provides it."""
+        return cast("type[Configurable] | None", self._found.get((capability, name)))
+
+    def list_classes(self, capability: AnyCapability) -> list[type[Configurable]]:
+        """List the classes of a capability, or of a kind of extension, in the order of the plugins' names."""
+        return cast("list[type[Configurable]]", self._of(capability))
+
+    def list_extension_classes(self, base: type[ExtensionT]) -> list[type[ExtensionT]]:
+        """List every extension of an SDK base class (`AgentTool`, say), in the order of the plugins' names."""
+        return [found for found in self._of(find_extension_kind(base)) if issubclass(found, base)]
+
     @property
     def tools(self) -> list[type[AgentTool[ToolParameters]]]:
         """Tools that plugins add to every agent."""
-        return cast("list[type[AgentTool[ToolParameters]]]", self._of("agent_tool"))
+        return self.list_extension_classes(AgentTool)
 
     @property
     def detectors(self) -> list[type[PrivateDataDetector]]:
@@ -175,14 +217,14 @@ class Registry:
     @property
     def actions(self) -> list[type[AutomationAction[ActionParams]]]:
         """Kinds of automation actions."""
-        return cast("list[type[AutomationAction[ActionParams]]]", self._of("automation_action"))
+        return self.list_extension_classes(AutomationAction)
 
     def action(self, name: str) -> type[AutomationAction[ActionParams]] | None:
         """Return the kind of action of this name; None if no plugin provides it."""
         return cast("type[AutomationAction[ActionParams]] | None", self._found.get(("automation_action", name)))
 
     async def publish(self, event: PublishedEvent) -> None:
-        """Notify every plugin that watches events, concurrently.
+        """Notify every plugin that has the hook `event_published`, concurrently.
 
         Raises nothing. Returns when each watcher has returned or timed out.
         """
@@ -232,7 +274,7 @@ class Registry:
                 logger.info("hook", plugin=plugin.name, hook="event_published", event_name=event.name)
             return implementation.function(*[event for _ in implementation.argnames])
 
-        self._watchers.append(EventWatcher(plugin.name, watch))
+        self._watchers.append(HookWatcher(plugin.name, watch))
         plugin.provides.append("event watcher")
 
     def _collect(self, plugin: Plugin, hook: str, implementation: pluggy.HookImpl) -> None:
@@ -289,20 +331,20 @@ def _validate_class(answer: object, expected: type) -> NamedClass:
         raise PluginError(f"{name} is no {expected.__name__}")
     if missing := sorted(getattr(answer, "__abstractmethods__", ())):
         raise PluginError(f"{answer.__name__} lacks {', '.join(missing)}")
-    description, model = SHAPES[next(base for base in SHAPES if issubclass(answer, base))]
+    description, models = SHAPES[next(base for base in SHAPES if issubclass(answer, base))]
     for attribute in ("name", description):
         value = getattr(answer, attribute, None)
         if not isinstance(value, str) or not value.strip():
             raise PluginError(f"{answer.__name__} has no {attribute}")
-    if model is not None:
-        given = getattr(answer, model[0])
-        if not isinstance(given, type) or not issubclass(given, model[1]):
-            raise PluginError(f"{answer.__name__}.{model[0]} is no {model[1].__name__}")
+    for attribute, model in models.items():
+        given = getattr(answer, attribute)
+        if not isinstance(given, type) or not issubclass(given, model):
+            raise PluginError(f"{answer.__name__}.{attribute} is no {model.__name__}")
     return cast("NamedClass", answer)
 
 
-def parse_settings(kind: AnyProvider, values: Mapping[str, JsonValue]) -> ProviderSettings:
-    """Validate plain values as a provider's settings.
+def parse_settings(kind: type[Configurable], values: Mapping[str, JsonValue]) -> ProviderSettings:
+    """Validate plain values as the settings of a provider or an extension.
 
     Raises `InvalidSettings`, whose messages never contain a given value.
     """

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from switchboard.apps.cli.session import Failure, as_json, print_result
 from switchboard.foundation.observability import logs
-from switchboard.plugin_sdk.registry import Registry
+from switchboard.plugin_sdk.registry import CAPABILITIES, Registry
 from switchboard.plugin_sdk.scaffold import create_plugin
 
 
@@ -41,6 +41,9 @@ def list_plugins(as_json: bool) -> None:
                 "distribution": plugin.distribution,
                 "version": plugin.version,
                 "provides": list(plugin.provides),
+                "settings": {
+                    provided: names for provided in plugin.provides if (names := _list_settings(registry, provided))
+                },
                 "faults": list(plugin.faults),
             }
             for plugin in registry.plugins
@@ -50,6 +53,14 @@ def list_plugins(as_json: bool) -> None:
     for plugin in registry.plugins:
         click.echo(f"{plugin.name} ({plugin.distribution} {plugin.version})")
         for provided in plugin.provides:
-            click.echo(f"  {provided}")
+            names = _list_settings(registry, provided)
+            click.echo(f"  {provided}" + (f" (settings: {', '.join(map(str, names))})" if names else ""))
         for fault in plugin.faults:
             click.secho(f"  BROKEN: {fault}", fg="red")
+
+
+def _list_settings(registry: Registry, provided: str) -> list[JsonValue]:
+    """Return the names of the settings of a provider or an extension; none for what is not configured."""
+    capability, _, name = provided.partition(" ")
+    found = registry.find_class(CAPABILITIES[capability], name) if capability in CAPABILITIES else None
+    return list(found.Settings.model_fields) if found is not None else []

@@ -1,0 +1,35 @@
+"""Settings that are stored encrypted and never shown: secrets, and whatever contains one."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel
+
+Schema = Mapping[str, Any]
+
+
+@cache
+def find_secret_settings(model: type[BaseModel]) -> frozenset[str]:
+    """Return the names of a model's fields that are secrets (`SecretStr`), or contain one at any depth.
+
+    A field that contains a secret is a secret as a whole, so that no part of it is stored or shown by mistake.
+    """
+    schema = model.model_json_schema()
+    definitions = schema.get("$defs", {})
+    return frozenset(
+        name for name, part in schema.get("properties", {}).items() if _holds_secret(part, definitions, frozenset())
+    )
+
+
+def _holds_secret(part: object, definitions: Schema, seen: frozenset[str]) -> bool:
+    if isinstance(part, list):
+        return any(_holds_secret(item, definitions, seen) for item in part)
+    if not isinstance(part, dict):
+        return False
+    if part.get("writeOnly") is True:
+        return True
+    reference = str(part.get("$ref", "")).rpartition("/")[2]
+    if reference and reference not in seen:
+        return _holds_secret(definitions.get(reference), definitions, seen | {reference})
+    return any(_holds_secret(item, definitions, seen) for item in part.values())
