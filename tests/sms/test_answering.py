@@ -251,12 +251,15 @@ async def test_a_plugins_tool_is_offered_once_the_organization_has_set_its_setti
     page = "/dashboard/providers/agent_tool/crm_customer"
     owner, florist = await people.join(caller.organization_id), await people.join(stranger.organization_id)
     assert (await florist.post(page, {"settings.api_key": "crm-key-of-the-florist"})).status == 303
+    missing = "The agent does not have crm_customer: the organization&#39;s settings of crm_customer are missing"
+    assert missing in (await owner.get(f"/dashboard/agents/{line.agent_id}")).html
     line.model.answers = [ToolCall("1", "crm_customer", {}), "I cannot look that up."]
     await line.receive_text("Do you know me?")
     await line.answer()
     assert "crm_customer" not in {tool.name for tool in line.model.requests[0].tools}
     assert line.get_model_messages()[-1] == ("tool", '{"error": "there is no tool crm_customer"}')
     assert (await owner.post(page, {"settings.api_key": "crm-key-of-the-bakery"})).status == 303
+    assert missing not in (await owner.get(f"/dashboard/agents/{line.agent_id}")).html
     line.model.answers = [ToolCall("2", "crm_customer", {}), "Of course."]
     await line.receive_text("And now?")
     await line.answer()

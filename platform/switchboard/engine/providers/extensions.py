@@ -80,6 +80,11 @@ class Extensions:
             for extension in extensions
         ]
 
+    async def list_reasons(self, session: TenantSession, base: type[Extension]) -> dict[str, str]:
+        """Return why the session's organization cannot use extensions of an SDK base class, by their names."""
+        configured = await self.configure(session, self.registry.list_extension_classes(base))
+        return {each.extension.name: each.reason for each in configured if each.settings is None}
+
     async def create(self, organization_id: UUID, extension: type[ExtensionT]) -> ExtensionT:
         """Create an instance for an organization. Raises `ExtensionNotAvailable`, and what the constructor raises."""
         (configured,) = await self._load(organization_id, [extension])

@@ -21,6 +21,7 @@ from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.schemas import PageQuery
+from switchboard.plugin_sdk import AutomationAction
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import service as automations
 from switchboard.resources.automations.schemas import AutomationCreate, AutomationUpdate
@@ -127,9 +128,7 @@ async def _kinds(session: TenantSession, extensions: Extensions) -> forms.Action
         "phone_number_id": own_numbers,
         "campaign_id": [(str(campaign.id), campaign.name) for campaign in await campaigns.list_open_campaigns(session)],
     }
-    configured = await extensions.configure(session, extensions.registry.actions)
-    reasons = {action.extension.name: action.reason for action in configured if action.settings is None}
-    return forms.ActionTypes(extensions.registry, named, reasons)
+    return forms.ActionTypes(extensions.registry, named, await extensions.list_reasons(session, AutomationAction))
 
 
 @dashboard.post("/dashboard/automations/new")
