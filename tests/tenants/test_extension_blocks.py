@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -159,6 +160,7 @@ class Deep(ProviderSettings):
     target: Target | None = None
     targets: list[Target] | None = None
     pair: tuple[str, SecretStr] | None = None
+    undescribed: Callable[[], None] | None = None
 
 
 class DeepNote(AutomationAction[ActionParams]):

@@ -5,8 +5,17 @@ from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core.core_schema import CoreSchema
 
 Schema = Mapping[str, Any]
+
+
+class _AnyJsonSchema(GenerateJsonSchema):
+    """Describes a field that JSON schema cannot describe as any value, where pydantic raises an error."""
+
+    def handle_invalid_for_json_schema(self, schema: CoreSchema, error_info: str) -> JsonSchemaValue:
+        return {}
 
 
 @cache
@@ -15,7 +24,7 @@ def find_secret_settings(model: type[BaseModel]) -> frozenset[str]:
 
     A field that contains a secret is a secret as a whole, so that no part of it is stored or shown by mistake.
     """
-    schema = model.model_json_schema()
+    schema = model.model_json_schema(schema_generator=_AnyJsonSchema)
     definitions = schema.get("$defs", {})
     return frozenset(
         name for name, part in schema.get("properties", {}).items() if _holds_secret(part, definitions, frozenset())
