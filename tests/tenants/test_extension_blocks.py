@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 from switchboard.apps.tenant_files.apply import apply_tenant_file
 from switchboard.apps.tenant_files.files import read_file
 from switchboard.engine.providers.secret_settings import find_secret_settings
@@ -160,6 +160,7 @@ class Deep(ProviderSettings):
     target: Target | None = None
     targets: list[Target] | None = None
     pair: tuple[str, SecretStr] | None = None
+    renamed: SecretStr | None = Field(None, alias="other")
     undescribed: Callable[[], None] | None = None
 
 
@@ -178,7 +179,8 @@ def list_deep_actions() -> list[type[DeepNote]]:
 
 
 def test_a_setting_that_contains_a_secret_is_a_secret() -> None:
-    assert find_secret_settings(Deep) == {"headers", "target", "targets", "pair"}
+    assert find_secret_settings(Deep) == {"headers", "target", "targets", "pair", "renamed", "other"}
+    assert find_secret_settings(Target) == {"password", "fallbacks"}
 
 
 def test_references_to_secrets_are_resolved_within_lists(tmp_path: Path) -> None:
