@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from sqlmodel import select
+from switchboard.engine.providers.extensions import Extensions
 from switchboard.resources.automations import runs
 from switchboard.resources.automations.models import AutomationRun
 from switchboard.runtime import Runtime
@@ -99,7 +100,7 @@ async def test_ten_workers_run_an_action_once(caller: Caller, runtime: Runtime, 
         run_id = (await session.exec(select(AutomationRun.id))).one()
     await asyncio.gather(
         *(
-            runs.advance_run(runtime.database, runtime.registry, runtime.outbound, caller.organization_id, run_id)
+            runs.advance_run(runtime.call(Extensions), runtime.outbound, caller.organization_id, run_id)
             for _ in range(10)
         )
     )

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from switchboard.engine.providers.extensions import Extensions
 from switchboard.resources.automations import run_worker
 from switchboard.resources.automations.run_worker import RunWorker
 from switchboard.runtime import Runtime
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.local_receivers
 @asynccontextmanager
 async def run_pump(runtime: Runtime) -> AsyncIterator[None]:
     stop = asyncio.Event()
-    worker = RunWorker(runtime.database, runtime.registry, runtime.outbound, due=runtime.runs_due)
+    worker = RunWorker(runtime.call(Extensions), runtime.outbound, due=runtime.runs_due)
     task = asyncio.create_task(worker.run(stop))
     yield
     stop.set()

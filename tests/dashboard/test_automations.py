@@ -242,7 +242,7 @@ AUTOMATION: dict[str, Any] = {
 
 
 def test_an_unchanged_form_is_saved_unchanged(registry: Registry) -> None:
-    kinds = ActionTypes(registry, {})
+    kinds = ActionTypes(registry, {}, {})
     automation = Automation(id=uuid7(), organization_id=uuid7(), **AUTOMATION)
     form = {**automation_to_form(automation, kinds), "enabled": "false"}
     assert read_automation_form(form, kinds).model_dump(mode="json") == AUTOMATION

@@ -16,6 +16,7 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.identity.models import Organization
 from switchboard.runtime import Runtime
 
+from tests.fixtures import crm
 from tests.fixtures.app import Caller
 from tests.fixtures.dashboard import People, Person, Window
 from tests.fixtures.json_access import at
@@ -55,6 +56,7 @@ def llm_providers() -> Sequence[type[Owl]]:
 def registry() -> Registry:
     registry = Registry.discover()
     assert not registry.add("owl", SimpleNamespace(llm_providers=llm_providers)).faults
+    assert not registry.add("crm", crm).faults
     return registry
 
 
@@ -100,6 +102,25 @@ async def test_a_provider_is_added_checked_and_moved_up(window: Window) -> None:
     await page.get_by_text("Night owl works.").wait_for()
     await section.get_by_role("button", name="Move up").click()
     await section.get_by_role("listitem").first.get_by_text("Night owl").wait_for()
+
+
+async def test_an_actions_settings_are_set_up_and_checked(window: Window) -> None:
+    page = window.page
+    await window.open("/dashboard/providers")
+    section = page.locator("#automation_action")
+    await section.get_by_text("Not available").wait_for()
+    await window.check_accessibility()
+    await section.get_by_role("link", name="Set up").click()
+    await page.get_by_label("API key").fill(crm.KEY)
+    await page.get_by_label("Account").fill('{"user": "baker", "token": "t"}')
+    await window.check_accessibility()
+    await page.get_by_role("button", name="Add Write a CRM note").click()
+    await page.get_by_text("Write a CRM note was saved.").wait_for()
+    await section.get_by_role("button", name="Check").click()
+    await page.get_by_text("Write a CRM note works.").wait_for()
+    await section.get_by_role("link", name="Settings").click()
+    await page.get_by_label("Account").wait_for()
+    assert await page.get_by_label("Account").input_value() == ""
 
 
 async def test_a_secret_is_encrypted_never_shown_and_kept_if_its_field_is_empty(

@@ -11,6 +11,7 @@ from switchboard.plugin_sdk import (
     AgentTool,
     AutomationAction,
     EmbeddingProvider,
+    EventWatcher,
     LLMProvider,
     MediaCodec,
     PrivateDataDetector,
@@ -21,7 +22,7 @@ from switchboard.plugin_sdk import (
     VectorStore,
 )
 from switchboard.plugin_sdk.hooks import Hooks
-from switchboard.plugin_sdk.registry import HOOKS, Capability, Registry
+from switchboard.plugin_sdk.registry import HOOKS, Capability, ExtensionKind, Registry
 
 from tests.fixtures.servers import REPOSITORY
 
@@ -37,6 +38,8 @@ EXERCISED = [
     ("embeddings", EmbeddingProvider),
     ("vector_stores", VectorStore),
     ("actions", AutomationAction),
+    ("tools", AgentTool),
+    ("event_watchers", EventWatcher),
 ]
 
 
@@ -63,13 +66,11 @@ def test_the_registry_calls_every_hook() -> None:
     assert {*HOOKS, "event_published", "cli_commands"} == hooks().keys()
     assert {kind for kind, _ in HOOKS.values()} == {
         *Capability,
-        "automation_action",
-        "agent_tool",
+        *ExtensionKind,
         "private_data_detector",
     }
     assert {kind for _, kind in HOOKS.values()} == {
         *(kind for _, kind in EXERCISED if kind not in (MediaCodec, SpeechToTextStream)),
-        AgentTool,
         PrivateDataDetector,
     }
 
@@ -107,7 +108,7 @@ def test_contracts_are_importable_from_one_module() -> None:
         for name in re.findall(r"^class (\w+Contract)\b", path.read_text(), re.MULTILINE):
             assert f'"{name}"' in exported, f"{name}: add it to testing/__init__.py"
             assert (
-                name == "ProviderContract"
+                name in ("ProviderContract", "ExtensionContract")
                 or f"`{name}`" in (REPOSITORY / "docs" / "plugins" / "testing.md").read_text()
             )
 

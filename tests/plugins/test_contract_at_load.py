@@ -37,6 +37,10 @@ async def _speak_text(self: Hum, text: str) -> object:
     yield SpeechChunk(text.encode())
 
 
+async def _ignore_text(self: Hum, _request: SpeechRequest) -> object:
+    yield SpeechChunk(b"")
+
+
 async def _promise_speech(self: Hum, request: SpeechRequest) -> object:
     return SpeechChunk(b"")
 
@@ -72,10 +76,19 @@ def _list_at_once(self: Hum) -> Sequence[Voice]:
             "expected `async def list_voices(self)`, found `def list_voices(self)`",
         ),
         ("check", None, "Hum.check is no method"),
+        ("synthesize", _ignore_text, None),
         ("synthesize", _speak_slowly, None),
         ("synthesize", _speak_anything, None),
     ],
-    ids=["another name", "a coroutine for a stream", "not asynchronous", "no method", "a default", "anything"],
+    ids=[
+        "another name",
+        "a coroutine for a stream",
+        "not asynchronous",
+        "no method",
+        "unused",
+        "a default",
+        "anything",
+    ],
 )
 def test_methods_are_compared_with_the_contract_when_a_class_is_loaded(
     method: str, implementation: object, fault: str | None

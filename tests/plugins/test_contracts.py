@@ -9,17 +9,31 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from pydantic import SecretStr
 from switchboard.plugin_sdk import (
     ActionContext,
     ActionParams,
+    AgentTool,
     AutomationAction,
     Chunk,
     ChunkMatch,
+    EventWatcher,
     JsonObject,
     ProviderSettings,
+    ToolParameters,
     VectorStore,
 )
-from switchboard.plugin_sdk.testing import AutomationActionContract, ProviderContract, VectorStoreContract
+from switchboard.plugin_sdk.testing import (
+    AgentToolContract,
+    AutomationActionContract,
+    EventWatcherContract,
+    ProviderContract,
+    VectorStoreContract,
+)
+
+from tests.fixtures import crm
+
+SETTINGS = crm.CrmSettings(api_key=SecretStr(crm.KEY))
 
 
 class MemoryStore(VectorStore[ProviderSettings]):
@@ -107,6 +121,38 @@ class TestNote(AutomationActionContract):
     @pytest.fixture
     def params(self) -> ActionParams:
         return NoteParams(text="hello")
+
+
+class TestCrmNote(AutomationActionContract):
+    @pytest.fixture
+    def action(self) -> AutomationAction[Any]:
+        action = crm.WriteNote()
+        action.settings = SETTINGS
+        return action
+
+    @pytest.fixture
+    def params(self) -> ActionParams:
+        return crm.NoteParams(text="hello")
+
+
+class TestCrmCustomer(AgentToolContract):
+    @pytest.fixture
+    def tool(self) -> AgentTool[Any]:
+        tool = crm.FindCustomer()
+        tool.settings = SETTINGS
+        return tool
+
+    @pytest.fixture
+    def parameters(self) -> ToolParameters:
+        return ToolParameters()
+
+
+class TestCrmEvents(EventWatcherContract):
+    @pytest.fixture
+    def watcher(self) -> EventWatcher:
+        watcher = crm.CopyEvents()
+        watcher.settings = SETTINGS
+        return watcher
 
 
 async def _replacement(self: object) -> None:

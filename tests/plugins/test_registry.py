@@ -30,7 +30,7 @@ from switchboard.plugin_sdk import (
     Voice,
     hookimpl,
 )
-from switchboard.plugin_sdk.event_watchers import MAX_STUCK_WATCHERS, EventWatcher
+from switchboard.plugin_sdk.event_watchers import MAX_STUCK_WATCHERS, HookWatcher
 from switchboard.plugin_sdk.registry import BUILT_IN, Capability, InvalidSettings, Registry, parse_settings
 from switchboard_offline.espeak import EspeakTextToSpeech
 from switchboard_offline.loopback import LoopbackTelephony
@@ -285,7 +285,7 @@ async def test_a_hanging_watcher_is_skipped_until_it_returns() -> None:
         notified.release()
         release.wait(30)
 
-    watcher = EventWatcher("hangs", hang, seconds=0.01)
+    watcher = HookWatcher("hangs", hang, seconds=0.01)
     for _ in range(MAX_STUCK_WATCHERS + 3):
         await watcher.notify(create_event())
     for _ in range(MAX_STUCK_WATCHERS):

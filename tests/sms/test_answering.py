@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from uuid import UUID, uuid4
 
 import pytest
@@ -21,6 +22,7 @@ from switchboard.plugin_sdk import (
     ToolCall,
     ToolContext,
     ToolParameters,
+    hookimpl,
 )
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.phone_numbers.models import PhoneNumber
@@ -31,8 +33,10 @@ from switchboard.resources.sms.keywords import ANSWERS
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.runtime import Runtime
 
+from tests.fixtures import crm
 from tests.fixtures.app import Caller, fresh_number
 from tests.fixtures.conversation import Model
+from tests.fixtures.dashboard import People
 
 CONTACT = "+15550100001"
 CLOSED = {"slots": [{"days": ["mon"], "start": "00:00", "end": "00:01"}]}
@@ -88,6 +92,13 @@ class Line:
             for message in self.model.requests[request].messages
             if message.role != "system"
         ]
+
+
+@pytest.fixture
+def registry() -> Registry:
+    registry = Registry.discover()
+    assert not registry.add("crm", crm).faults
+    return registry
 
 
 @pytest_asyncio.fixture
@@ -204,7 +215,7 @@ async def test_a_failing_model_is_retried_and_then_given_up(line: Line) -> None:
     assert await line.list_sent() == ["Better now."]
 
 
-async def test_plugin_tools_are_offered_with_the_conversation(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_plugin_tools_are_offered_with_the_conversation(line: Line, registry: Registry) -> None:
     contexts: list[ToolContext] = []
 
     class Tables(AgentTool[ToolParameters]):
@@ -215,7 +226,7 @@ async def test_plugin_tools_are_offered_with_the_conversation(line: Line, monkey
             contexts.append(context)
             return {"free": 3}
 
-    monkeypatch.setattr(Registry, "tools", [Tables])
+    registry.add("tables", SimpleNamespace(agent_tools=hookimpl(specname="agent_tools")(lambda: [Tables])))
     line.model.answers = [ToolCall("1", "free_tables", {}), "Three tables are free."]
     await line.receive_text("Is there a table?")
     await line.answer()
@@ -232,6 +243,28 @@ async def test_plugin_tools_are_offered_with_the_conversation(line: Line, monkey
     ]
     assert line.get_model_messages()[-1] == ("tool", '{"free": 3}')
     assert await line.list_sent() == ["Three tables are free."]
+
+
+async def test_a_plugins_tool_is_offered_once_the_organization_has_set_its_settings(
+    line: Line, people: People, caller: Caller, stranger: Caller
+) -> None:
+    page = "/dashboard/providers/agent_tool/crm_customer"
+    owner, florist = await people.join(caller.organization_id), await people.join(stranger.organization_id)
+    assert (await florist.post(page, {"settings.api_key": "crm-key-of-the-florist"})).status == 303
+    missing = "The agent does not have crm_customer: the organization&#39;s settings of crm_customer are missing"
+    assert missing in (await owner.get(f"/dashboard/agents/{line.agent_id}")).html
+    line.model.answers = [ToolCall("1", "crm_customer", {}), "I cannot look that up."]
+    await line.receive_text("Do you know me?")
+    await line.answer()
+    assert "crm_customer" not in {tool.name for tool in line.model.requests[0].tools}
+    assert line.get_model_messages()[-1] == ("tool", '{"error": "there is no tool crm_customer"}')
+    assert (await owner.post(page, {"settings.api_key": "crm-key-of-the-bakery"})).status == 303
+    assert missing not in (await owner.get(f"/dashboard/agents/{line.agent_id}")).html
+    line.model.answers = [ToolCall("2", "crm_customer", {}), "Of course."]
+    await line.receive_text("And now?")
+    await line.answer()
+    assert "crm_customer" in {tool.name for tool in line.model.requests[-1].tools}
+    assert line.get_model_messages()[-1] == ("tool", '{"owner": "bakery", "region": "eu"}')
 
 
 async def test_an_opt_out_in_other_words_is_respected(line: Line) -> None:

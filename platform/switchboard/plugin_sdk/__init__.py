@@ -24,7 +24,9 @@ from switchboard.plugin_sdk.audio import (
 )
 from switchboard.plugin_sdk.browser_phone import BrowserPhone, BrowserSocket
 from switchboard.plugin_sdk.embeddings import EmbeddingProvider, Embeddings
-from switchboard.plugin_sdk.hooks import PublishedEvent, hookimpl
+from switchboard.plugin_sdk.event_watchers import EventWatcher, PublishedEvent
+from switchboard.plugin_sdk.extension import Extension
+from switchboard.plugin_sdk.hooks import hookimpl
 from switchboard.plugin_sdk.llm import (
     KNOWLEDGE,
     ChatEvent,
@@ -136,6 +138,8 @@ __all__ = [
     "EmbeddingProvider",
     "Embeddings",
     "Encoding",
+    "EventWatcher",
+    "Extension",
     "ForwardCall",
     "Frame",
     "IncomingCall",

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
+from switchboard.plugin_sdk.extension import Extension
 from switchboard.plugin_sdk.llm import JsonObject
 
 
@@ -70,19 +71,17 @@ ActionScope: TypeAlias = Literal[
 ParamsT = TypeVar("ParamsT", bound=ActionParams)
 
 
-class AutomationAction(ABC, Generic[ParamsT]):
+class AutomationAction(Extension, ABC, Generic[ParamsT]):
     """One kind of action.
 
     `name` is the `type` of an automation's action, `title` its display name, and `Params` the model of its `params`. A
-    worker creates an instance, without arguments, for each run.
+    worker creates an instance, without arguments, for each run. Templates never see its settings.
 
     `scope` is what a key, an application, or a member needs to write an automation with this action: the scope of the
     endpoint that does the same. The default is one that only owners have, because the action may send data anywhere.
     None: the scope to write automations, `campaigns:write`, is enough.
     """
 
-    name: ClassVar[str]
-    title: ClassVar[str]
     scope: ClassVar[ActionScope | None] = "webhooks:write"
     Params: ClassVar[type[ActionParams]] = ActionParams
 

@@ -6,24 +6,23 @@ from typing import TypeAlias, cast
 from pydantic import BaseModel
 
 from switchboard.plugin_sdk.actions import ActionParams, AutomationAction
+from switchboard.plugin_sdk.event_watchers import EventWatcher
 from switchboard.plugin_sdk.method_signatures import list_signature_faults
 from switchboard.plugin_sdk.private_data import PrivateDataDetector
-from switchboard.plugin_sdk.provider import Provider, ProviderSettings
+from switchboard.plugin_sdk.provider import Configurable, Provider, ProviderSettings
 from switchboard.plugin_sdk.tools import AgentTool, ToolParameters
 from switchboard.plugin_sdk.version import API_VERSION, OLDEST_API_VERSION
 
 AnyProvider: TypeAlias = type[Provider[ProviderSettings]]
-NamedClass: TypeAlias = (
-    AnyProvider | type[AutomationAction[ActionParams]] | type[AgentTool[ToolParameters]] | type[PrivateDataDetector]
-)
+NamedClass: TypeAlias = type[Configurable] | type[PrivateDataDetector]
 
-# For each base class: the attribute with its description, and the attribute with the pydantic model of its input, if it
-# has one.
-SHAPES: Mapping[type, tuple[str, tuple[str, type[BaseModel]] | None]] = {
-    Provider: ("title", ("Settings", ProviderSettings)),
-    AutomationAction: ("title", ("Params", ActionParams)),
-    AgentTool: ("description", ("Parameters", ToolParameters)),
-    PrivateDataDetector: ("title", None),
+# For each base class: the attribute with its description, and the attributes with pydantic models.
+SHAPES: Mapping[type, tuple[str, Mapping[str, type[BaseModel]]]] = {
+    Provider: ("title", {"Settings": ProviderSettings}),
+    AutomationAction: ("title", {"Settings": ProviderSettings, "Params": ActionParams}),
+    AgentTool: ("description", {"Settings": ProviderSettings, "Parameters": ToolParameters}),
+    EventWatcher: ("title", {"Settings": ProviderSettings}),
+    PrivateDataDetector: ("title", {}),
 }
 
 
@@ -59,17 +58,17 @@ def validate_class(answer: object, expected: type) -> NamedClass:
         raise PluginError(f"{name} is no {expected.__name__}")
     if missing := sorted(getattr(answer, "__abstractmethods__", ())):
         raise PluginError(f"{answer.__name__} lacks {', '.join(missing)}")
-    description, model = SHAPES[next(base for base in SHAPES if issubclass(answer, base))]
+    description, models = SHAPES[next(base for base in SHAPES if issubclass(answer, base))]
     for attribute in ("name", description):
         value = getattr(answer, attribute, None)
         if not isinstance(value, str) or not value.strip():
             raise PluginError(f"{answer.__name__} has no {attribute}")
         if attribute == "name" and "/" in value:
             raise PluginError(f"{answer.__name__} has the name {value}, and a name has no slash")
-    if model is not None:
-        given = getattr(answer, model[0])
-        if not isinstance(given, type) or not issubclass(given, model[1]):
-            raise PluginError(f"{answer.__name__}.{model[0]} is no {model[1].__name__}")
+    for attribute, model in models.items():
+        given = getattr(answer, attribute)
+        if not isinstance(given, type) or not issubclass(given, model):
+            raise PluginError(f"{answer.__name__}.{attribute} is no {model.__name__}")
     if faults := list(list_signature_faults(answer)):
         raise PluginError("; ".join(faults))
     return cast("NamedClass", answer)

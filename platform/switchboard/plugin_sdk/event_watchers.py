@@ -1,13 +1,20 @@
-"""Delivery of events to plugins, each in its own thread, so that a watcher that hangs or raises affects nobody else."""
+"""Event watchers: classes that plugins write, and delivery of events to the plain hook `event_published`, each in its
+own thread, so that a watcher that hangs or raises affects nobody else.
+"""
 
 import asyncio
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
 
 import structlog
 
-from switchboard.plugin_sdk.hooks import PublishedEvent
+from switchboard.plugin_sdk.extension import Extension
+from switchboard.plugin_sdk.llm import JsonObject
 
 logger = structlog.get_logger()
 
@@ -15,7 +22,36 @@ WATCHER_SECONDS = 10.0
 MAX_STUCK_WATCHERS = 8
 
 
-class EventWatcher:
+@dataclass(frozen=True, slots=True)
+class PublishedEvent:
+    """An event of the catalog (for example `call.completed`), after its transaction was committed. `data` is the
+    webhook payload.
+    """
+
+    id: UUID
+    organization_id: UUID
+    name: str
+    data: JsonObject
+    occurred_at: datetime
+
+
+class EventWatcher(Extension, ABC):
+    """Watches the events of the organizations that have its settings. A watcher without required settings watches the
+    events of every organization.
+
+    A worker creates an instance, without arguments, for each event.
+    """
+
+    @abstractmethod
+    async def watch(self, event: PublishedEvent) -> None:
+        """Handle an event within 10 seconds, after its transaction was committed.
+
+        Called at least once per event, and again after a crash: `event.id` is the same. What it raises is logged, and
+        the event is not delivered again.
+        """
+
+
+class HookWatcher:
     """One plugin's `event_published`."""
 
     def __init__(

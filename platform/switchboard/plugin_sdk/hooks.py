@@ -19,17 +19,15 @@ capability, the first has the plain name; `plugin/name` (`acme/openai`) names th
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Protocol
-from uuid import UUID
 
 import click
 import pluggy
 
 from switchboard.plugin_sdk.actions import AutomationAction
 from switchboard.plugin_sdk.embeddings import EmbeddingProvider
-from switchboard.plugin_sdk.llm import JsonObject, LLMProvider
+from switchboard.plugin_sdk.event_watchers import EventWatcher, PublishedEvent
+from switchboard.plugin_sdk.llm import LLMProvider
 from switchboard.plugin_sdk.private_data import PrivateDataDetector
 from switchboard.plugin_sdk.provider import ProviderSettings
 from switchboard.plugin_sdk.speech_to_text import SpeechToTextProvider
@@ -43,19 +41,6 @@ ENTRY_POINT_GROUP = "switchboard.plugins"
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedEvent:
-    """An event of the catalog (for example `call.completed`), after its transaction was committed. `data` is the
-    webhook payload.
-    """
-
-    id: UUID
-    organization_id: UUID
-    name: str
-    data: JsonObject
-    occurred_at: datetime
 
 
 class Hooks(Protocol):
@@ -126,6 +111,15 @@ class Hooks(Protocol):
         again after a crash. What the function returns is ignored. What it raises is logged. The time limit is 10
         seconds: a call that takes longer keeps running, and a plugin with eight such calls receives no more events
         until one of them ends.
+        """
+
+    @hookspec
+    def event_watchers(self) -> Sequence[type[EventWatcher]]:
+        """Watchers of events, with settings per organization.
+
+        Called once in every process (server, worker, command) at startup. Returns classes; an instance is created,
+        without arguments, for each event of an organization that has set the required settings. Its `watch` is called
+        in a worker, at least once per event. An exception leaves out this hook's classes.
         """
 
     @hookspec

@@ -63,12 +63,17 @@ def _accepts(given: Signature, expected: Signature) -> bool:
                 other.name == parameter.name and other.kind is not Parameter.POSITIONAL_ONLY for other in named
             )
         elif place < len(named):
-            taken = (named[place].name, named[place].kind) == (parameter.name, parameter.kind)
+            taken = (_strip(named[place]), named[place].kind) == (parameter.name, parameter.kind)
         else:
             taken = kinds.issuperset(UNNAMED)
         if not taken:
             return False
-    return all(other.name in expected.parameters or other.default is not Parameter.empty for other in named)
+    return all(_strip(other) in expected.parameters or other.default is not Parameter.empty for other in named)
+
+
+def _strip(parameter: Parameter) -> str:
+    """Return a parameter's name. An underscore before it says that the method does not use it."""
+    return parameter.name.lstrip("_")
 
 
 def _format(name: str, method: Callable[..., Any]) -> str:

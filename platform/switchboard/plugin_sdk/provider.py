@@ -15,12 +15,31 @@ otherwise reach addresses that only this machine can reach. Settings with a URL 
 
 
 class ProviderSettings(BaseModel):
-    """Settings of a provider, as written in a tenant file.
+    """Settings of a provider, an action, a tool, or an event watcher, as written in a tenant file.
 
     Secrets are `SecretStr`: encrypted at rest, never shown.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Configurable:
+    """A class of a plugin that each organization configures by itself.
+
+    `name` identifies the class in tenant files, `title` is its display name, and `Settings` the model of its settings.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str] = ""
+    Settings: ClassVar[type[ProviderSettings]] = ProviderSettings
+
+    @classmethod
+    def initial_settings(cls) -> dict[str, str]:
+        """Return settings to generate once, when an organization first configures this class.
+
+        For secrets of the platform's own, not the vendor's.
+        """
+        return {}
 
 
 class ProviderError(Exception):
@@ -47,7 +66,7 @@ class OutcomeUnknown(ProviderError):
 SettingsT_co = TypeVar("SettingsT_co", bound=ProviderSettings, covariant=True)
 
 
-class Provider(ABC, Generic[SettingsT_co]):
+class Provider(Configurable, ABC, Generic[SettingsT_co]):
     """A provider of one capability. One instance serves one organization and all of its calls concurrently.
 
     `name` identifies the provider in the API and in tenant files (`llm_provider = "openai"`). It has no slash: if
@@ -56,23 +75,12 @@ class Provider(ABC, Generic[SettingsT_co]):
     settings change, an instance is replaced, never modified.
     """
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    Settings: ClassVar[type[ProviderSettings]] = ProviderSettings
     data_dir: Path = Path(".switchboard")
     """Folder on this machine for data that must outlive the process. The platform sets it to DATA_DIR before `open()`.
     """
 
     def __init__(self, settings: SettingsT_co) -> None:
         self.settings = settings
-
-    @classmethod
-    def initial_settings(cls) -> dict[str, str]:
-        """Return settings to generate once, when an organization first gets this provider.
-
-        For secrets of the platform's own, not the vendor's.
-        """
-        return {}
 
     async def open(self) -> None:
         """Get ready to serve. Called once, before any other method.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.metadata import EntryPoint, entry_points
-from typing import TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 
 import click
 import pluggy
@@ -22,11 +22,12 @@ from switchboard.plugin_sdk.class_validation import (
     validate_class,
 )
 from switchboard.plugin_sdk.embeddings import EmbeddingProvider
-from switchboard.plugin_sdk.event_watchers import EventWatcher
-from switchboard.plugin_sdk.hooks import ENTRY_POINT_GROUP, PROJECT, Hooks, PublishedEvent
+from switchboard.plugin_sdk.event_watchers import EventWatcher, HookWatcher, PublishedEvent
+from switchboard.plugin_sdk.extension import Extension
+from switchboard.plugin_sdk.hooks import ENTRY_POINT_GROUP, PROJECT, Hooks
 from switchboard.plugin_sdk.llm import LLMProvider
 from switchboard.plugin_sdk.private_data import PrivateDataDetector
-from switchboard.plugin_sdk.provider import Provider, ProviderSettings
+from switchboard.plugin_sdk.provider import Configurable, Provider, ProviderSettings
 from switchboard.plugin_sdk.speech_to_text import SpeechToTextProvider
 from switchboard.plugin_sdk.telephony import TelephonyProvider
 from switchboard.plugin_sdk.text_to_speech import TextToSpeechProvider
@@ -36,6 +37,7 @@ from switchboard.plugin_sdk.vector_stores import VectorStore
 logger = structlog.get_logger()
 
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
+ExtensionT = TypeVar("ExtensionT", bound=Extension)
 
 
 class Capability(StrEnum):
@@ -69,6 +71,35 @@ def find_capability(base: AnyProvider) -> Capability:
     return next(capability for capability, known in BASE_CLASSES.items() if known is base)
 
 
+class ExtensionKind(StrEnum):
+    """A kind of extension, with its name in tenant files."""
+
+    AUTOMATION_ACTION = "automation_action"
+    AGENT_TOOL = "agent_tool"
+    EVENT_WATCHER = "event_watcher"
+
+    @property
+    def base_class(self) -> type[Extension]:
+        """The SDK class that every extension of the kind subclasses."""
+        return EXTENSION_CLASSES[self]
+
+
+EXTENSION_CLASSES: Mapping[ExtensionKind, type[Extension]] = {
+    ExtensionKind.AUTOMATION_ACTION: AutomationAction,
+    ExtensionKind.AGENT_TOOL: AgentTool,
+    ExtensionKind.EVENT_WATCHER: EventWatcher,
+}
+
+AnyCapability: TypeAlias = Capability | ExtensionKind
+CAPABILITIES: Mapping[str, AnyCapability] = {kind.value: kind for kind in (*Capability, *ExtensionKind)}
+"""Everything that organizations configure, by its name in tenant files and in the database."""
+
+
+def find_extension_kind(extension: type[Extension]) -> ExtensionKind:
+    """Return the kind of an extension's class, or of an SDK base class (`AgentTool`, say)."""
+    return next(kind for kind, base in EXTENSION_CLASSES.items() if issubclass(extension, base))
+
+
 # The base class that each hook's classes must subclass, and the kind under which they are listed.
 HOOKS: Mapping[str, tuple[str, type]] = {
     "telephony_providers": (Capability.TELEPHONY, TelephonyProvider),
@@ -77,8 +108,9 @@ HOOKS: Mapping[str, tuple[str, type]] = {
     "llm_providers": (Capability.LLM, LLMProvider),
     "embedding_providers": (Capability.EMBEDDING, EmbeddingProvider),
     "vector_stores": (Capability.VECTOR_STORE, VectorStore),
-    "automation_actions": ("automation_action", AutomationAction),
-    "agent_tools": ("agent_tool", AgentTool),
+    "automation_actions": (ExtensionKind.AUTOMATION_ACTION, AutomationAction),
+    "agent_tools": (ExtensionKind.AGENT_TOOL, AgentTool),
+    "event_watchers": (ExtensionKind.EVENT_WATCHER, EventWatcher),
     "private_data_detectors": ("private_data_detector", PrivateDataDetector),
 }
 
@@ -97,7 +129,7 @@ BUILT_IN = frozenset(
 
 
 class InvalidSettings(Exception):
-    """A provider's settings are not valid. `faults` are pairs of key and message, without the values."""
+    """Settings are not valid. `faults` are pairs of key and message, without the values."""
 
     def __init__(self, faults: Sequence[tuple[str, str]]) -> None:
         super().__init__("; ".join(f"{key}: {message}" for key, message in faults))
@@ -128,7 +160,7 @@ class Registry:
         self._manager.add_hookspecs(Hooks)
         self._found: dict[tuple[str, str], NamedClass] = {}
         self._qualified: dict[tuple[str, str], tuple[NamedClass, Plugin]] = {}
-        self._watchers: list[EventWatcher] = []
+        self._watchers: list[HookWatcher] = []
         self._trace = trace
         self.plugins: list[Plugin] = []
         self.cli_commands: list[click.Command] = []
@@ -155,15 +187,8 @@ class Registry:
         return plugin
 
     def find_provider_class(self, base: type[ProviderT], name: str) -> type[ProviderT] | None:
-        """Return the provider class of this name under a capability's base class; None where no plugin provides it.
-
-        `plugin/name` names the provider of one plugin, whoever else has one of that name; its class then has that
-        name.
-        """
-        key = (find_capability(base), name)
-        found = self._found.get(key)
-        if found is None and key in self._qualified:
-            found = self._qualified[key][0]
+        """Return the provider class of this name under a capability's base class; None where no plugin provides it."""
+        found = self.find_class(find_capability(base), name)
         return found if found is not None and issubclass(found, base) else None
 
     @property
@@ -171,8 +196,8 @@ class Registry:
         """Distributions of the discovered plugins."""
         return frozenset(plugin.distribution for plugin in self.plugins)
 
-    def find_plugin(self, capability: Capability, name: str) -> Plugin | None:
-        """Return the plugin that provides a capability under this name, plain or as `plugin/name`."""
+    def find_plugin(self, capability: AnyCapability, name: str) -> Plugin | None:
+        """Return the plugin that provides a capability, plain or as `plugin/name`, or an extension."""
         if (capability, name) in self._qualified:
             return self._qualified[capability, name][1]
         return next((plugin for plugin in self.plugins if f"{capability} {name}" in plugin.provides), None)
@@ -181,10 +206,30 @@ class Registry:
         """List every provider class of a capability's base class once, in the order in which the plugins load."""
         return [found for found in self._of(find_capability(base)) if issubclass(found, base)]
 
+    def find_class(self, capability: AnyCapability, name: str) -> type[Configurable] | None:
+        """Return the class of a provider or an extension; None where no plugin provides it.
+
+        `plugin/name` names the provider of one plugin, whoever else has one of that name; its class then has that
+        name.
+        """
+        key = (capability, name)
+        found = self._found.get(key)
+        if found is None and key in self._qualified:
+            found = self._qualified[key][0]
+        return cast("type[Configurable] | None", found)
+
+    def list_classes(self, capability: AnyCapability) -> list[type[Configurable]]:
+        """List the classes of a capability, or of a kind of extension, in the order of the plugins' names."""
+        return cast("list[type[Configurable]]", self._of(capability))
+
+    def list_extension_classes(self, base: type[ExtensionT]) -> list[type[ExtensionT]]:
+        """List every extension of an SDK base class (`AgentTool`, say), in the order of the plugins' names."""
+        return [found for found in self._of(find_extension_kind(base)) if issubclass(found, base)]
+
     @property
     def tools(self) -> list[type[AgentTool[ToolParameters]]]:
         """Tools that plugins add to every agent."""
-        return cast("list[type[AgentTool[ToolParameters]]]", self._of("agent_tool"))
+        return self.list_extension_classes(AgentTool)
 
     @property
     def detectors(self) -> list[type[PrivateDataDetector]]:
@@ -194,14 +239,14 @@ class Registry:
     @property
     def actions(self) -> list[type[AutomationAction[ActionParams]]]:
         """Kinds of automation actions."""
-        return cast("list[type[AutomationAction[ActionParams]]]", self._of("automation_action"))
+        return self.list_extension_classes(AutomationAction)
 
     def action(self, name: str) -> type[AutomationAction[ActionParams]] | None:
         """Return the kind of action of this name; None if no plugin provides it."""
         return cast("type[AutomationAction[ActionParams]] | None", self._found.get(("automation_action", name)))
 
     async def publish(self, event: PublishedEvent) -> None:
-        """Notify every plugin that watches events, concurrently.
+        """Notify every plugin that has the hook `event_published`, concurrently.
 
         Raises nothing. Returns when each watcher has returned or timed out.
         """
@@ -253,7 +298,7 @@ class Registry:
                 logger.info("hook", plugin=plugin.name, hook="event_published", event_name=event.name)
             return implementation.function(*[event for _ in implementation.argnames])
 
-        self._watchers.append(EventWatcher(plugin.name, watch))
+        self._watchers.append(HookWatcher(plugin.name, watch))
         plugin.provides.append("event watcher")
 
     def _collect(self, plugin: Plugin, hook: str, implementation: pluggy.HookImpl) -> None:
@@ -325,8 +370,8 @@ def _command(answer: object) -> click.Command:
     return answer
 
 
-def parse_settings(kind: AnyProvider, values: Mapping[str, JsonValue]) -> ProviderSettings:
-    """Validate plain values as a provider's settings.
+def parse_settings(kind: type[Configurable], values: Mapping[str, JsonValue]) -> ProviderSettings:
+    """Validate plain values as the settings of a provider or an extension.
 
     Raises `InvalidSettings`, whose messages never contain a given value.
     """

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
+from switchboard.plugin_sdk.extension import Extension
 from switchboard.plugin_sdk.llm import JsonObject
 
 
@@ -55,14 +56,13 @@ class KeypadEntry:
 ParametersT = TypeVar("ParametersT", bound=ToolParameters)
 
 
-class AgentTool(ABC, Generic[ParametersT]):
+class AgentTool(Extension, ABC, Generic[ParametersT]):
     """A function that the model may call.
 
     `description` tells the model when to call it. A run that takes longer than `time_limit_seconds` fails. The caller
     enters the arguments of `keypad_entries`, in their order, before the run.
     """
 
-    name: ClassVar[str]
     description: ClassVar[str]
     Parameters: ClassVar[type[ToolParameters]] = ToolParameters
     time_limit_seconds: ClassVar[float] = 10.0

@@ -16,6 +16,7 @@ from sqlmodel import col, select
 from switchboard.apps.cli.phone import RealCarrier, use_simulated_carrier, wait_for_settled_call
 from switchboard.apps.cli.running_processes import list_restarts
 from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
+from switchboard.engine.providers.checks import SettingsCheck
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import Database, ReadReplica, ReplicaNotUsable
@@ -23,7 +24,7 @@ from switchboard.foundation.encryption import count_values_by_key
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStore, ObjectStoreAway
 from switchboard.plugin_sdk import ProviderError, SpokenLine
-from switchboard.plugin_sdk.registry import Capability
+from switchboard.plugin_sdk.registry import CAPABILITIES
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.runtime import Runtime
@@ -87,7 +88,7 @@ async def _examine(runtime: Runtime) -> AsyncIterator[Finding]:
     async with runtime.database.system() as session:
         organizations = (await session.exec(select(Organization))).all()
     for organization in organizations:
-        async for finding in _providers(runtime.database, runtime.providers, organization):
+        async for finding in _settings(runtime.database, runtime.call(SettingsCheck), organization):
             yield finding
         if reachable.well:
             yield await _call(runtime.database, runtime.providers, runtime.settings.base_url, organization)
@@ -214,7 +215,7 @@ async def _public_address(base_url: str) -> Finding:
     )
 
 
-async def _providers(database: Database, providers: Providers, organization: Organization) -> AsyncIterator[Finding]:
+async def _settings(database: Database, settings: SettingsCheck, organization: Organization) -> AsyncIterator[Finding]:
     async with database.tenant(organization.id) as session:
         rows = (
             await session.exec(
@@ -226,8 +227,7 @@ async def _providers(database: Database, providers: Providers, organization: Org
     for row in rows:
         subject = f"{organization.name}: {row.capability} {row.name}"
         try:
-            async with providers.use(organization.id, Capability(row.capability).base_class, row.name) as provider:
-                await provider.check()
+            await settings.check(organization.id, CAPABILITIES[row.capability], row.name)
         except ProviderError as error:
             yield Finding(subject, False, error.message)
         else:

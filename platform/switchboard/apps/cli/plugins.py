@@ -10,7 +10,7 @@ from switchboard.apps.cli.session import Failure, as_json, get_server_urls, prin
 from switchboard.foundation.observability import logs
 from switchboard.foundation.redis_client import InvalidRedisUrl, open_redis_clients
 from switchboard.foundation.settings import PREFIX, load_settings
-from switchboard.plugin_sdk.registry import Registry
+from switchboard.plugin_sdk.registry import CAPABILITIES, Plugin, Registry
 from switchboard.plugin_sdk.scaffold import create_plugin
 
 
@@ -49,6 +49,9 @@ async def list_plugins(as_json: bool) -> None:
                 "version": plugin.version,
                 "provides": list(plugin.provides),
                 "shadowed": dict(plugin.shadowed),
+                "settings": {
+                    provided: names for provided in plugin.provides if (names := _list_settings(registry, provided))
+                },
                 "faults": list(plugin.faults),
             }
             for plugin in registry.plugins
@@ -58,14 +61,28 @@ async def list_plugins(as_json: bool) -> None:
     for plugin in registry.plugins:
         click.echo(f"{plugin.name} ({plugin.distribution} {plugin.version})")
         for provided in plugin.provides:
-            owner = plugin.shadowed.get(provided)
-            click.echo(f"  {provided}" + (f" (the plain name is of plugin {owner})" if owner else ""))
+            click.echo(f"  {provided}{_describe(registry, plugin, provided)}")
         for fault in plugin.faults:
             click.secho(f"  BROKEN: {fault}", fg="red")
     if restarts is None:
         click.echo("running processes: unknown, because Redis does not answer")
     for restart in restarts or ():
         click.secho(restart, fg="red")
+
+
+def _describe(registry: Registry, plugin: Plugin, provided: str) -> str:
+    """Return what follows a provider or an extension in the list: who has its plain name, and its settings."""
+    owner, names = plugin.shadowed.get(provided), _list_settings(registry, provided)
+    return (f" (the plain name is of plugin {owner})" if owner else "") + (
+        f" (settings: {', '.join(map(str, names))})" if names else ""
+    )
+
+
+def _list_settings(registry: Registry, provided: str) -> list[JsonValue]:
+    """Return the names of the settings of a provider or an extension; none for what is not configured."""
+    capability, _, name = provided.partition(" ")
+    found = registry.find_class(CAPABILITIES[capability], name) if capability in CAPABILITIES else None
+    return list(found.Settings.model_fields) if found is not None else []
 
 
 async def _list_restarts(registry: Registry) -> list[str] | None:

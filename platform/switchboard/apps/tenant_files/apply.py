@@ -72,9 +72,9 @@ async def _list_missed_providers(session: TenantSession, file: TenantFile) -> li
     kept = {(spec.capability, spec.name) for spec in file.providers}
     missed = []
     for row in await list_providers(session):
-        capability = Capability(row.capability)
-        if (capability, row.name) in kept or capability not in PROVIDER_FIELDS.values():
+        if row.capability not in set(PROVIDER_FIELDS.values()) or (row.capability, row.name) in kept:
             continue
+        capability = Capability(row.capability)
         if users := await list_agents_using_provider(session, capability, row.name):
             names = ", ".join(agent.name for agent in users)
             missed.append(f"{capability.value} {row.name} is removed although agents name it: {names}")

@@ -8,11 +8,20 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import available_timezones
 
-from pydantic import JsonValue, SecretStr, ValidationError
+from pydantic import JsonValue, ValidationError
 
 from switchboard.apps.tenant_files.lines import find_line, find_line_numbers
-from switchboard.engine.providers.configuration import ProviderSpec, UnknownProvider, require_provider_class
-from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Registry, parse_settings
+from switchboard.engine.providers.configuration import ProviderSpec, UnknownProvider, require_class
+from switchboard.engine.providers.secret_settings import find_secret_settings
+from switchboard.plugin_sdk.registry import (
+    CAPABILITIES,
+    AnyCapability,
+    Capability,
+    ExtensionKind,
+    InvalidSettings,
+    Registry,
+    parse_settings,
+)
 from switchboard.resources.agents.redaction import list_kinds
 from switchboard.resources.disclosure.presets import list_unknown_presets, load_presets
 from switchboard.resources.identity.policy import Policy, RedactionDefault
@@ -45,8 +54,8 @@ class TenantFile:
     faults: list[FileError] = field(default_factory=list)
     lines: dict[str, int] = field(default_factory=dict)
     """Line of each key, by its dotted path (`llm.0.api_key`)."""
-    provider_keys: dict[tuple[Capability, str], str] = field(default_factory=dict)
-    """Dotted path of each provider's block, by capability and name."""
+    provider_keys: dict[tuple[AnyCapability, str], str] = field(default_factory=dict)
+    """Dotted path of the block of each provider and extension, by capability and name."""
 
     @property
     def slug(self) -> str:
@@ -87,6 +96,8 @@ class _Reader:
         self._read_organization(content)
         for capability in Capability:
             self._read_providers(capability, content.get(capability.value, []))
+        for kind in ExtensionKind:
+            self._read_extensions(kind, content.get(kind.value, {}))
         return self._file
 
     def _read_organization(self, content: dict[str, Any]) -> None:
@@ -99,7 +110,7 @@ class _Reader:
             self._fault("timezone", f"{timezone} is not an IANA time zone")
         else:
             self._file.timezone = timezone
-        rest = {key: value for key, value in content.items() if key not in OWN_KEYS and key not in set(Capability)}
+        rest = {key: value for key, value in content.items() if key not in (*OWN_KEYS, *CAPABILITIES)}
         try:
             self._file.policy = Policy.model_validate(rest)
         except ValidationError as error:
@@ -132,17 +143,29 @@ class _Reader:
         if any((wanted.capability, wanted.name) == (capability, name) for wanted in self._file.providers):
             self._fault(f"{key}.provider", f"{name} is listed twice")
             return
+        self._read_settings(capability, name, key, f"{key}.provider", table)
+
+    def _read_extensions(self, kind: ExtensionKind, tables: object) -> None:
+        if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+            self._fault(kind.value, f"write settings as [{kind.value}.NAME]")
+            return
+        for name, table in tables.items():
+            key = f"{kind.value}.{name}"
+            self._read_settings(kind, name, key, key, table)
+
+    def _read_settings(
+        self, capability: AnyCapability, name: str, key: str, name_key: str, table: dict[str, Any]
+    ) -> None:
         before = len(self._file.faults)
         settings = {setting: self._resolve(f"{key}.{setting}", value) for setting, value in table.items()}
         wanted = ProviderSpec(capability, name, settings)
         try:
-            kind = require_provider_class(self._registry, wanted)
+            kind = require_class(self._registry, wanted)
         except UnknownProvider as error:
-            self._fault(f"{key}.provider", str(error))
+            self._fault(name_key, str(error))
             return
-        for setting, value in table.items():
-            field_info = kind.Settings.model_fields.get(setting)
-            if field_info is not None and SecretStr.__name__ in str(field_info.annotation) and isinstance(value, str):
+        for setting in find_secret_settings(kind.Settings) & table.keys():
+            if isinstance(table[setting], str):
                 self._fault(f"{key}.{setting}", 'is a secret: write { env = "NAME" } or { file = "path" }')
         if len(self._file.faults) > before:
             return
@@ -156,6 +179,8 @@ class _Reader:
         self._file.provider_keys[capability, name] = key
 
     def _resolve(self, key: str, value: Any) -> JsonValue:
+        if isinstance(value, list):
+            return [self._resolve(f"{key}.{index}", part) for index, part in enumerate(value)]
         if not isinstance(value, dict):
             return value  # type: ignore[no-any-return]
         if set(value) not in ({"env"}, {"file"}):

@@ -1,31 +1,59 @@
 """Jobs of the foundation, identity, and OAuth: notify plugins of events, compact row counts, delete expired rows."""
 
+import asyncio
+
+import structlog
+
+from switchboard.engine.providers.extensions import Extensions
 from switchboard.foundation.database import Database
 from switchboard.foundation.events import system_queries
+from switchboard.foundation.observability.logs import locate_error
 from switchboard.foundation.web import row_counts
 from switchboard.foundation.web.idempotency import delete_old_records
-from switchboard.plugin_sdk.registry import Registry
+from switchboard.plugin_sdk import EventWatcher, PublishedEvent
+from switchboard.plugin_sdk.event_watchers import WATCHER_SECONDS
 from switchboard.resources.identity.system_queries import delete_expired_sessions
 from switchboard.resources.oauth.system_queries import delete_unusable_grants as delete_grants
 
+logger = structlog.get_logger()
 DIFFERENCES = 100
 
 
-async def notify_event_watchers(database: Database, registry: Registry) -> int:
+async def notify_event_watchers(extensions: Extensions) -> int:
     """Notify plugins of published events, oldest first, and again after a crash in between; return how many. No
     transaction is open meanwhile.
     """
-    notified = 0
+    notified, database = 0, extensions.database
     while True:
         async with database.system() as session:
             events = await system_queries.claim_unnotified_events(session)
         if not events:
             return notified
         for event in events:
-            await registry.publish(event)
+            await asyncio.gather(extensions.registry.publish(event), _notify_watchers(extensions, event))
             async with database.system() as session:
                 await system_queries.mark_notified(session, event.id)
             notified += 1
+
+
+async def _notify_watchers(extensions: Extensions, event: PublishedEvent) -> None:
+    """Notify the event watchers that the event's organization can use. Errors are logged; nothing of a watcher is
+    raised.
+    """
+    watchers = await extensions.create_all(event.organization_id, EventWatcher)
+    await asyncio.gather(*(_notify(watcher, event) for watcher in watchers))
+
+
+async def _notify(watcher: EventWatcher, event: PublishedEvent) -> None:
+    try:
+        async with asyncio.timeout(WATCHER_SECONDS):
+            await watcher.watch(event)
+    except TimeoutError:
+        logger.error("event watcher timed out", watcher=watcher.name, event_name=event.name, seconds=WATCHER_SECONDS)
+    except Exception as error:  # noqa: BLE001 - a plugin's watcher may raise anything
+        # Without its message, which may hold a caller's data.
+        broke = {"error": type(error).__name__, "at": locate_error(error)}
+        logger.error("event watcher failed", watcher=watcher.name, event_name=event.name, **broke)
 
 
 async def compact_row_counts(database: Database) -> None:

@@ -10,6 +10,7 @@ from switchboard.apps.worker.jobs import (
     notify_event_watchers,
 )
 from switchboard.apps.worker.retention import delete_expired_data
+from switchboard.engine.providers.extensions import Extensions
 from switchboard.foundation.jobs import CronJob, Job, Reconciler, run_reconciler
 from switchboard.foundation.settings import Settings
 from switchboard.resources.automations.jobs import evaluate_triggers, reconcile_triggers, wake_run_worker
@@ -80,7 +81,7 @@ async def run_worker(runtime: Runtime, stop: asyncio.Event) -> None:
     deliveries = DeliveryWorker(
         runtime.settings, runtime.database, runtime.keyring, runtime.outbound, due=runtime.deliveries_due
     )
-    automation_runs = RunWorker(runtime.database, runtime.registry, runtime.outbound, due=runtime.runs_due)
+    automation_runs = RunWorker(runtime.call(Extensions), runtime.outbound, due=runtime.runs_due)
     loops = [asyncio.create_task(pump.run(stop)) for pump in (deliveries, automation_runs)]
     loops += [
         asyncio.create_task(run_reconciler(reconciler, runtime.parts, stop))

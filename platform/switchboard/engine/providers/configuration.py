@@ -1,24 +1,28 @@
-"""Storage of an organization's provider settings; secrets are separate and encrypted."""
+"""Storage of an organization's settings of providers and extensions; secrets are separate and encrypted."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pydantic import JsonValue, SecretStr
+from pydantic import JsonValue
 from sqlmodel import col, delete
 
 from switchboard.engine.providers.models import SECRETS_LABEL, ProviderConfiguration
+from switchboard.engine.providers.secret_settings import find_secret_settings
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.keyring import KeyRing, SecretError
-from switchboard.plugin_sdk import Provider, ProviderSettings
-from switchboard.plugin_sdk.registry import Capability, Registry, parse_settings
+from switchboard.plugin_sdk.provider import Configurable
+from switchboard.plugin_sdk.registry import AnyCapability, Registry, parse_settings
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderSpec:
-    """A provider as it should be configured. `settings` contain secrets in plain text, as the operator entered them."""
+    """A provider, or an extension, as it should be configured.
 
-    capability: Capability
+    `settings` contain secrets in plain text, as the operator entered them.
+    """
+
+    capability: AnyCapability
     name: str
     settings: Mapping[str, JsonValue]
 
@@ -28,20 +32,15 @@ class UnknownProvider(Exception):
 
 
 def format_secrets_label(row: ProviderConfiguration) -> str:
-    """Return the label that a provider's encrypted secrets are bound to."""
+    """Return the label that the encrypted secrets are bound to."""
     return SECRETS_LABEL.format(id=row.id, organization_id=row.organization_id)
 
 
-def require_provider_class(registry: Registry, wanted: ProviderSpec) -> type[Provider[ProviderSettings]]:
-    """Return the class of a provider. Raises `UnknownProvider`."""
-    kind = registry.find_provider_class(wanted.capability.base_class, wanted.name)
+def require_class(registry: Registry, wanted: ProviderSpec) -> type[Configurable]:
+    """Return the class of a provider or an extension. Raises `UnknownProvider`."""
+    kind = registry.find_class(wanted.capability, wanted.name)
     if kind is None:
-        names = (
-            ", ".join(
-                sorted(provider.name for provider in registry.list_provider_classes(wanted.capability.base_class))
-            )
-            or "none"
-        )
+        names = ", ".join(sorted(each.name for each in registry.list_classes(wanted.capability))) or "none"
         raise UnknownProvider(f"no plugin provides {wanted.capability.value} {wanted.name}; there are: {names}")
     return kind
 
@@ -49,7 +48,7 @@ def require_provider_class(registry: Registry, wanted: ProviderSpec) -> type[Pro
 async def configure_providers(
     session: TenantSession, registry: Registry, keyring: KeyRing, wanted: Sequence[ProviderSpec]
 ) -> list[str]:
-    """Replace the organization's providers by these, in this order within each capability.
+    """Replace the organization's providers and extensions by these, the providers in this order within a capability.
 
     Returns descriptions of the changes. Raises `UnknownProvider` and the registry's `InvalidSettings`.
     """
@@ -80,15 +79,19 @@ def write_provider(
     row: ProviderConfiguration | None,
     position: int,
 ) -> list[str]:
-    """Insert or update one provider and return descriptions of the changes. Raises as `configure_providers` does."""
-    kind = require_provider_class(registry, want)
+    """Insert or update one provider or extension and return descriptions of the changes.
+
+    Raises as `configure_providers` does.
+    """
+    kind = require_class(registry, want)
     organization_id = session.organization_id
     label = f"{want.capability.value} {want.name}"
     known = decrypt_secrets(keyring, row)
     generated = {name: known.get(name, value) for name, value in kind.initial_settings().items()}
     settings = {**generated, **want.settings}
     parse_settings(kind, settings)
-    secret = {name: settings[name] for name in settings if is_secret(kind, name)}
+    secret_names = find_secret_settings(kind.Settings)
+    secret = {name: value for name, value in settings.items() if name in secret_names}
     public = {name: value for name, value in settings.items() if name not in secret}
     if row is not None and (row.settings, known, row.position) == (public, secret, position):
         return []
@@ -120,9 +123,3 @@ def decrypt_secrets(keyring: KeyRing, row: ProviderConfiguration | None) -> dict
     except SecretError:
         return {}
     return secrets
-
-
-def is_secret(kind: type[Provider[ProviderSettings]], name: str) -> bool:
-    """Return whether a setting is stored encrypted and never shown."""
-    field = kind.Settings.model_fields.get(name)
-    return field is not None and SecretStr.__name__ in str(field.annotation)

@@ -1,4 +1,6 @@
-"""Changes to one provider at a time, from the dashboard; a tenant file replaces all of them (`configuration.py`)."""
+"""Changes to one provider or extension at a time, from the dashboard; a tenant file replaces all of them
+(`configuration.py`).
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,17 +13,18 @@ from switchboard.engine.providers.configuration import (
     ProviderSpec,
     UnknownProvider,
     decrypt_secrets,
-    is_secret,
-    require_provider_class,
+    require_class,
     write_provider,
 )
 from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.engine.providers.secret_settings import find_secret_settings
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, lock_name
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.errors import FieldError, InvalidState, NotFound, ValidationFailed
-from switchboard.plugin_sdk import OPERATOR_ONLY, Provider, ProviderSettings
-from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Registry
+from switchboard.plugin_sdk import OPERATOR_ONLY
+from switchboard.plugin_sdk.provider import Configurable
+from switchboard.plugin_sdk.registry import AnyCapability, Capability, InvalidSettings, Registry
 
 
 def find_tenant_file(tenants_dir: Path, slug: str | None) -> Path | None:
@@ -40,7 +43,7 @@ def require_no_file(tenants_dir: Path, slug: str | None) -> None:
 
 
 async def list_providers(session: TenantSession) -> list[ProviderConfiguration]:
-    """List the organization's providers, within a capability in the order in which they are tried."""
+    """List the organization's providers and extensions, within a capability in the order in which they are tried."""
     rows = session.select(ProviderConfiguration)
     rows = rows.order_by(col(ProviderConfiguration.position), col(ProviderConfiguration.id))
     return list((await session.exec(rows)).all())
@@ -52,8 +55,8 @@ async def _lock_providers(session: TenantSession) -> list[ProviderConfiguration]
     return await list_providers(session)
 
 
-async def find_provider(session: TenantSession, capability: Capability, name: str) -> ProviderConfiguration | None:
-    """Return one of the organization's providers; None if it is not configured."""
+async def find_provider(session: TenantSession, capability: AnyCapability, name: str) -> ProviderConfiguration | None:
+    """Return one of the organization's providers or extensions; None if it is not configured."""
     return next(
         (row for row in await list_providers(session) if (row.capability, row.name) == (capability, name)), None
     )
@@ -64,7 +67,7 @@ def list_saved_secrets(keyring: KeyRing, row: ProviderConfiguration | None) -> f
     return frozenset(name for name, value in decrypt_secrets(keyring, row).items() if value)
 
 
-def list_operator_settings(kind: type[Provider[ProviderSettings]]) -> frozenset[str]:
+def list_operator_settings(kind: type[Configurable]) -> frozenset[str]:
     """Return the names of the settings that only the operator may set (`OPERATOR_ONLY`)."""
     marked = set()
     for name, field in kind.Settings.model_fields.items():
@@ -79,7 +82,7 @@ def list_operator_settings(kind: type[Provider[ProviderSettings]]) -> frozenset[
 async def put_provider(
     session: TenantSession, registry: Registry, keyring: KeyRing, wanted: ProviderSpec, *, by_operator: bool
 ) -> None:
-    """Add a provider after the others, or change the settings of an existing one.
+    """Add a provider or an extension after the others, or change the settings of an existing one.
 
     Secrets that are not given keep their value, and so do operator-only settings unless the operator asks. Raises
     `NotFound` for an unknown provider, and `ValidationFailed` with the settings' names as fields.
@@ -88,7 +91,7 @@ async def put_provider(
     row = next((row for row in rows if (row.capability, row.name) == (wanted.capability, wanted.name)), None)
     position = row.position if row is not None else max((row.position for row in rows), default=-1) + 1
     try:
-        kind = require_provider_class(registry, wanted)
+        kind = require_class(registry, wanted)
         settings = _merge_settings(kind, row, decrypt_secrets(keyring, row), wanted.settings, by_operator=by_operator)
         write_provider(session, registry, keyring, replace(wanted, settings=settings), row=row, position=position)
     except UnknownProvider as error:
@@ -103,7 +106,7 @@ async def put_provider(
 
 
 def _merge_settings(
-    kind: type[Provider[ProviderSettings]],
+    kind: type[Configurable],
     row: ProviderConfiguration | None,
     secrets: Mapping[str, JsonValue],
     given: Mapping[str, JsonValue],
@@ -115,11 +118,12 @@ def _merge_settings(
         faults = [(name, "only whoever runs this installation may set it") for name in refused]
         raise InvalidSettings(faults)
     kept = {**(row.settings if row is not None else {}), **secrets}
-    return {**{name: value for name, value in kept.items() if name in locked or is_secret(kind, name)}, **given}
+    hidden = locked | find_secret_settings(kind.Settings)
+    return {**{name: value for name, value in kept.items() if name in hidden}, **given}
 
 
-async def remove_provider(session: TenantSession, capability: Capability, name: str) -> None:
-    """Delete a provider of the organization, with its secrets. Raises `NotFound`."""
+async def remove_provider(session: TenantSession, capability: AnyCapability, name: str) -> None:
+    """Delete a provider or an extension of the organization, with its secrets. Raises `NotFound`."""
     row = await find_provider(session, capability, name)
     if row is None:
         raise NotFound

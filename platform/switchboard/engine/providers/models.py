@@ -1,4 +1,4 @@
-"""Configured providers of organizations."""
+"""Configured providers and extensions of organizations."""
 
 from datetime import datetime
 from typing import Any
@@ -12,9 +12,10 @@ SECRETS_LABEL = "provider_configuration|secrets|{id}|{organization_id}"
 
 
 class ProviderConfiguration(TenantTable, table=True):
-    """One provider of one capability.
+    """One provider of one capability, or one extension; `capability` is then its kind.
 
-    `position` is its place in the order of failover. `secrets` is a JSON object encrypted by the key ring.
+    `position` is its place in the order of failover; extensions have no order. `secrets` is a JSON object encrypted by
+    the key ring.
     """
 
     __tablename__ = "provider_configuration"

@@ -11,20 +11,25 @@ import pytest
 pytest.register_assert_rewrite(*(f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)))
 
 from switchboard.plugin_sdk.testing.actions import AutomationActionContract
-from switchboard.plugin_sdk.testing.contract import Contract, ProviderContract
+from switchboard.plugin_sdk.testing.contract import Contract, ExtensionContract, ProviderContract
 from switchboard.plugin_sdk.testing.embeddings import EmbeddingContract
+from switchboard.plugin_sdk.testing.event_watchers import EventWatcherContract
 from switchboard.plugin_sdk.testing.llm import LLMContract
 from switchboard.plugin_sdk.testing.speech_to_text import SpeechToTextContract
 from switchboard.plugin_sdk.testing.telephony import MEDIA_URL, CarrierSamples, TelephonyContract
 from switchboard.plugin_sdk.testing.text_to_speech import TextToSpeechContract
+from switchboard.plugin_sdk.testing.tools import AgentToolContract
 from switchboard.plugin_sdk.testing.vector_stores import VectorStoreContract
 
 __all__ = [
     "MEDIA_URL",
+    "AgentToolContract",
     "AutomationActionContract",
     "CarrierSamples",
     "Contract",
     "EmbeddingContract",
+    "EventWatcherContract",
+    "ExtensionContract",
     "LLMContract",
     "ProviderContract",
     "SpeechToTextContract",

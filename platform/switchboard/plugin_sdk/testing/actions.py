@@ -9,16 +9,21 @@ import pytest
 from pydantic import ValidationError
 
 from switchboard.plugin_sdk.actions import ActionContext, ActionParams, ActionScope, AutomationAction
-from switchboard.plugin_sdk.testing.contract import Contract
+from switchboard.plugin_sdk.testing.contract import ExtensionContract
 
 
-class AutomationActionContract(Contract):
+class AutomationActionContract(ExtensionContract):
     """Rules of every automation action. Override `action` and `params`."""
 
     @pytest.fixture
     def action(self) -> AutomationAction[Any]:
-        """The action under test. Must be overridden."""
+        """The action under test, with its settings if it has any. Must be overridden."""
         raise NotImplementedError("override the fixture `action` of this contract")
+
+    @pytest.fixture
+    def extension(self, action: AutomationAction[Any]) -> AutomationAction[Any]:
+        """The action."""
+        return action
 
     @pytest.fixture
     def params(self) -> ActionParams:

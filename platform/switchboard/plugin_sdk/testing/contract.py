@@ -1,11 +1,13 @@
 """Base of every contract suite: common fixtures, and protection against silently dropped rules."""
 
+import json
 from collections.abc import AsyncIterator
 from typing import Generic, TypeVar
 
 import pytest
 import pytest_asyncio
 
+from switchboard.plugin_sdk.extension import Extension
 from switchboard.plugin_sdk.provider import Provider, ProviderSettings
 
 AnyProvider = TypeVar("AnyProvider", bound=Provider[ProviderSettings])
@@ -61,15 +63,11 @@ class ProviderContract(Contract, Generic[AnyProvider]):
 
     async def test_its_settings_refuse_unknown_keys(self, provider: AnyProvider) -> None:
         """A typo in a tenant file must be reported. If this fails, make `Settings` a subclass of `ProviderSettings`."""
-        assert issubclass(provider.Settings, ProviderSettings)
-        assert provider.Settings.model_config.get("extra") == "forbid"
+        _assert_unknown_keys_are_refused(provider.Settings)
 
     async def test_its_settings_never_print_a_secret(self, provider: AnyProvider) -> None:
         """Settings may end up in logs. If this fails, make every credential a `SecretStr`."""
-        words = ("key", "secret", "token", "password")
-        for name, field in provider.Settings.model_fields.items():
-            if any(word in name for word in words) and not name.startswith("public_"):
-                assert "Secret" in str(field.annotation), f"{name} should be a SecretStr"
+        _assert_secrets_are_protected(provider.Settings)
 
     async def test_making_one_touches_nothing(self, provider: AnyProvider) -> None:
         """Instances are created while calls wait.
@@ -84,3 +82,53 @@ class ProviderContract(Contract, Generic[AnyProvider]):
         If this fails, the settings of your `provider` fixture do not work.
         """
         await open_provider.check()
+
+
+class ExtensionContract(Contract):
+    """Rules of every action, tool, and event watcher about its settings."""
+
+    @pytest.fixture
+    def extension(self) -> Extension:
+        """The extension under test, with its settings. The contract of each kind overrides it."""
+        raise NotImplementedError("subclass the contract of an action, a tool, or an event watcher")
+
+    async def test_its_settings_refuse_unknown_keys(self, extension: Extension) -> None:
+        """A typo in a tenant file must be reported. If this fails, make `Settings` a subclass of `ProviderSettings`."""
+        _assert_unknown_keys_are_refused(extension.Settings)
+
+    async def test_its_settings_never_print_a_secret(self, extension: Extension) -> None:
+        """Settings may end up in logs. If this fails, make every credential a `SecretStr`."""
+        _assert_secrets_are_protected(extension.Settings)
+
+    async def test_its_settings_make_a_form(self, extension: Extension) -> None:
+        """The dashboard's form is generated from their JSON schema. If this fails, use types that pydantic can
+        describe.
+        """
+        assert json.loads(json.dumps(extension.Settings.model_json_schema()))["type"] == "object"
+
+    async def test_it_is_created_without_arguments(self, extension: Extension) -> None:
+        """The platform creates an instance without arguments, and then sets `settings`.
+
+        If this fails, read `settings` in the methods and not in the constructor.
+        """
+        assert type(extension)().name == extension.name
+
+    async def test_check_accepts_working_settings(self, extension: Extension) -> None:
+        """`switchboard doctor` and the dashboard rely on `check()`.
+
+        If this fails, set working `settings` in your fixture: `action.settings = CrmSettings(…)`.
+        """
+        assert isinstance(extension.settings, extension.Settings)
+        await extension.check()
+
+
+def _assert_unknown_keys_are_refused(settings: type[ProviderSettings]) -> None:
+    assert issubclass(settings, ProviderSettings)
+    assert settings.model_config.get("extra") == "forbid"
+
+
+def _assert_secrets_are_protected(settings: type[ProviderSettings]) -> None:
+    words = ("key", "secret", "token", "password")
+    for name, field in settings.model_fields.items():
+        if any(word in name for word in words) and not name.startswith("public_"):
+            assert "Secret" in str(field.annotation), f"{name} should be a SecretStr"

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from switchboard.engine.conversation.call import Tool
+from switchboard.engine.providers.extensions import Extensions
 from switchboard.foundation.database import Database
 from switchboard.foundation.events.targets import decrypt_secret
 from switchboard.foundation.keyring import KeyRing
@@ -109,11 +110,11 @@ class AgentTools:
     """Builds the tools that every agent has: those of plugins, and those that it declares."""
 
     database: Database
-    registry: Registry
+    extensions: Extensions
     keyring: KeyRing
     outbound: OutboundClient
 
     async def build_tools(self, agent: Agent) -> list[Tool]:
-        """Build an agent's tools."""
+        """Build an agent's tools. A plugin's tool whose settings the organization has not set is left out."""
         declared = await build_declared_tools(self.database, self.keyring, self.outbound, agent)
-        return [*(tool() for tool in self.registry.tools), *declared]
+        return [*await self.extensions.create_all(agent.organization_id, AgentTool), *declared]

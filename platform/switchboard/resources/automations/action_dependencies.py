@@ -15,7 +15,7 @@ ParamsT = TypeVar("ParamsT", bound=ActionParams)
 class BuiltInAction(AutomationAction[ParamsT]):
     """An action of the platform."""
 
-    async def check(self, params: Mapping[str, JsonValue]) -> None:
+    async def check_params(self, params: Mapping[str, JsonValue]) -> None:
         """Validate the parameters that are not templates, when the automation is saved. Raises `ValidationFailed`
         with their names as fields.
         """

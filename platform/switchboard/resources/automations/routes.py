@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from switchboard.engine.providers.extensions import Extensions
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.blueprint import ApiBlueprint
@@ -36,7 +37,7 @@ async def create_automation(
     data: AutomationCreate,
     principal: Principal,
     *,
-    registry: Registry,
+    extensions: Extensions,
     outbound: OutboundClient,
 ) -> AutomationOut:
     """Create an automation.
@@ -45,7 +46,9 @@ async def create_automation(
     template, an unknown id) is a 422 that names the place of each error, like `actions.1.params.body`. Each action
     needs its own scope too, such as `sms:write` for `send_sms`.
     """
-    made = await automations.create_automation(session, data, principal=principal, registry=registry, outbound=outbound)
+    made = await automations.create_automation(
+        session, data, principal=principal, extensions=extensions, outbound=outbound
+    )
     return AutomationOut.of(made)
 
 
@@ -64,7 +67,7 @@ async def update_automation(
     data: AutomationUpdate,
     principal: Principal,
     *,
-    registry: Registry,
+    extensions: Extensions,
     outbound: OutboundClient,
 ) -> AutomationOut:
     """Update an automation.
@@ -73,7 +76,7 @@ async def update_automation(
     scopes of all its actions are needed, except to disable it.
     """
     changed = await automations.update_automation(
-        session, automation_id, data, principal=principal, registry=registry, outbound=outbound
+        session, automation_id, data, principal=principal, extensions=extensions, outbound=outbound
     )
     return AutomationOut.of(changed)
 

@@ -13,10 +13,9 @@ from uuid import UUID
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from switchboard.foundation.database import Database
+from switchboard.engine.providers.extensions import Extensions
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.outbound import OutboundClient
-from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import runs, system_queries
 
 logger = structlog.get_logger()
@@ -31,8 +30,8 @@ STOP_SECONDS = 5.0
 class RunWorker:
     """Advance due runs until stopped."""
 
-    def __init__(self, database: Database, registry: Registry, outbound: OutboundClient, *, due: asyncio.Event) -> None:
-        self._database, self._registry, self._outbound = database, registry, outbound
+    def __init__(self, extensions: Extensions, outbound: OutboundClient, *, due: asyncio.Event) -> None:
+        self._extensions, self._outbound = extensions, outbound
         self._due = due
         self._under_way: dict[UUID, asyncio.Task[None]] = {}
         self._owners: Counter[UUID] = Counter()
@@ -56,7 +55,7 @@ class RunWorker:
     async def _start_due(self) -> int:
         """Start due runs up to the concurrency limits; return how many were started."""
         try:
-            due = await system_queries.list_due_runs(self._database, limit=MOST, per_organization=MOST_EACH)
+            due = await system_queries.list_due_runs(self._extensions.database, limit=MOST, per_organization=MOST_EACH)
         except (SQLAlchemyError, OSError) as error:
             logger.warning("automation runs wait for the database", error=type(error).__name__)
             return 0
@@ -77,7 +76,7 @@ class RunWorker:
         moved = False
         metrics.leases_held.labels("automation_run").inc()
         try:
-            while await runs.advance_run(self._database, self._registry, self._outbound, organization_id, run_id):
+            while await runs.advance_run(self._extensions, self._outbound, organization_id, run_id):
                 moved = True
         except (SQLAlchemyError, OSError) as error:
             logger.warning("automation run waits for the database", run_id=str(run_id), error=type(error).__name__)

@@ -11,6 +11,7 @@ import structlog
 from pydantic import ValidationError
 from sqlmodel import col
 
+from switchboard.engine.providers.extensions import ExtensionNotAvailable, Extensions
 from switchboard.foundation.database import Database, TenantSession, new_id, now
 from switchboard.foundation.events.triggers import set_cause_depth
 from switchboard.foundation.observability import metrics
@@ -24,7 +25,6 @@ from switchboard.plugin_sdk import (
     AutomationAction,
     JsonObject,
 )
-from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import templates
 from switchboard.resources.automations.action_dependencies import DatabaseAction, OutboundAction
 from switchboard.resources.automations.models import ActionRecord, AutomationRun
@@ -56,19 +56,20 @@ class _Step:
         )
 
 
-async def advance_run(
-    database: Database, registry: Registry, outbound: OutboundClient, organization_id: UUID, run_id: UUID
-) -> bool:
+async def advance_run(extensions: Extensions, outbound: OutboundClient, organization_id: UUID, run_id: UUID) -> bool:
     """Take a run's next action; return False if it is not due or another worker has claimed it."""
+    database = extensions.database
     step = await _claim(database, organization_id, run_id)
     if step is None:
         return False
     try:
-        await _act(database, registry, outbound, step)
+        await _act(extensions, outbound, step)
     except ActionPostponed as postponed:
         await _postpone(database, step, postponed.until)
     except ActionError as error:
         await _fail(database, step, error.message, retryable=error.retryable)
+    except ExtensionNotAvailable as error:
+        await _fail(database, step, error.message, retryable=False)
     except ApiError as error:
         await _fail(database, step, error.detail, retryable=False)
     except TimeoutError:
@@ -98,9 +99,10 @@ async def _claim(database: Database, organization_id: UUID, run_id: UUID) -> _St
         return _Step(run, index, record, run.lease_token)
 
 
-async def _act(database: Database, registry: Registry, outbound: OutboundClient, step: _Step) -> None:
+async def _act(extensions: Extensions, outbound: OutboundClient, step: _Step) -> None:
     """Run the action and record its result. Any exception of the action propagates and rolls back what it wrote."""
-    kind = registry.action(step.record.type)
+    database, organization_id = extensions.database, step.run.organization_id
+    kind = extensions.registry.action(step.record.type)
     if kind is None:
         raise ActionError(f"no plugin provides the action {step.record.type}", retryable=False)
     params = _params(kind, step)
@@ -108,9 +110,9 @@ async def _act(database: Database, registry: Registry, outbound: OutboundClient,
         if issubclass(kind, DatabaseAction):
             await _act_within(database, step, kind, params)
             return
-        action = kind(outbound) if issubclass(kind, OutboundAction) else kind()
+        action = kind(outbound) if issubclass(kind, OutboundAction) else await extensions.create(organization_id, kind)
         result = await action.run(step.context, params)
-    async with database.tenant(step.run.organization_id) as session:
+    async with database.tenant(organization_id) as session:
         run = await _lock_claimed_run(session, step)
         if run is not None:
             _complete(run, step, result)

@@ -5,6 +5,7 @@ from uuid import UUID
 from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
+from switchboard.engine.providers.extensions import Extensions
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.triggers import set_trigger
@@ -22,6 +23,12 @@ from switchboard.resources.automations.validation import validate_actions
 def list_automations(session: TenantSession) -> SelectOfScalar[Automation]:
     """Select the organization's automations."""
     return session.select(Automation)
+
+
+async def list_automations_using(session: TenantSession, action_type: str) -> list[Automation]:
+    """List the automations that have an action of a type."""
+    rows = list_automations(session).where(col(Automation.actions).contains([{"type": action_type}]))
+    return list((await session.exec(rows.order_by(col(Automation.name)))).all())
 
 
 async def get_automation(session: TenantSession, automation_id: UUID, *, lock: bool = False) -> Automation:
@@ -82,7 +89,7 @@ async def create_automation(
     data: AutomationCreate,
     *,
     principal: Principal,
-    registry: Registry,
+    extensions: Extensions,
     outbound: OutboundClient,
 ) -> Automation:
     """Create an automation.
@@ -90,8 +97,8 @@ async def create_automation(
     Raises `ValidationFailed`, which names each action that can never run, and `InsufficientScope` for an action that
     the principal may not write.
     """
-    await validate_actions(session, data.actions, registry=registry, outbound=outbound)
-    require_action_scopes(principal, (action.type for action in data.actions), registry=registry)
+    await validate_actions(session, data.actions, extensions=extensions, outbound=outbound)
+    require_action_scopes(principal, (action.type for action in data.actions), registry=extensions.registry)
     automation = Automation(id=new_id(), organization_id=session.organization_id, **data.model_dump(mode="json"))
     session.add(automation)
     await _set_trigger(session, automation)
@@ -105,7 +112,7 @@ async def update_automation(
     data: AutomationUpdate,
     *,
     principal: Principal,
-    registry: Registry,
+    extensions: Extensions,
     outbound: OutboundClient,
 ) -> Automation:
     """Change the given fields. Runs that have started continue unchanged.
@@ -116,11 +123,13 @@ async def update_automation(
     automation = await get_automation(session, automation_id, lock=True)
     fields = data.model_fields_set
     if "actions" in fields:
-        await validate_actions(session, data.actions, registry=registry, outbound=outbound)
+        await validate_actions(session, data.actions, extensions=extensions, outbound=outbound)
     for field, value in data.model_dump(mode="json", include=fields).items():
         setattr(automation, field, value)
     if fields != {"enabled"} or data.enabled:
-        require_action_scopes(principal, (action["type"] for action in automation.actions), registry=registry)
+        require_action_scopes(
+            principal, (action["type"] for action in automation.actions), registry=extensions.registry
+        )
     await _set_trigger(session, automation)
     record_audit(session, AuditAction.AUTOMATION_UPDATED, automation.id, fields=fields)
     return automation

@@ -7,11 +7,11 @@ from typing import TypeAlias
 
 from pydantic import JsonValue, ValidationError
 
+from switchboard.engine.providers.extensions import Extensions
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.errors import FieldError, ValidationFailed
 from switchboard.plugin_sdk import ActionParams, AutomationAction
-from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import templates
 from switchboard.resources.automations.action_dependencies import DatabaseAction, OutboundAction
 from switchboard.resources.automations.schemas import Action
@@ -22,38 +22,43 @@ Faults: TypeAlias = list[tuple[str, str]]
 
 
 async def validate_actions(
-    session: TenantSession, actions: Sequence[Action], *, registry: Registry, outbound: OutboundClient
+    session: TenantSession, actions: Sequence[Action], *, extensions: Extensions, outbound: OutboundClient
 ) -> None:
     """Validate actions. Raises `ValidationFailed`. Rendered template values are validated when the action runs."""
     if templates.count_expressions([action.params for action in actions]) > MAX_EXPRESSIONS:
         raise ValidationFailed.field("actions", f"must contain at most {MAX_EXPRESSIONS} template expressions")
     found: list[FieldError] = []
     for index, action in enumerate(actions):
-        faults = await _faults(session, action, registry=registry, outbound=outbound)
+        faults = await _faults(session, action, extensions=extensions, outbound=outbound)
         found += [{"field": f"actions.{index}.{field}", "message": message} for field, message in faults]
     if found:
         raise ValidationFailed(f"{found[0]['field']}: {found[0]['message']}", errors=found)
 
 
-async def _faults(session: TenantSession, action: Action, *, registry: Registry, outbound: OutboundClient) -> Faults:
-    kind = registry.action(action.type)
+async def _faults(
+    session: TenantSession, action: Action, *, extensions: Extensions, outbound: OutboundClient
+) -> Faults:
+    kind = extensions.registry.action(action.type)
     if kind is None:
         return [
             (
                 "type",
                 (
                     f"{action.type} is not an action; there are "
-                    f"{', '.join(sorted(each.name for each in registry.actions))}"
+                    f"{', '.join(sorted(each.name for each in extensions.registry.actions))}"
                 ),
             )
         ]
+    (configured,) = await extensions.configure(session, [kind])
+    if configured.settings is None:
+        return [("type", configured.reason)]
     found = templates.find_template_errors(action.params, "params") + _static_faults(kind, action.params)
     static = {name: value for name, value in action.params.items() if not templates.has_template(value)}
     try:
         if not found and issubclass(kind, DatabaseAction):
-            await kind(session).check(static)
+            await kind(session).check_params(static)
         elif not found and issubclass(kind, OutboundAction):
-            await kind(outbound).check(static)
+            await kind(outbound).check_params(static)
     except ValidationFailed as error:
         found += [(f"params.{fault['field']}", fault["message"]) for fault in error.errors]
     return found

@@ -102,9 +102,14 @@ def automation_to_form(automation: Automation, kinds: "ActionTypes") -> JsonObje
 
 
 class ActionTypes:
-    """The action types with their fields. `choices` holds the options of id fields, by field name."""
+    """The action types with their fields.
 
-    def __init__(self, registry: Registry, choices: Mapping[str, Options]) -> None:
+    `choices` holds the options of id fields, by field name. `reasons` says of each action that the organization cannot
+    use why not.
+    """
+
+    def __init__(self, registry: Registry, choices: Mapping[str, Options], reasons: Mapping[str, str]) -> None:
+        self.reasons = reasons
         self.titles = {kind.name: kind.title for kind in registry.actions}
         self.about = {kind.name: (kind.__doc__ or "").strip() for kind in registry.actions}
         self.fields = {

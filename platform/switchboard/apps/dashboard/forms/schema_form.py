@@ -7,11 +7,12 @@ shown in quotes, as in JSON.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias, TypeGuard, cast
 
 from pydantic import BaseModel, JsonValue
 
+from switchboard.engine.providers.secret_settings import find_secret_settings
 from switchboard.foundation.web.errors import FieldError
 
 Kind: TypeAlias = Literal["text", "long", "number", "flag", "lines", "pairs", "object", "json"]
@@ -92,8 +93,9 @@ def list_schema_fields(model: type[BaseModel], *, choices: Mapping[str, Options]
     schema = model.model_json_schema()
     known = choices or {}
     required = set(schema.get("required", ()))
+    secret = find_secret_settings(model)
     return [
-        _field(name, part, schema.get("$defs", {}), name in required, known.get(name))
+        replace(_field(name, part, schema.get("$defs", {}), name in required, known.get(name)), secret=name in secret)
         for name, part in schema.get("properties", {}).items()
     ]
 
@@ -166,7 +168,7 @@ def _field(
         **_resolve_schema(part, definitions),
         **{key: value for key, value in part.items() if key not in ("anyOf", "$ref")},
     }
-    kind, enum, inner = _kind(schema), schema.get("enum"), schema.get("additionalProperties")
+    kind, enum = _kind(schema), schema.get("enum")
     label = make_label(name if options is None else name.removesuffix("_id"))
     if options is None and isinstance(enum, list):
         options = [(str(value), str(value)) for value in enum]
@@ -176,7 +178,6 @@ def _field(
         hint=str(schema.get("description", "")),
         kind=kind,
         required=required,
-        secret=bool(schema.get("writeOnly") or (_is_object(inner) and inner.get("writeOnly"))),
         blank=_blank(schema.get("default")),
         options=YES_OR_NO if kind == "flag" else tuple(options or ()),
     )

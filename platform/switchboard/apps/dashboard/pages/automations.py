@@ -15,11 +15,13 @@ from switchboard.apps.dashboard.pages.campaigns import list_campaign_choices as 
 from switchboard.apps.dashboard.ui.live_parts import LiveParts
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer
+from switchboard.engine.providers.extensions import Extensions
 from switchboard.foundation.database import Database, TenantSession
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.schemas import PageQuery
+from switchboard.plugin_sdk import AutomationAction
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import service as automations
 from switchboard.resources.automations.schemas import AutomationCreate, AutomationUpdate
@@ -55,18 +57,20 @@ async def automations_page(session: TenantSession, query: PageQuery, registry: R
 
 @dashboard.get("/dashboard/automations/new")
 @page()
-async def new_automation_page(session: TenantSession, form: Form, registry: Registry) -> str:
+async def new_automation_page(session: TenantSession, form: Form, extensions: Extensions) -> str:
     """Show the builder of a new automation."""
-    return await _builder(session, registry, _again(form) if form.was_sent else form.starting_with(BEGINNING), None)
+    return await _builder(session, extensions, _again(form) if form.was_sent else form.starting_with(BEGINNING), None)
 
 
 @dashboard.get("/dashboard/automations/<automation_id>")
 @page()
-async def automation_page(session: TenantSession, automation_id: UUID, form: Form, registry: Registry) -> str:
+async def automation_page(session: TenantSession, automation_id: UUID, form: Form, extensions: Extensions) -> str:
     """Show the builder of an automation."""
     automation = await automations.get_automation(session, automation_id)
-    kept = forms.automation_to_form(automation, await _kinds(session, registry))
-    return await _builder(session, registry, _again(form) if form.was_sent else form.starting_with(kept), automation_id)
+    kept = forms.automation_to_form(automation, await _kinds(session, extensions))
+    return await _builder(
+        session, extensions, _again(form) if form.was_sent else form.starting_with(kept), automation_id
+    )
 
 
 def _again(form: Form) -> Form:
@@ -82,27 +86,27 @@ def _again(form: Form) -> Form:
 @dashboard.post("/dashboard/automations/new/draft")
 @page()
 async def draft_new_automation(
-    session: TenantSession, viewer: Viewer, sessions: BrowserSessions, registry: Registry
+    session: TenantSession, viewer: Viewer, sessions: BrowserSessions, extensions: Extensions
 ) -> str:
     """Show the builder after a row was added, moved, or removed. Nothing is saved."""
     await sessions.check_form(viewer)
-    return await _builder(session, registry, Form(forms.apply_row_change(nest_fields(await request.form))), None)
+    return await _builder(session, extensions, Form(forms.apply_row_change(nest_fields(await request.form))), None)
 
 
 @dashboard.post("/dashboard/automations/<automation_id>/draft")
 @page()
 async def draft_automation(
-    session: TenantSession, viewer: Viewer, automation_id: UUID, sessions: BrowserSessions, registry: Registry
+    session: TenantSession, viewer: Viewer, automation_id: UUID, sessions: BrowserSessions, extensions: Extensions
 ) -> str:
     """Show the builder of an existing automation after a change of its rows. Nothing is saved."""
     await sessions.check_form(viewer)
     await automations.get_automation(session, automation_id)
     return await _builder(
-        session, registry, Form(forms.apply_row_change(nest_fields(await request.form))), automation_id
+        session, extensions, Form(forms.apply_row_change(nest_fields(await request.form))), automation_id
     )
 
 
-async def _builder(session: TenantSession, registry: Registry, form: Form, automation_id: UUID | None) -> str:
+async def _builder(session: TenantSession, extensions: Extensions, form: Form, automation_id: UUID | None) -> str:
     automation = await automations.get_automation(session, automation_id) if automation_id else None
     return await render(
         "dashboard/automations/builder.html",
@@ -111,11 +115,11 @@ async def _builder(session: TenantSession, registry: Registry, form: Form, autom
         triggers=TRIGGERS,
         fields=forms.list_event_fields(str(form.value("trigger_type"))),
         operators=forms.OPERATORS,
-        kinds=await _kinds(session, registry),
+        kinds=await _kinds(session, extensions),
     )
 
 
-async def _kinds(session: TenantSession, registry: Registry) -> forms.ActionTypes:
+async def _kinds(session: TenantSession, extensions: Extensions) -> forms.ActionTypes:
     found = await campaign_choices(session)
     own_numbers = [(str(value), text) for value, text in found["numbers"]]
     named = {
@@ -124,16 +128,18 @@ async def _kinds(session: TenantSession, registry: Registry) -> forms.ActionType
         "phone_number_id": own_numbers,
         "campaign_id": [(str(campaign.id), campaign.name) for campaign in await campaigns.list_open_campaigns(session)],
     }
-    return forms.ActionTypes(registry, named)
+    return forms.ActionTypes(extensions.registry, named, await extensions.list_reasons(session, AutomationAction))
 
 
 @dashboard.post("/dashboard/automations/new")
 @action(invalid=new_automation_page)
-async def add_automation(session: TenantSession, viewer: Viewer, registry: Registry, outbound: OutboundClient) -> Next:
+async def add_automation(
+    session: TenantSession, viewer: Viewer, extensions: Extensions, outbound: OutboundClient
+) -> Next:
     """Create an automation."""
-    data = await _read(session, registry)
+    data = await _read(session, extensions)
     made = await automations.create_automation(
-        session, data, principal=viewer.principal, registry=registry, outbound=outbound
+        session, data, principal=viewer.principal, extensions=extensions, outbound=outbound
     )
     return Next(url_for("dashboard.automations_page"), f"{made.name} was created.")
 
@@ -141,20 +147,20 @@ async def add_automation(session: TenantSession, viewer: Viewer, registry: Regis
 @dashboard.post("/dashboard/automations/<automation_id>")
 @action(invalid=automation_page)
 async def save_automation(
-    session: TenantSession, viewer: Viewer, automation_id: UUID, *, registry: Registry, outbound: OutboundClient
+    session: TenantSession, viewer: Viewer, automation_id: UUID, *, extensions: Extensions, outbound: OutboundClient
 ) -> Next:
     """Update an automation. Runs that have started continue unchanged."""
-    data = await _read(session, registry)
+    data = await _read(session, extensions)
     whole = AutomationUpdate.model_validate(data.model_dump(mode="json"))
     await automations.update_automation(
-        session, automation_id, whole, principal=viewer.principal, registry=registry, outbound=outbound
+        session, automation_id, whole, principal=viewer.principal, extensions=extensions, outbound=outbound
     )
     return Next(url_for("dashboard.automation_page", automation_id=automation_id), "Saved.")
 
 
-async def _read(session: TenantSession, registry: Registry) -> AutomationCreate:
+async def _read(session: TenantSession, extensions: Extensions) -> AutomationCreate:
     return forms.read_automation_form(
-        forms.drop_empty_rows(nest_fields(await request.form)), await _kinds(session, registry)
+        forms.drop_empty_rows(nest_fields(await request.form)), await _kinds(session, extensions)
     )
 
 
@@ -166,14 +172,14 @@ async def switch_automation(
     automation_id: UUID,
     data: AutomationUpdate,
     *,
-    registry: Registry,
+    extensions: Extensions,
     outbound: OutboundClient,
 ) -> Next:
     """Enable or disable an automation."""
     if data.model_fields_set != {"enabled"}:
         raise ValidationFailed("Only `enabled` can be changed here.")
     changed = await automations.update_automation(
-        session, automation_id, data, principal=viewer.principal, registry=registry, outbound=outbound
+        session, automation_id, data, principal=viewer.principal, extensions=extensions, outbound=outbound
     )
     return Next(
         url_for("dashboard.automations_page"), f"{changed.name} is {'enabled' if changed.enabled else 'disabled'}."

@@ -1,6 +1,7 @@
-"""Providers: list by capability, order, and settings."""
+"""Providers and extensions: list by capability, order, and settings."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -13,28 +14,37 @@ from switchboard.apps.dashboard.forms.form import Form, nest_fields
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers import editing
+from switchboard.engine.providers.checks import SettingsCheck
 from switchboard.engine.providers.configuration import ProviderSpec
-from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.extensions import ConfiguredExtension, Extensions
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
-from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings
-from switchboard.plugin_sdk.registry import Capability, Registry
+from switchboard.plugin_sdk import Extension, ProviderError, ProviderSettings
+from switchboard.plugin_sdk.provider import Configurable
+from switchboard.plugin_sdk.registry import CAPABILITIES, AnyCapability, Capability, ExtensionKind, Registry
 from switchboard.resources.agents import service as agents
+from switchboard.resources.automations import service as automations
 from switchboard.resources.knowledge_bases import service as knowledge_bases
 from switchboard.resources.phone_numbers import service as numbers
 
 CHECK_SECONDS = 20
 MOST_NAMED = 5
-NAMES = {
+NAMES: Mapping[AnyCapability, tuple[str, str]] = {
     Capability.TELEPHONY: ("Phone carrier", "Places and takes calls, sends text messages, and sells phone numbers."),
     Capability.SPEECH_TO_TEXT: ("Speech to text", "Transcribes callers."),
     Capability.TEXT_TO_SPEECH: ("Text to speech", "Speaks for agents."),
     Capability.LLM: ("Language model", "Decides what agents say and do."),
     Capability.EMBEDDING: ("Embeddings", "Embeds documents and questions for knowledge search."),
     Capability.VECTOR_STORE: ("Vector store", "Stores the embeddings of knowledge bases."),
+    ExtensionKind.AUTOMATION_ACTION: ("Automation actions", "Actions of plugins, and their settings."),
+    ExtensionKind.AGENT_TOOL: (
+        "Agent tools",
+        "Tools of plugins that every agent has, with the organization's settings.",
+    ),
+    ExtensionKind.EVENT_WATCHER: ("Event watchers", "Parts of plugins that receive events, and their settings."),
 }
 PREFIX = "settings."
 
@@ -46,8 +56,21 @@ class Part:
     capability: Capability
     name: str
     about: str
-    chosen: list[tuple[ProviderConfiguration, type[Provider[ProviderSettings]] | None]]
-    others: list[type[Provider[ProviderSettings]]]
+    chosen: list[tuple[ProviderConfiguration, type[Configurable] | None]]
+    others: list[type[Configurable]]
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionPart:
+    """A kind of extension with the extensions that have settings, and the names of those that the organization has
+    configured.
+    """
+
+    kind: ExtensionKind
+    name: str
+    about: str
+    extensions: list[ConfiguredExtension[Extension]]
+    saved: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +81,9 @@ class ProviderEditor:
     registry: Registry
     keyring: KeyRing
 
-    def find_class(self, capability: str, name: str) -> type[Provider[ProviderSettings]]:
-        """Return the class of a provider. Raises `NotFound`."""
-        kind = self.registry.find_provider_class(_capability(capability).base_class, name)
+    def find_class(self, capability: str, name: str) -> type[Configurable]:
+        """Return the class of a provider or an extension. Raises `NotFound`."""
+        kind = self.registry.find_class(_capability(capability), name)
         if kind is None:
             raise NotFound
         return kind
@@ -68,26 +91,36 @@ class ProviderEditor:
 
 @dashboard.get("/dashboard/providers")
 @page(role="owner")
-async def providers_page(session: TenantSession, viewer: Viewer, settings: Settings, registry: Registry) -> str:
-    """List the providers by capability."""
+async def providers_page(session: TenantSession, viewer: Viewer, settings: Settings, extensions: Extensions) -> str:
+    """List the providers by capability, and the extensions that have settings by kind."""
     found = await editing.list_providers(session)
     return await render(
         "dashboard/providers/list.html",
-        parts=[_part(registry, capability, found) for capability in Capability],
+        parts=[_part(extensions.registry, capability, found) for capability in Capability],
+        extension_parts=[await _extension_part(session, extensions, kind, found) for kind in ExtensionKind],
         file=_file(settings, viewer),
     )
 
 
 def _part(registry: Registry, capability: Capability, found: list[ProviderConfiguration]) -> Part:
     rows = [row for row in found if row.capability == capability]
-    chosen = [(row, registry.find_provider_class(capability.base_class, row.name)) for row in rows]
+    chosen = [(row, registry.find_class(capability, row.name)) for row in rows]
     taken = {row.name for row in rows}
     return Part(
         capability,
         *NAMES[capability],
         chosen,
-        [kind for kind in registry.list_provider_classes(capability.base_class) if kind.name not in taken],
+        [kind for kind in registry.list_classes(capability) if kind.name not in taken],
     )
+
+
+async def _extension_part(
+    session: TenantSession, extensions: Extensions, kind: ExtensionKind, found: list[ProviderConfiguration]
+) -> ExtensionPart:
+    classes = extensions.registry.list_extension_classes(kind.base_class)
+    with_settings = [extension for extension in classes if extension.Settings.model_fields]
+    saved = frozenset(row.name for row in found if row.capability == kind)
+    return ExtensionPart(kind, *NAMES[kind], await extensions.configure(session, with_settings), saved)
 
 
 @dashboard.get("/dashboard/providers/<capability>/<provider:name>")
@@ -97,7 +130,7 @@ async def provider_page(
 ) -> str:
     """Show a provider's settings. A stored secret is never shown."""
     kind = editor.find_class(capability, name)
-    row = await editing.find_provider(session, Capability(capability), name)
+    row = await editing.find_provider(session, _capability(capability), name)
     locked = frozenset() if viewer.has_role("superadmin") else editing.list_operator_settings(kind)
     made_up = frozenset(kind.initial_settings()) if row is None else frozenset()
     fields = [field for field in schema_form.list_schema_fields(kind.Settings) if field.name not in made_up]
@@ -113,7 +146,7 @@ async def provider_page(
         locked=locked,
         kept=editing.list_saved_secrets(editor.keyring, row),
         row=row,
-        part=NAMES[Capability(capability)][0],
+        part=NAMES[_capability(capability)][0],
         capability=capability,
         file=_file(editor.settings, viewer),
     )
@@ -124,7 +157,7 @@ async def provider_page(
 async def save_provider(
     session: TenantSession, viewer: Viewer, capability: str, name: str, editor: ProviderEditor
 ) -> Next:
-    """Add a provider, or update its settings."""
+    """Add a provider or an extension, or update its settings."""
     kind = editor.find_class(capability, name)
     _require_no_file(editor.settings, viewer)
     typed = nest_fields(await request.form).get("settings", {})
@@ -133,7 +166,7 @@ async def save_provider(
     )
     if faults:
         raise ValidationFailed("Some settings are not valid.", errors=faults)
-    wanted = ProviderSpec(Capability(capability), name, values)
+    wanted = ProviderSpec(_capability(capability), name, values)
     try:
         await editing.put_provider(
             session, editor.registry, editor.keyring, wanted, by_operator=viewer.has_role("superadmin")
@@ -141,7 +174,7 @@ async def save_provider(
     except ValidationFailed as error:
         problems = [(fault["field"], fault["message"]) for fault in error.errors]
         raise ValidationFailed(error.detail, errors=schema_form.merge_errors_by_field(problems, PREFIX)) from None
-    return Next(url_for("dashboard.providers_page"), f"{kind.title} was saved. Use Check to test it.")
+    return Next(url_for("dashboard.providers_page"), f"{kind.title or name} was saved. Use Check to test it.")
 
 
 @dashboard.post("/dashboard/providers/<capability>/<provider:name>/up")
@@ -151,7 +184,9 @@ async def move_provider_up(
 ) -> Next:
     """Move a provider up in its order."""
     _require_no_file(settings, viewer)
-    await editing.move_provider_up(session, _capability(capability), name)
+    if capability not in set(Capability):
+        raise NotFound
+    await editing.move_provider_up(session, Capability(capability), name)
     return Next(url_for("dashboard.providers_page"))
 
 
@@ -160,19 +195,22 @@ async def move_provider_up(
 async def remove_provider(
     session: TenantSession, viewer: Viewer, capability: str, name: str, settings: Settings
 ) -> Next:
-    """Remove a provider that is not in use."""
+    """Remove a provider, or an extension's settings, unless it is in use."""
     _require_no_file(settings, viewer)
     if users := await _users(session, _capability(capability), name):
         named = ", ".join(users[:MOST_NAMED]) + (
             f" and {len(users) - MOST_NAMED} more" if len(users) > MOST_NAMED else ""
         )
-        raise InvalidState(f"{name} is still used by {named}. Choose another provider there first.")
-    await editing.remove_provider(session, Capability(capability), name)
+        raise InvalidState(f"{name} is still used by {named}. Choose another one there first.")
+    await editing.remove_provider(session, _capability(capability), name)
     return Next(url_for("dashboard.providers_page"), f"{name} was removed.")
 
 
-async def _users(session: TenantSession, capability: Capability, name: str) -> list[str]:
-    """Return the names of the resources that need a provider."""
+async def _users(session: TenantSession, capability: AnyCapability, name: str) -> list[str]:
+    """Return the names of the resources that need a provider or an extension."""
+    if isinstance(capability, ExtensionKind):
+        users = await automations.list_automations_using(session, name)
+        return [user.name for user in users] if capability is ExtensionKind.AUTOMATION_ACTION else []
     match capability:
         case Capability.TELEPHONY:
             return [number.phone_number for number in await numbers.list_numbers_at_carrier(session, name)]
@@ -186,15 +224,13 @@ async def _users(session: TenantSession, capability: Capability, name: str) -> l
 
 @dashboard.post("/dashboard/providers/<capability>/<provider:name>/check")
 @action(role="owner")
-async def check_provider(viewer: Viewer, capability: str, name: str, providers: Providers) -> Next:
-    """Check a provider's settings and show the result."""
+async def check_provider(viewer: Viewer, capability: str, name: str, check: SettingsCheck) -> Next:
+    """Check the settings of a provider or an extension and show the result."""
     try:
-        async with (
-            asyncio.timeout(CHECK_SECONDS),
-            providers.use(viewer.organization_id, _capability(capability).base_class, name) as provider,
-        ):
-            await provider.check()
-            notice = f"{provider.title} works."
+        async with asyncio.timeout(CHECK_SECONDS):
+            await check.check(viewer.organization_id, _capability(capability), name)
+        kind = check.extensions.registry.find_class(_capability(capability), name)
+        notice = f"{(kind and kind.title) or name} works."
     except ProviderError as error:
         notice = f"{name} does not work: {error.message}"
     except TimeoutError:
@@ -214,7 +250,7 @@ def _require_no_file(settings: Settings, viewer: Viewer) -> None:
     editing.require_no_file(settings.tenants_dir, organization.slug if organization else None)
 
 
-def _capability(text: str) -> Capability:
-    if text not in set(Capability):
+def _capability(text: str) -> AnyCapability:
+    if text not in CAPABILITIES:
         raise NotFound
-    return Capability(text)
+    return CAPABILITIES[text]

@@ -32,7 +32,7 @@ class AddToCampaign(DatabaseAction[AddToCampaignParams]):
     name, title, Params = "add_to_campaign", "Add to a campaign", AddToCampaignParams
     scope = None
 
-    async def check(self, params: Mapping[str, JsonValue]) -> None:
+    async def check_params(self, params: Mapping[str, JsonValue]) -> None:
         if "campaign_id" in params:
             await _campaign(self.session, str(params["campaign_id"]))
 

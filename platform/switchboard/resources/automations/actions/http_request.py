@@ -86,7 +86,7 @@ class HttpRequest(OutboundAction[HttpRequestParams]):
     name, title, Params = "http_request", "Call an HTTP endpoint", HttpRequestParams
     scope = "webhooks:write"
 
-    async def check(self, params: Mapping[str, JsonValue]) -> None:
+    async def check_params(self, params: Mapping[str, JsonValue]) -> None:
         if "url" in params:
             validate_public_url(self.outbound, str(params["url"]), field="url")
 

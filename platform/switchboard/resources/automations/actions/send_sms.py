@@ -36,7 +36,7 @@ class SendSms(DatabaseAction[SendSmsParams]):
     name, title, Params = "send_sms", "Send a text", SendSmsParams
     scope = "sms:write"
 
-    async def check(self, params: Mapping[str, JsonValue]) -> None:
+    async def check_params(self, params: Mapping[str, JsonValue]) -> None:
         if "from_number_id" in params:
             await numbers.require_number(self.session, str(params["from_number_id"]), field="from_number_id")
 

@@ -33,7 +33,7 @@ class StartCall(DatabaseAction[StartCallParams]):
     name, title, Params = "start_call", "Start a call", StartCallParams
     scope = "calls:write"
 
-    async def check(self, params: Mapping[str, JsonValue]) -> None:
+    async def check_params(self, params: Mapping[str, JsonValue]) -> None:
         if "from_number_id" in params:
             await numbers.require_number(self.session, str(params["from_number_id"]), field="from_number_id")
         if "agent_id" in params:

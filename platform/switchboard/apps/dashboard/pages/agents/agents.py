@@ -13,6 +13,7 @@ from switchboard.apps.dashboard.forms import agent as forms
 from switchboard.apps.dashboard.forms.form import Form, nest_fields
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.engine.providers.extensions import Extensions
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.offers import list_offered_models
 from switchboard.engine.providers.service import list_provider_names
@@ -20,7 +21,7 @@ from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import Conflict
 from switchboard.foundation.web.schemas import PageQuery, Query
-from switchboard.plugin_sdk.registry import Registry
+from switchboard.plugin_sdk import AgentTool
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.publishing import AgentPublisher
@@ -68,14 +69,14 @@ async def agents_page(session: TenantSession, query: PageQuery) -> str:
 
 @dashboard.get("/dashboard/agents/new")
 @page()
-async def new_agent_page(session: TenantSession, form: Form, voices: VoiceCatalog, registry: Registry) -> str:
+async def new_agent_page(session: TenantSession, form: Form, voices: VoiceCatalog, extensions: Extensions) -> str:
     """Show the form of a new agent, with the defaults filled in."""
     fresh = Agent(organization_id=session.organization_id, name="", llm_provider="", tts_provider="", stt_provider="")
     for field, capability in agents.PROVIDER_FIELDS.items():
         setattr(fresh, field, next(iter(await list_provider_names(session, capability)), ""))
     form = form.starting_with(forms.agent_to_form(fresh))
     return await _form_page(
-        session, voices, form, None, tools=list_tool_names(registry, fresh), kinds=list_kinds(registry)
+        session, voices, form, None, tools=list_tool_names(extensions.registry, fresh), extensions=extensions
     )
 
 
@@ -109,13 +110,13 @@ async def models_part(viewer: Viewer, query: OfferQuery, providers: Providers) -
 @dashboard.get("/dashboard/agents/<agent_id>")
 @page()
 async def agent_page(
-    session: TenantSession, agent_id: UUID, form: Form, *, voices: VoiceCatalog, registry: Registry
+    session: TenantSession, agent_id: UUID, form: Form, *, voices: VoiceCatalog, extensions: Extensions
 ) -> str:
     """Show the settings of an agent."""
     agent = await agents.get_agent(session, agent_id)
     form = form.starting_with(forms.agent_to_form(agent))
     return await _form_page(
-        session, voices, form, agent, tools=list_tool_names(registry, agent), kinds=list_kinds(registry)
+        session, voices, form, agent, tools=list_tool_names(extensions.registry, agent), extensions=extensions
     )
 
 
@@ -181,7 +182,7 @@ async def _form_page(
     agent: Agent | None,
     *,
     tools: list[str],
-    kinds: dict[str, str],
+    extensions: Extensions,
 ) -> str:
     offered = {
         field: _with(await list_provider_names(session, capability), form.value(field))
@@ -195,7 +196,8 @@ async def _form_page(
         offered=offered,
         preset_names=[(name, preset.jurisdiction) for name, preset in load_presets().items()],
         tool_names=[(name, name) for name in tools],
-        kinds=list(kinds.items()),
+        reasons=await extensions.list_reasons(session, AgentTool),
+        kinds=list(list_kinds(extensions.registry).items()),
         bases=await knowledge.resolve_knowledge_bases(session, None),
         models={
             field: await agents.list_models_in_use(session, field) for field in ("llm_model", "tts_model", "stt_model")

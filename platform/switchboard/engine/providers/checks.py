@@ -1,0 +1,49 @@
+"""Checks of configured providers and extensions, for `doctor` and the dashboard."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+
+from switchboard.engine.providers.extensions import ConfiguredExtension, ExtensionNotAvailable, Extensions
+from switchboard.engine.providers.instances import Providers
+from switchboard.foundation.observability.logs import locate_error
+from switchboard.plugin_sdk import Extension, ProviderError
+from switchboard.plugin_sdk.registry import AnyCapability, Capability
+
+logger = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsCheck:
+    """Asks a provider or an extension whether an organization's settings work."""
+
+    providers: Providers
+    extensions: Extensions
+
+    async def check(self, organization_id: UUID, capability: AnyCapability, name: str) -> None:
+        """Raise `ProviderError` if the settings do not work, with a message for the operator."""
+        if isinstance(capability, Capability):
+            async with self.providers.use(organization_id, capability.base_class, name) as provider:
+                await provider.check()
+            return
+        extension = self.extensions.registry.find_class(capability, name)
+        if extension is None or not issubclass(extension, Extension):
+            raise ProviderError(f"no plugin provides {capability.value} {name}; see `switchboard plugins list`")
+        async with self.extensions.database.tenant(organization_id) as session:
+            (configured,) = await self.extensions.configure(session, [extension])
+        await check_extension(configured)
+
+
+async def check_extension(configured: ConfiguredExtension[Extension]) -> None:
+    """Create an extension and check its settings. Raises `ProviderError`, whatever the plugin raises."""
+    name = configured.extension.name
+    try:
+        await configured.create().check()
+    except ProviderError:
+        raise
+    except ExtensionNotAvailable as error:
+        raise ProviderError(error.message, retryable=False) from None
+    except Exception as error:  # a plugin's check may raise anything
+        logger.error("extension broke", extension=name, error=type(error).__name__, at=locate_error(error))
+        raise ProviderError(f"{name} failed: {type(error).__name__} in check") from error

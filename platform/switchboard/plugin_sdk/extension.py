@@ -1,0 +1,21 @@
+"""Base class of actions, tools, and event watchers: what they have in common are settings per organization."""
+
+from switchboard.plugin_sdk.provider import Configurable, ProviderSettings
+
+
+class Extension(Configurable):
+    """A part of a plugin that may have settings: an automation action, an agent tool, or an event watcher.
+
+    The platform sets `settings` after it has created an instance and before it calls a method. A subclass with
+    `Settings` repeats the attribute with their type: `settings: CrmSettings`. If a setting is required, an organization
+    without it is not offered the extension. An instance serves one organization.
+    """
+
+    settings: ProviderSettings = ProviderSettings()
+
+    async def check(self) -> None:
+        """Check the settings (for example that the credential is accepted) without changing anything at the vendor.
+
+        Raises `ProviderError` with a message that an operator can act on. Used by `switchboard doctor` and the
+        dashboard.
+        """
