@@ -136,10 +136,8 @@ async def test_a_call_is_one_trace_in_all_processes_and_at_its_receivers(
 ) -> None:
     async with run_traced_platform(tmp_path, span_receiver.url) as platform:
         await platform.create_agent(receiver)
-        call_id = await platform.place_call()
+        call_id = await _place_call_that_uses_the_tool(platform, receiver)
         trace_id = call_id.replace("-", "")
-        call = await platform.wait_for_analysis(call_id)
-        assert call["status"] == "completed"
 
         async def list_names() -> set[str]:
             return {span.name for span in span_receiver.of_trace(trace_id)}
@@ -151,7 +149,11 @@ async def test_a_call_is_one_trace_in_all_processes_and_at_its_receivers(
         _check_privacy(span_receiver.spans)
 
         (tool_request,) = receiver.at("/tool")
-        deliveries = [hook for hook in receiver.at("/hook") if hook.headers["X-Webhook-Event"].startswith("call.")]
+        deliveries = [
+            hook
+            for hook in receiver.at("/hook")
+            if hook.headers["X-Webhook-Event"].startswith("call.") and call_id.encode() in hook.body
+        ]
         assert deliveries
         posts = {span.span_id for span in spans if span.name == "POST"}
         for request in (tool_request, *deliveries):
@@ -159,9 +161,20 @@ async def test_a_call_is_one_trace_in_all_processes_and_at_its_receivers(
             assert (version, trace, flags) == ("00", trace_id, "01")
             assert parent in posts
 
-        (created,) = [span for span in span_receiver.of_trace(CLIENTS_TRACE) if span.name == "POST /v1/calls"]
-        assert created.linked_traces == (trace_id,)
+        (created,) = [span for span in span_receiver.of_trace(CLIENTS_TRACE) if span.linked_traces == (trace_id,)]
+        assert created.name == "POST /v1/calls"
         assert created.attributes["http.response.status_code"] == "int_value: 201"
+
+
+async def _place_call_that_uses_the_tool(platform: TracedPlatform, receiver: Receiver) -> str:
+    """Call until the agent has used its tool: on a busy machine the recognizer misses words now and then."""
+    for _ in range(4):
+        call_id = await platform.place_call()
+        call = await platform.wait_for_analysis(call_id)
+        assert call["status"] == "completed"
+        if receiver.at("/tool"):
+            return call_id
+    raise AssertionError("the agent never used its tool")
 
 
 def _check_tree(spans: list[ReceivedSpan], trace_id: str) -> None:

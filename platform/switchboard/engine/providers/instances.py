@@ -26,7 +26,7 @@ from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Registr
 logger = structlog.get_logger()
 
 PROBE_SECONDS = 15.0
-OPEN_SECONDS = 5.0
+OPEN_SECONDS = 15.0
 """Time limit for opening a provider. A caller hears nothing meanwhile."""
 
 Key = tuple[UUID, Capability, str]
