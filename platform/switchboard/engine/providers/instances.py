@@ -12,6 +12,7 @@ from uuid import UUID
 
 import structlog
 from pydantic import JsonValue
+from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col, select
 
 from switchboard.engine.providers.configuration import format_secrets_label
@@ -111,7 +112,7 @@ class Providers:
         try:
             async with asyncio.timeout(PROBE_SECONDS), self.use(organization_id, base, name) as provider:
                 await provider.check()
-        except (ProviderError, TimeoutError) as error:
+        except (ProviderError, SQLAlchemyError, OSError) as error:
             logger.info("provider is still degraded", provider=name, error=str(error) or type(error).__name__)
             health.record_failure()
         else:
