@@ -1,20 +1,27 @@
 """Notice and consent at the beginning of a call: what is spoken, what answers it, and what is recorded when."""
 
 import asyncio
-import wave
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall, TranscriptEntry
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.disclosure.disclosure import ConsentMode, ConsentRecord, Disclosure
 from switchboard.engine.disclosure.phrases import get_phrases, understand_words
-from switchboard.plugin_sdk.audio import Samples
 
-from tests.fixtures.conversation import Log, Model, Socket, Speech, Transcriber, create_call, synthesize_caller
+from tests.fixtures.conversation import (
+    Log,
+    Model,
+    Socket,
+    Speech,
+    Transcriber,
+    create_call,
+    list_transcript,
+    read_samples,
+    synthesize_caller,
+)
 from tests.fixtures.eventually import eventually
 
 VIRTUAL_CLOCK = True
@@ -61,16 +68,6 @@ def get_log(live: LiveCall) -> Log:
 
 def get_consent(live: LiveCall) -> ConsentRecord:
     return get_log(live).consents[-1]
-
-
-def list_transcript(result: CallResult) -> list[tuple[str, str]]:
-    return [(entry.role, entry.content) for entry in result.transcript]
-
-
-def read_samples(path: Path) -> Samples:
-    with wave.open(str(path)) as file:
-        frames = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2").reshape(-1, 2)
-    return np.abs(frames.astype(np.int16))
 
 
 async def wait_until_spoken(live: LiveCall, text: str) -> None:

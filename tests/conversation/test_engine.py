@@ -12,7 +12,16 @@ from switchboard.engine.conversation.farewell import FAREWELLS
 from switchboard.engine.conversation.speech import transcription
 from switchboard.plugin_sdk import AgentTool, JsonObject, ProviderError, ToolCall, ToolContext, ToolParameters
 
-from tests.fixtures.conversation import Leg, Model, Socket, Speech, Transcriber, create_call, synthesize_caller
+from tests.fixtures.conversation import (
+    Leg,
+    Model,
+    Socket,
+    Speech,
+    Transcriber,
+    create_call,
+    list_transcript,
+    synthesize_caller,
+)
 
 VIRTUAL_CLOCK = True
 pytestmark = pytest.mark.usefixtures("task_check")
@@ -22,10 +31,6 @@ GREETING = "Hello, this is a rather long greeting, which goes on and on, so that
 async def run(engine: CallEngine, live: LiveCall, socket: Socket) -> CallResult:
     async with asyncio.timeout(40):
         return await engine.run_call(live, socket)
-
-
-def list_transcript(result: CallResult) -> list[tuple[str, str]]:
-    return [(entry.role, entry.content) for entry in result.transcript]
 
 
 async def test_a_turn_is_transcribed_answered_and_timed(engine: CallEngine) -> None:

@@ -2,25 +2,31 @@
 
 import asyncio
 import json
-import wave
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 from uuid import UUID
 
-import numpy as np
 import pytest
 from structlog.testing import capture_logs
-from switchboard.engine.conversation.call import CallResult, LiveCall, Tool
+from switchboard.engine.conversation.call import LiveCall, Tool
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.redaction.detectors import BUILT_IN
 from switchboard.engine.redaction.redactor import Redactor
 from switchboard.plugin_sdk import AgentTool, JsonObject, KeypadEntry, ToolCall, ToolContext, ToolParameters
-from switchboard.plugin_sdk.audio import Samples
 
-from tests.fixtures.conversation import Log, Model, Socket, Transcriber, create_call, synthesize_caller
+from tests.fixtures.conversation import (
+    Log,
+    Model,
+    Socket,
+    Transcriber,
+    create_call,
+    list_transcript,
+    read_samples,
+    synthesize_caller,
+)
 from tests.fixtures.json_access import at
 
 VIRTUAL_CLOCK = True
@@ -62,16 +68,6 @@ def create_private_call(
 
 def list_requests(model: Model) -> str:
     return json.dumps([message.content for request in model.requests for message in request.messages])
-
-
-def list_transcript(result: CallResult) -> list[tuple[str, str]]:
-    return [(entry.role, entry.content) for entry in result.transcript]
-
-
-def read_samples(path: Path) -> Samples:
-    with wave.open(str(path)) as file:
-        frames = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2").reshape(-1, 2)
-    return np.abs(frames.astype(np.int16))
 
 
 async def press_keys(socket: Socket, keys: str) -> None:
