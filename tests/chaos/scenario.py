@@ -7,6 +7,7 @@ from pathlib import Path
 
 from switchboard.apps.server import app
 from switchboard.foundation.settings import Settings
+from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
 from switchboard.resources.identity.policy import Policy, Prices, RateLimit, RateLimits
 
 from tests.chaos.cluster import Cluster, run_cluster
@@ -36,5 +37,9 @@ async def start_traffic(folder: Path, receiver: Receiver, **changes: str) -> Asy
             live = await create_bakery(runtime, caller, fresh_number())
             await caller.send("PUT", f"/v1/agents/{live.agent_id}", {"end_call_silence_seconds": 600})
             await caller.post("/v1/webhook-endpoints", {"url": receiver.url})
-            traffic = Traffic(runtime, cluster.url, caller.organization_id, caller.key, live.number)
-            yield cluster, traffic
+            async with runtime.providers.use(caller.organization_id, TelephonyProvider, "loopback") as carrier:
+                assert isinstance(carrier, SimulatedCarrier)
+                yield (
+                    cluster,
+                    Traffic(runtime, carrier, cluster.url, caller.organization_id, caller.key, live.number),
+                )

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 import aiohttp
 from switchboard.foundation.database import now
-from switchboard.plugin_sdk import ProviderError, SimulatedCarrier, SpokenLine, TelephonyProvider
+from switchboard.plugin_sdk import ProviderError, SimulatedCarrier, SpokenLine
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.runtime import Runtime
 
@@ -34,6 +34,8 @@ class Traffic:
     """Clients of one organization, until `stop` is set."""
 
     runtime: Runtime
+    carrier: SimulatedCarrier
+    """Taken before anything fails: to take one reads the database."""
     url: str
     organization_id: UUID
     api_key: str
@@ -42,16 +44,11 @@ class Traffic:
     outcome: Outcome = field(default_factory=Outcome)
 
     async def keep_calling(self, seconds: tuple[float, float], folder: Path) -> None:
-        """Call again and again; each call lasts so long, at least and at most, after the greeting.
-
-        The carrier is taken once, as it is no part of what fails: to take one reads the database.
-        """
-        async with self.runtime.providers.use(self.organization_id, TelephonyProvider, "loopback") as carrier:
-            assert isinstance(carrier, SimulatedCarrier)
-            while not self.stop.is_set():
-                silence = write_silence(folder / f"{uuid4().hex}.wav", random.uniform(*seconds))
-                await self._call(carrier, SpokenLine(wav=silence))
-                silence.unlink()
+        """Call again and again; each call lasts so long, at least and at most, after the greeting."""
+        while not self.stop.is_set():
+            silence = write_silence(folder / f"{uuid4().hex}.wav", random.uniform(*seconds))
+            await self._call(SpokenLine(wav=silence))
+            silence.unlink()
 
     async def keep_writing(self, pause: float) -> None:
         """Create contacts, each with its idempotency key until it is accepted, and list them."""
@@ -63,10 +60,10 @@ class Traffic:
                 await self._request(http, "GET", "/v1/contacts")
                 await asyncio.sleep(pause)
 
-    async def _call(self, carrier: SimulatedCarrier, line: SpokenLine) -> None:
+    async def _call(self, line: SpokenLine) -> None:
         callbacks = build_callback_urls(self.url, self.organization_id, "loopback")
         try:
-            call = await carrier.simulate_call(
+            call = await self.carrier.simulate_call(
                 from_number="+15550100001", to_number=self.number, lines=[line], callbacks=callbacks
             )
         except ProviderError as error:
