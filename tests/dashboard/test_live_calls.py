@@ -47,11 +47,12 @@ def compute_envelope(samples: Samples) -> npt.NDArray[np.float64]:
 
 def compare_rhythm(expected: Samples, received: Samples) -> float:
     """Return the similarity of the best-matching part to a voice, 0 to 1: browsers change samples, not the rhythm."""
-    pattern = compute_envelope(expected)
-    parts = [
-        compute_envelope(received)[at : at + len(pattern)] for at in range(len(received) // PIECE - len(pattern) + 1)
-    ]
-    return max((float(np.corrcoef(pattern, part)[0, 1]) for part in parts if part.any()), default=0.0)
+    pattern, envelope = compute_envelope(expected), compute_envelope(received)
+    if len(envelope) < len(pattern):
+        return 0.0
+    parts = np.lib.stride_tricks.sliding_window_view(envelope, len(pattern))
+    parts = parts[parts.any(axis=1)]
+    return max((float(np.corrcoef(pattern, part)[0, 1]) for part in parts), default=0.0)
 
 
 async def wait_until_heard(caller: Telephone, text: str, *, since: int) -> None:
