@@ -45,9 +45,11 @@ check: $(DEVELOPED) ## linters and type checker
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
-# Four processes on two cores too: most of a test's time is spent waiting, for calls in real time.
-test: check ## linters, type checker and every test
-	$(BIN)/python -m pytest --numprocesses 4 --dist worksteal --ignore tests/chaos
+# Four processes on two cores too: most of a test's time is spent waiting, for calls in real time. The checks run beside them.
+test: $(DEVELOPED) ## linters, type checker and every test
+	@$(MAKE) --no-print-directory check & checks=$$!; \
+	$(BIN)/python -m pytest --numprocesses 4 --dist worksteal --ignore tests/chaos --ignore tests/fuzz; tests=$$?; \
+	wait $$checks && exit $$tests
 
 bench: $(DEVELOPED) ## the benchmarks as tables; NAME=calls runs one
 	$(BIN)/python -m bench $(NAME)
@@ -78,6 +80,7 @@ OWN := switchboard-voice $(subst _,-,$(addprefix switchboard-voice-,$(notdir $(w
 lock: $(INSTALLED) ## pin requirements.in and requirements-dev.in anew
 	$(PIN) requirements.in $(foreach p,$(OWN),--no-emit-package $(p)) -o requirements.lock
 	$(PIN) requirements-dev.in $$(sed -n 's/^\([a-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock) -o requirements-dev.lock
+	-$(BIN)/python -m switchboard_llm
 
 # Each wheel carries the license, which flit takes from the folder of its source only.
 # The time of the last commit is the time of every file in a wheel, so that the same commit makes the same bytes.

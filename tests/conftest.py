@@ -19,10 +19,8 @@ pytest_plugins = [
 
 # The longest tests go first, so that no process is left alone with one at the end.
 LONGEST = (
-    "tests/chaos/",
     "tests/faults/",
     "tests/backups/test_round_trip.py",
-    "tests/fuzz/",
     "tests/api/test_isolation.py",
     "tests/cli/",
 )
