@@ -19,8 +19,7 @@ from switchboard.engine.providers.failover import (
     ServiceRecord,
 )
 from switchboard.resources.calls.media.media_socket import AsgiMediaSocket
-from switchboard_llm.client import LiteLLMSettings
-from switchboard_llm.models import MODELS
+from switchboard_llm.models import MODELS, ModelSettings
 from switchboard_speech.deepgram import DeepgramSettings, DeepgramSpeechToText
 from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSpeech
 from switchboard_telephony_twilio.codec import TwilioCodec
@@ -35,7 +34,7 @@ async def main(port: int, core: int, vendors: str) -> None:
     os.sched_setaffinity(0, {core})
     engine, leg = CallEngine(), NullLeg()
     model = next(kind for kind in MODELS if kind.name == "openai_compatible")(
-        LiteLLMSettings(api_key=SECRET, base_url=f"{vendors}/v1")
+        ModelSettings(api_key=SECRET, base_url=f"{vendors}/v1")
     )
     stt = DeepgramSpeechToText(DeepgramSettings(api_key=SECRET, base_url=HttpUrl(vendors)))
     tts = ElevenLabsTextToSpeech(ElevenLabsSettings(api_key=SECRET, base_url=HttpUrl(vendors)))

@@ -15,8 +15,7 @@ from switchboard.engine.providers import failover
 from switchboard.engine.providers.failover import HEDGE_AFTER_SECONDS, FailoverLLM, FailoverTextToSpeech
 from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.plugin_sdk import ChatRequest, Message, ToolCall
-from switchboard_llm.client import LiteLLMSettings
-from switchboard_llm.models import MODELS, VendorModel
+from switchboard_llm.models import MODELS, ModelSettings, VendorModel
 from switchboard_speech.deepgram import DeepgramTextToSpeech, DeepgramVoiceSettings
 from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSpeech
 
@@ -80,7 +79,7 @@ async def ask_question(engine: CallEngine, live: LiveCall, *, listens: float = 1
 
 def create_model(base_url: str) -> VendorModel:
     kind = next(kind for kind in MODELS if kind.name == "openai_compatible")
-    return kind(LiteLLMSettings(api_key=SecretStr(chat_server.KEY), base_url=base_url))
+    return kind(ModelSettings(api_key=SecretStr(chat_server.KEY), base_url=base_url))
 
 
 @asynccontextmanager

@@ -35,9 +35,9 @@ class VendorEmbedding(LiteLLMProvider, EmbeddingProvider[LiteLLMSettings]):
         except litellm.exceptions.openai.OpenAIError as error:
             raise translate_error(self.vendor, self.settings, error) from error
         rows = sorted(response.data, key=lambda row: row["index"])
-        tokens = response.usage.prompt_tokens or 0
-        cost = calculate_cost(litellm, vendor, name, input_tokens=tokens)
-        return Embeddings(name, tuple(_unit(row["embedding"]) for row in rows), tokens, cost)
+        cost = calculate_cost(litellm, vendor, name, response.usage)
+        vectors = tuple(_unit(row["embedding"]) for row in rows)
+        return Embeddings(name, vectors, response.usage.prompt_tokens or 0, cost)
 
 
 def _unit(vector: Sequence[float]) -> tuple[float, ...]:

@@ -14,7 +14,6 @@ from switchboard.plugin_sdk import (
     ChatRequest,
     JsonObject,
     LLMProvider,
-    Message,
     ModelUsage,
     ProviderError,
     TextDelta,
@@ -26,23 +25,38 @@ from switchboard_llm.client import (
     LiteLLMSettings,
     build_arguments,
     calculate_cost,
+    check_model,
     create_vendor_class,
     list_models,
     load_litellm,
+    require_key,
     translate_error,
 )
+from switchboard_llm.messages import add_to_prompt, build_messages
+from switchboard_llm.reasoning import EffortSetting, build_effort
 from switchboard_llm.vendors import VENDORS, Vendor
 
 FENCED: Final = re.compile(r"\s*```(?:json)?\s*(.*?)\s*```\s*", re.DOTALL)
 
 
+class ModelSettings(LiteLLMSettings):
+    """Besides what every provider of a vendor has: `reasoning_effort`, what a model spends on reasoning before it
+    answers, which the other party hears as silence. `least` is the least that the model accepts.
+    """
+
+    reasoning_effort: EffortSetting = "least"
+
+
 class VendorModel(LiteLLMProvider, LLMProvider[LiteLLMSettings]):
     """Models of a vendor over LiteLLM, streaming."""
+
+    Settings = ModelSettings
+    settings: ModelSettings
 
     async def list_models(self) -> Sequence[str]:
         """List the models of an OpenAI-compatible server; for a vendor, the chat models in LiteLLM's price map."""
         if self.settings.base_url is not None:
-            return await list_models(self.vendor, self.settings)
+            return sorted(await list_models(self.vendor, self.settings))
         prices: dict[str, dict[str, object]] = (await load_litellm()).model_cost
         chats = [
             name
@@ -51,6 +65,11 @@ class VendorModel(LiteLLMProvider, LLMProvider[LiteLLMSettings]):
         ]
         return sorted({name.removeprefix(f"{self.vendor.route}/") for name in chats if not name.startswith("ft:")})
 
+    async def check(self) -> None:
+        """Ask the vendor for its models, which costs nothing, needs the key, and shows whether it has the model."""
+        require_key(self.vendor, self.settings)
+        await check_model(self.vendor, self.settings, self.settings.model or self.vendor.default_model)
+
     async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
         litellm = await load_litellm()
         model = request.model or self.settings.model or self.vendor.default_model
@@ -58,7 +77,9 @@ class VendorModel(LiteLLMProvider, LLMProvider[LiteLLMSettings]):
         try:
             async with asyncio.timeout(request.timeout_seconds):
                 stream = await litellm.acompletion(
-                    **build_arguments(self.vendor, self.settings, model), **_body(self.vendor, request)
+                    **build_arguments(self.vendor, self.settings, model),
+                    **build_effort(litellm, self.vendor, model, self.settings.reasoning_effort),
+                    **_body(self.vendor, request),
                 )
             try:
                 async for chunk in stream:
@@ -96,13 +117,13 @@ class _StreamCollector:
     model: str
     calls: list[dict[str, str]] = field(default_factory=list)
     written: dict[int, dict[str, str]] = field(default_factory=dict)
-    input_tokens: int = 0
-    output_tokens: int = 0
+    reported: Any = None
+    """LiteLLM's `Usage`, None until it comes."""
 
     def add_chunk(self, chunk: Any) -> list[str]:
         """Add a chunk and return its text; an empty text if the model is working on a tool call or on reasoning."""
         if (usage := getattr(chunk, "usage", None)) is not None:
-            self.input_tokens, self.output_tokens = usage.prompt_tokens or 0, usage.completion_tokens or 0
+            self.reported = usage
         if not chunk.choices:
             return []
         delta = chunk.choices[0].delta
@@ -134,10 +155,12 @@ class _StreamCollector:
 
     def usage(self, litellm: Any, vendor: Vendor) -> ModelUsage:
         """Return the usage, with the cost from LiteLLM's price map if it has the model."""
-        cost = calculate_cost(
-            litellm, vendor, self.model, input_tokens=self.input_tokens, output_tokens=self.output_tokens
-        )
-        return ModelUsage(self.model, self.input_tokens, self.output_tokens, cost)
+        usage = self.reported or litellm.Usage()
+        cost = calculate_cost(litellm, vendor, self.model, usage)
+        details = getattr(usage, "prompt_tokens_details", None)
+        cached = getattr(details, "cached_tokens", None) or 0
+        detail: JsonObject = {"cached_input_tokens": cached} if cached else {}
+        return ModelUsage(self.model, usage.prompt_tokens or 0, usage.completion_tokens or 0, cost, detail)
 
 
 def _arguments(text: str) -> JsonObject:
@@ -151,9 +174,7 @@ def _arguments(text: str) -> JsonObject:
 
 
 def _body(vendor: Vendor, request: ChatRequest) -> dict[str, object]:
-    messages = [_message(message) for message in request.messages]
-    if vendor.strict_order:
-        messages = _reorder(messages)
+    messages = build_messages(vendor, request.messages)
     body: dict[str, object] = {
         "messages": messages,
         "temperature": request.temperature,
@@ -176,46 +197,8 @@ def _body(vendor: Vendor, request: ChatRequest) -> dict[str, object]:
         schema = {"type": "json_schema", "json_schema": {"name": "answer", "schema": request.response_schema}}
         body["response_format"] = schema if vendor.keeps_schemas else {"type": "json_object"}
         # Also in the prompt, because many compatible servers ignore `response_format`.
-        messages[0]["content"] = (
-            f"{messages[0]['content']}\n\nThe JSON schema of your answer: {json.dumps(request.response_schema)}"
-        )
+        add_to_prompt(messages, f"The JSON schema of your answer: {json.dumps(request.response_schema)}")
     return body
-
-
-def _reorder(messages: list[dict[str, object]]) -> list[dict[str, object]]:
-    """Turn later system messages into notes by the user, and insert an empty assistant message between tool and
-    user.
-    """
-    ordered: list[dict[str, object]] = []
-    for message in messages:
-        is_note = message["role"] == "system" and any(earlier["role"] != "system" for earlier in ordered)
-        next_message: dict[str, object] = (
-            {"role": "user", "content": f"[Note, not said by the other party: {message['content']}]"}
-            if is_note
-            else message
-        )
-        if next_message["role"] == "user" and ordered and ordered[-1]["role"] == "tool":
-            ordered.append({"role": "assistant", "content": "…"})
-        ordered.append(next_message)
-    return ordered
-
-
-def _message(message: Message) -> dict[str, object]:
-    written: dict[str, object] = {"role": message.role, "content": message.content}
-    if message.tool_calls:
-        # Some vendors refuse an empty text beside a tool call, and for others LiteLLM inserts a remark.
-        written["content"] = message.content or None
-        written["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
-            }
-            for call in message.tool_calls
-        ]
-    if message.tool_call_id is not None:
-        written["tool_call_id"] = message.tool_call_id
-    return written
 
 
 MODELS = [create_vendor_class(VendorModel, vendor) for vendor in VENDORS]

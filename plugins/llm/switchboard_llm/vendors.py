@@ -1,84 +1,132 @@
 """Vendors, by the names that LiteLLM routes by."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from switchboard_llm.default_models import DEFAULT_MODELS
+
+Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high"]
 
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """A vendor: its name, display name, LiteLLM prefix, default model, and whether it needs an API key.
+    """A vendor: its name, display name, LiteLLM prefix, and whether it needs an API key.
 
-    A capability without a model here is not offered. `embedding_route` is LiteLLM's prefix for embeddings if it
-    differs. `keeps_schemas`: its models can be constrained to a JSON schema; others only to JSON. `strict_order`: its
-    models, or its servers' chat templates, accept neither a later system message nor a user message right after a
-    tool's.
+    `address` is the base of its API where settings name none, and `models_path` what follows it for a list of models
+    that needs the key; `lists_aliases`: every name that a model answers to is in that list. `key_header` carries the
+    key; None: a bearer token.
+
+    `embedding_route` is LiteLLM's prefix for embeddings if it differs. `keeps_schemas`: its models can be constrained
+    to a JSON schema; others only to JSON. `system_first`: its models, or its servers' chat templates, accept no system
+    message after others, or do not see its place. `answers_tools`: they accept no user message right after a tool's.
+    `caches_marked`: it caches the part of a prompt that a request marks. `least_effort` is the least that its reasoning
+    models accept where LiteLLM's map does not say it of the model, and `unlisted_effort` the least for models that are
+    not in the map; None: no effort is sent.
     """
 
     name: str
     title: str
     route: str
-    default_model: str
+    address: str | None = None
+    models_path: str = "/models"
+    lists_aliases: bool = True
+    key_header: str | None = None
+    extra_headers: dict[str, str] = field(default_factory=dict)
     needs_key: bool = True
     keeps_schemas: bool = True
-    strict_order: bool = False
-    embedding_model: str | None = None
+    system_first: bool = False
+    answers_tools: bool = False
+    caches_marked: bool = False
+    least_effort: Effort | None = "none"
+    unlisted_effort: Effort | None = None
     embedding_route: str | None = None
-    transcription_model: str | None = None
-    speech_model: str | None = None
+
+    @property
+    def default_model(self) -> str:
+        """The chat model where neither agent nor settings name one."""
+        return DEFAULT_MODELS.chat[self.name]
+
+    @property
+    def embedding_model(self) -> str | None:
+        """The default embedding model; None: it offers no embeddings."""
+        return DEFAULT_MODELS.find("embedding", self.name)
+
+    @property
+    def transcription_model(self) -> str | None:
+        """The default model for transcription; None: it offers none."""
+        return DEFAULT_MODELS.find("transcription", self.name)
+
+    @property
+    def speech_model(self) -> str | None:
+        """The default model for speech; None: it offers none."""
+        return DEFAULT_MODELS.find("speech", self.name)
 
 
 VENDORS = (
+    Vendor("openai", "OpenAI", "openai", "https://api.openai.com/v1", least_effort="low"),
     Vendor(
-        "openai",
-        "OpenAI",
-        "openai",
-        "gpt-4o-mini",
-        embedding_model="text-embedding-3-small",
-        transcription_model="gpt-4o-mini-transcribe",
-        speech_model="gpt-4o-mini-tts",
+        "anthropic",
+        "Anthropic",
+        "anthropic",
+        "https://api.anthropic.com",
+        models_path="/v1/models?limit=1000",
+        key_header="x-api-key",
+        extra_headers={"anthropic-version": "2023-06-01"},
+        system_first=True,
+        caches_marked=True,
     ),
-    Vendor("anthropic", "Anthropic", "anthropic", "claude-haiku-4-5"),
-    Vendor("gemini", "Google Gemini", "gemini", "gemini-2.5-flash", embedding_model="gemini-embedding-001"),
     Vendor(
-        "groq",
-        "Groq",
-        "groq",
-        "llama-3.3-70b-versatile",
-        keeps_schemas=False,
-        transcription_model="whisper-large-v3-turbo",
+        "gemini",
+        "Google Gemini",
+        "gemini",
+        "https://generativelanguage.googleapis.com/v1beta",
+        models_path="/models?pageSize=1000",
+        key_header="x-goog-api-key",
+        system_first=True,
     ),
-    Vendor("mistral", "Mistral", "mistral", "mistral-small-latest", strict_order=True, embedding_model="mistral-embed"),
-    Vendor("cerebras", "Cerebras", "cerebras", "llama-3.3-70b"),
-    Vendor("deepseek", "DeepSeek", "deepseek", "deepseek-chat", keeps_schemas=False),
-    Vendor("xai", "xAI", "xai", "grok-3-mini"),
-    Vendor("together", "Together AI", "together_ai", "meta-llama/Llama-3.3-70B-Instruct-Turbo"),
-    Vendor("openrouter", "OpenRouter", "openrouter", "openai/gpt-4o-mini"),
+    Vendor("groq", "Groq", "groq", "https://api.groq.com/openai/v1", keeps_schemas=False),
+    Vendor("mistral", "Mistral", "mistral", "https://api.mistral.ai/v1", system_first=True, answers_tools=True),
+    Vendor("cerebras", "Cerebras", "cerebras", "https://api.cerebras.ai/v1"),
+    Vendor("deepseek", "DeepSeek", "deepseek", "https://api.deepseek.com", keeps_schemas=False),
+    Vendor("xai", "xAI", "xai", "https://api.x.ai/v1", lists_aliases=False, least_effort=None),
+    Vendor("together", "Together AI", "together_ai", "https://api.together.ai/v1"),
+    # Its list of models is public, so that it says nothing of a key.
+    Vendor(
+        "openrouter",
+        "OpenRouter",
+        "openrouter",
+        "https://openrouter.ai/api/v1",
+        models_path="/key",
+        unlisted_effort="minimal",
+    ),
+    # Agents name a deployment, the list has the models that could be deployed.
     Vendor(
         "azure",
         "Azure OpenAI",
         "azure",
-        "gpt-4o-mini",
-        embedding_model="text-embedding-3-small",
-        transcription_model="whisper",
+        models_path="/openai/models?api-version=2024-10-21",
+        lists_aliases=False,
+        key_header="api-key",
+        least_effort="low",
     ),
     Vendor(
         "ollama",
         "Ollama",
         "ollama_chat",
-        "llama3.2",
+        "http://localhost:11434",
+        models_path="/api/tags",
         needs_key=False,
-        strict_order=True,
-        embedding_model="nomic-embed-text",
+        system_first=True,
+        answers_tools=True,
+        unlisted_effort="none",
         embedding_route="ollama",
     ),
     Vendor(
         "openai_compatible",
         "OpenAI-compatible server",
         "openai",
-        "default",
         needs_key=False,
-        strict_order=True,
-        embedding_model="default",
-        transcription_model="default",
-        speech_model="default",
+        system_first=True,
+        answers_tools=True,
     ),
 )

@@ -13,7 +13,7 @@ from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, ProviderErr
 from switchboard.plugin_sdk.testing import EmbeddingContract, LLMContract
 from switchboard_llm.client import LiteLLMSettings, load_litellm
 from switchboard_llm.embeddings import EMBEDDINGS, VendorEmbedding
-from switchboard_llm.models import MODELS, VendorModel
+from switchboard_llm.models import MODELS, ModelSettings, VendorModel
 
 from tests.fixtures.chat_server import KEY, ChatServer, Fault
 
@@ -37,7 +37,7 @@ def base_url(server: ChatServer) -> str:
 
 def create_model(base_url: str, *, key: str | None = KEY, name: str = "openai_compatible") -> VendorModel:
     kind = next(kind for kind in MODELS if kind.name == name)
-    return kind(LiteLLMSettings(api_key=SecretStr(key) if key else None, base_url=base_url, model="m"))
+    return kind(ModelSettings(api_key=SecretStr(key) if key else None, base_url=base_url, model="m"))
 
 
 def create_request(text: str, **options: object) -> ChatRequest:
@@ -79,7 +79,7 @@ async def test_tool_calls_with_one_index_are_told_apart(server: ChatServer) -> N
     kind = next(kind for kind in MODELS if kind.name == "openai_compatible")
     events = [
         event
-        async for event in kind(LiteLLMSettings(base_url=server.base_url, api_key=KEY, model="m")).chat(
+        async for event in kind(ModelSettings(base_url=server.base_url, api_key=SecretStr(KEY), model="m")).chat(
             create_request("weather")
         )
     ]
@@ -251,8 +251,8 @@ async def test_the_connection_is_reused_after_a_late_end_of_answer(server: ChatS
 
 
 async def test_models_of_servers_and_vendors_are_listed(base_url: str) -> None:
-    assert await create_model(base_url).list_models() == ["llama", "qwen"]
-    vendor = next(kind for kind in MODELS if kind.name == "anthropic")(LiteLLMSettings(api_key=SecretStr(KEY)))
+    assert await create_model(base_url).list_models() == ["m", "qwen"]
+    vendor = next(kind for kind in MODELS if kind.name == "anthropic")(ModelSettings(api_key=SecretStr(KEY)))
     assert vendor.vendor.default_model in await vendor.list_models()
 
 
@@ -265,4 +265,4 @@ async def test_check_accepts_a_valid_key_and_refuses_an_invalid_one(base_url: st
 async def test_a_missing_required_key_is_reported() -> None:
     kind = next(kind for kind in MODELS if kind.name == "anthropic")
     with pytest.raises(ProviderError, match="API key"):
-        await kind(LiteLLMSettings()).open()
+        await kind(ModelSettings()).open()

@@ -1,0 +1,65 @@
+"""Default models, and a comparison of them with LiteLLM's map."""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
+from importlib.resources import files
+from typing import Final, Literal, TypeAlias
+
+from pydantic import BaseModel
+
+NOTICE: Final = timedelta(days=90)
+UNLISTED: Final = ("ollama", "openai_compatible", "openrouter")
+"""Vendors whose models are not in the map: your own servers, and OpenRouter, which passes other vendors' models on."""
+
+Purpose: TypeAlias = Literal["chat", "embedding", "transcription", "speech"]
+
+
+class DefaultModels(BaseModel):
+    """Models by purpose and vendor. `checked` is the day on which the vendors offered them."""
+
+    checked: date
+    chat: dict[str, str]
+    embedding: dict[str, str]
+    transcription: dict[str, str]
+    speech: dict[str, str]
+
+    def find(self, purpose: Purpose, vendor: str) -> str | None:
+        """Return the vendor's default model, None if it has none for the purpose."""
+        models: dict[str, str] = getattr(self, purpose)
+        return models.get(vendor)
+
+    def list_pairs(self) -> Iterator[tuple[str, str]]:
+        """Yield each vendor with each of its models."""
+        for models in (self.chat, self.embedding, self.transcription, self.speech):
+            yield from models.items()
+
+
+DEFAULT_MODELS: Final = DefaultModels.model_validate(
+    tomllib.loads((files("switchboard_llm") / "default_models.toml").read_text())
+)
+
+
+class ListedModel(BaseModel):
+    """Entry of LiteLLM's map, as far as it is needed here."""
+
+    deprecation_date: date | None = None
+
+
+def find_faults(routes: Mapping[str, str], prices: Mapping[str, object], on: date) -> list[str]:
+    """Return a line for each default model that the map does not know, or that ends within 90 days of a day.
+
+    `routes` are LiteLLM's prefixes by vendor, `prices` is its map.
+    """
+    faults = []
+    for vendor, model in DEFAULT_MODELS.list_pairs():
+        if vendor in UNLISTED:
+            continue
+        entry = prices.get(f"{routes[vendor]}/{model}", prices.get(model))
+        if entry is None:
+            faults.append(f"{vendor}: {model} is not in LiteLLM's map")
+            continue
+        end = ListedModel.model_validate(entry).deprecation_date
+        if end is not None and end <= on + NOTICE:
+            faults.append(f"{vendor}: {model} ends on {end}")
+    return faults

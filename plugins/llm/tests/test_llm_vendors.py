@@ -1,0 +1,220 @@
+"""Differences between vendors: default models, reasoning, the order of messages, cached prompts, and checks."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+import pytest_asyncio
+from pydantic import SecretStr
+from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, ProviderError, ToolCall
+from switchboard_llm.client import load_litellm
+from switchboard_llm.default_models import DEFAULT_MODELS, find_faults
+from switchboard_llm.models import MODELS, ModelSettings, VendorModel
+from switchboard_llm.reasoning import EffortSetting
+from switchboard_llm.vendors import VENDORS
+
+from tests.fixtures.chat_server import KEY, USAGE, ChatServer
+from tests.fixtures.model_servers import ModelServers
+from tests.fixtures.servers import REPOSITORY
+
+pytestmark = [
+    pytest.mark.usefixtures("litellm_clients"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning"),
+]
+PROMPT, HELLO = Message("system", "Be brief."), Message("user", "Hello?")
+GREETING, NOTE = Message("assistant", "Good morning."), Message("system", "The caller is a regular.")
+CALL = Message("assistant", "", tool_calls=(ToolCall("toolu_1", "weather", {"city": "Rome"}),))
+RESULT = Message("tool", "{}", tool_call_id="toolu_1")
+ORDERS = {
+    "the first words": (PROMPT, HELLO),
+    "after a greeting": (PROMPT, GREETING, HELLO),
+    "with passages": (PROMPT, Message("system", "Open until six."), GREETING, HELLO),
+    "after a tool": (PROMPT, HELLO, CALL, RESULT),
+    "an interruption during a tool": (PROMPT, HELLO, CALL, RESULT, HELLO),
+    "a note after the agent": (PROMPT, HELLO, GREETING, NOTE),
+    "a note after a tool": (PROMPT, HELLO, CALL, RESULT, NOTE),
+    "a note in between": (PROMPT, GREETING, NOTE, HELLO),
+    "two utterances": (PROMPT, GREETING, HELLO, HELLO),
+    "a call handed back": (PROMPT, HELLO, GREETING),
+    "nothing said yet": (PROMPT, NOTE),
+}
+
+
+def create_model(
+    vendor: str, base_url: str | None = None, *, model: str | None = None, effort: EffortSetting = "least"
+) -> VendorModel:
+    kind = next(kind for kind in MODELS if kind.name == vendor)
+    return kind(ModelSettings(api_key=SecretStr(KEY), base_url=base_url, model=model, reasoning_effort=effort))
+
+
+async def ask(model: VendorModel, *messages: Message) -> ModelUsage:
+    """Ask and return the usage."""
+    events = [event async for event in model.chat(ChatRequest(messages or (PROMPT, HELLO)))]
+    usage = events[-1]
+    assert isinstance(usage, ModelUsage)
+    return usage
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[ChatServer]:
+    async with ChatServer.listening() as server:
+        yield server
+
+
+@pytest_asyncio.fixture
+async def vendors() -> AsyncIterator[ModelServers]:
+    async with ModelServers.listening() as servers:
+        yield servers
+
+
+async def test_every_default_model_was_offered_when_it_was_checked() -> None:
+    prices = (await load_litellm()).model_cost
+    routes = {vendor.name: vendor.route for vendor in VENDORS}
+    assert find_faults(routes, prices, DEFAULT_MODELS.checked - timedelta(days=30)) == []
+    assert {vendor.name for vendor in VENDORS} == set(DEFAULT_MODELS.chat)
+
+
+async def test_a_default_model_that_ends_or_is_unknown_is_named() -> None:
+    prices = {**(await load_litellm()).model_cost}
+    prices["claude-haiku-4-5"] = {"deprecation_date": "2027-01-01"}
+    del prices["deepseek/deepseek-v4-flash"], prices["deepseek-v4-flash"]
+    routes = {vendor.name: vendor.route for vendor in VENDORS}
+    faults = find_faults(routes, prices, DEFAULT_MODELS.checked)
+    assert "anthropic: claude-haiku-4-5 ends on 2027-01-01" in faults
+    assert "deepseek: deepseek-v4-flash is not in LiteLLM's map" in faults
+
+
+@pytest.mark.parametrize(
+    ("vendor", "model", "effort", "sent"),
+    [
+        ("openai", "gpt-5.6-luna", "least", {"reasoning_effort": "none"}),
+        ("openai", "gpt-5-mini", "least", {"reasoning_effort": "minimal"}),
+        ("openai", "o3", "least", {"reasoning_effort": "low"}),
+        ("openai", "gpt-5.6-luna", "medium", {"reasoning_effort": "medium"}),
+        ("openai", "gpt-4o-mini", "least", {}),
+        ("groq", "openai/gpt-oss-120b", "least", {"reasoning_effort": "low"}),
+        ("groq", "qwen/qwen3.8-27b", "least", {"reasoning_effort": "none"}),
+        ("cerebras", "gpt-oss-120b", "least", {"reasoning_effort": "low"}),
+        ("mistral", "mistral-small-latest", "least", {"reasoning_effort": "none"}),
+        ("mistral", "magistral-small-latest", "least", {}),
+        ("deepseek", "deepseek-v4-flash", "least", {"thinking": {"type": "disabled"}}),
+        ("xai", "grok-4.20-non-reasoning", "least", {}),
+        ("together", "openai/gpt-oss-120b", "least", {"reasoning_effort": "low"}),
+        ("openrouter", "openai/gpt-5.6-luna", "least", {"reasoning_effort": "minimal"}),
+        ("openai_compatible", "m", "least", {}),
+        ("openai_compatible", "m", "low", {"reasoning_effort": "low"}),
+    ],
+)
+async def test_models_are_asked_to_reason_least(
+    server: ChatServer, vendor: str, model: str, effort: EffortSetting, sent: dict[str, object]
+) -> None:
+    await ask(create_model(vendor, server.base_url, model=model, effort=effort))
+    (request,) = server.requests
+    assert {key: value for key, value in request.items() if "reason" in key or "think" in key} == sent
+
+
+async def test_gemini_is_told_not_to_think(vendors: ModelServers) -> None:
+    await ask(create_model("gemini", vendors.url, model="gemini-2.5-flash"))
+    await ask(create_model("gemini", vendors.url))
+    thinking = [request["generationConfig"]["thinkingConfig"] for request in vendors.requests]
+    assert thinking[0]["thinkingBudget"] == 0
+    assert thinking[1]["thinkingLevel"] == "minimal"
+
+
+async def test_claude_does_not_think_unless_settings_say_so(vendors: ModelServers) -> None:
+    await ask(create_model("anthropic", vendors.url))
+    await ask(create_model("anthropic", vendors.url, effort="low"))
+    assert "thinking" not in vendors.requests[0]
+    assert vendors.requests[1]["thinking"]["type"] == "enabled"
+
+
+@pytest.mark.parametrize("messages", ORDERS.values(), ids=ORDERS.keys())
+@pytest.mark.parametrize("vendor", ["anthropic", "gemini"])
+async def test_every_order_of_messages_is_accepted(
+    vendors: ModelServers, vendor: str, messages: tuple[Message, ...]
+) -> None:
+    await ask(create_model(vendor, vendors.url), *messages)
+    (request,) = vendors.requests
+    assert str(request).count("The caller is a regular.") == messages.count(NOTE)
+
+
+@pytest.mark.parametrize("messages", ORDERS.values(), ids=ORDERS.keys())
+@pytest.mark.parametrize("vendor", ["openai", "mistral", "openai_compatible"])
+async def test_no_conversation_ends_with_the_models_words(
+    server: ChatServer, vendor: str, messages: tuple[Message, ...]
+) -> None:
+    await ask(create_model(vendor, server.base_url, model="m"), *messages)
+    sent = server.requests[0]["messages"]
+    assert isinstance(sent, list)
+    assert sent[-1]["role"] != "assistant"
+    if vendor != "openai":
+        assert sent[-1]["role"] in ("user", "tool")
+
+
+@pytest.mark.parametrize(
+    ("vendor", "model", "cost"),
+    [
+        ("openai", "gpt-4o-mini", 100 * 1.5e-7 + 900 * 7.5e-8 + 10 * 6e-7),
+        ("deepseek", "deepseek-v4-flash", 100 * 3e-7 + 900 * 6e-9 + 10 * 1.2e-6),
+    ],
+)
+async def test_cached_tokens_cost_what_the_vendor_charges_for_them(
+    server: ChatServer, vendor: str, model: str, cost: float
+) -> None:
+    server.usage = {
+        "prompt_tokens": 1000,
+        "completion_tokens": 10,
+        "total_tokens": 1010,
+        "prompt_tokens_details": {"cached_tokens": 900},
+    }
+    usage = await ask(create_model(vendor, server.base_url, model=model))
+    assert usage.cost == pytest.approx(cost)
+    assert usage.detail == {"cached_input_tokens": 900}
+
+
+@pytest.mark.parametrize(
+    ("vendor", "cost"),
+    [
+        ("anthropic", 100 * 1e-6 + 900 * 1e-7 + 10 * 5e-6),
+        ("gemini", 100 * 3e-7 + 900 * 3e-8 + 10 * 2.5e-6),
+    ],
+)
+async def test_cached_tokens_of_other_formats_are_counted(vendors: ModelServers, vendor: str, cost: float) -> None:
+    usage = await ask(create_model(vendor, vendors.url))
+    assert (usage.input_tokens, usage.output_tokens) == (1000, 10)
+    assert usage.cost == pytest.approx(cost)
+
+
+async def test_claude_is_told_what_to_cache(vendors: ModelServers) -> None:
+    await ask(create_model("anthropic", vendors.url), PROMPT, HELLO, GREETING, HELLO)
+    (request,) = vendors.requests
+    assert request["system"][0]["cache_control"] == {"type": "ephemeral"}
+    assert request["messages"][-1]["content"][-1]["cache_control"] == {"type": "ephemeral"}
+    assert str(request).count("cache_control") == 2
+
+
+async def test_usage_without_details_costs_the_full_price(server: ChatServer) -> None:
+    usage = await ask(create_model("openai", server.base_url, model="gpt-4o-mini"))
+    assert usage.input_tokens == USAGE["prompt_tokens"]
+    assert usage.cost == pytest.approx(12 * 1.5e-7 + 5 * 6e-7)
+    assert usage.detail == {}
+
+
+@pytest.mark.parametrize("vendor", ["anthropic", "gemini"])
+async def test_a_check_asks_the_vendor(vendors: ModelServers, vendor: str) -> None:
+    await create_model(vendor, vendors.url).check()
+    kind = next(kind for kind in MODELS if kind.name == vendor)
+    with pytest.raises(ProviderError, match="answered 40"):
+        await kind(ModelSettings(api_key=SecretStr("another"), base_url=vendors.url)).check()
+    with pytest.raises(ProviderError, match="does not offer the model no-such"):
+        await create_model(vendor, vendors.url, model="no-such").check()
+
+
+def test_the_reference_names_the_default_models() -> None:
+    page = (REPOSITORY / "docs" / "reference" / "language-models.md").read_text()
+    for vendor, model in DEFAULT_MODELS.chat.items():
+        assert f"| `{vendor}` | `{model}`" in page
+
+
+def test_every_vendor_with_a_key_can_be_asked() -> None:
+    assert {vendor.name for vendor in VENDORS if vendor.needs_key and vendor.address is None} == {"azure"}
