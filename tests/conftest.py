@@ -11,6 +11,7 @@ pytest_plugins = [
         "oauth",
         "command_line",
         "litellm_clients",
+        "chat_models",
         "receiver",
         "span_receiver",
         "dashboard",

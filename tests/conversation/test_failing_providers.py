@@ -15,11 +15,10 @@ from switchboard.engine.providers import failover
 from switchboard.engine.providers.failover import HEDGE_AFTER_SECONDS, FailoverLLM, FailoverTextToSpeech
 from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.plugin_sdk import ChatRequest, Message, ToolCall
-from switchboard_llm.models import MODELS, ModelSettings, VendorModel
 from switchboard_speech.deepgram import DeepgramTextToSpeech, DeepgramVoiceSettings
 from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSpeech
 
-from tests.fixtures import chat_server
+from tests.fixtures.chat_models import build_chat_model
 from tests.fixtures.chat_server import ChatServer, Fault
 from tests.fixtures.conversation import (
     Leg,
@@ -77,21 +76,18 @@ async def ask_question(engine: CallEngine, live: LiveCall, *, listens: float = 1
 # --- models ---
 
 
-def create_model(base_url: str) -> VendorModel:
-    kind = next(kind for kind in MODELS if kind.name == "openai_compatible")
-    return kind(ModelSettings(api_key=SecretStr(chat_server.KEY), base_url=base_url))
-
-
 @asynccontextmanager
 async def serve_two_models(trouble: Trouble) -> AsyncIterator[tuple[ChatServer, FailoverLLM]]:
     """Serve a model that has this trouble, and a second one that works."""
     async with ChatServer.listening() as first, ChatServer.listening() as second:
         first.fault = None if trouble == "unreachable" else trouble
         chosen = "http://127.0.0.1:9/v1" if trouble == "unreachable" else first.base_url
-        models = [create_model(chosen), create_model(second.base_url)]
+        models = [build_chat_model(chosen), build_chat_model(second.base_url)]
         for provider in models:
             await provider.open()
         yield first, FailoverLLM(list_candidates(*models), ServiceRecord(), hedge_after_seconds=HEDGE_AFTER_SECONDS)
+        for provider in models:
+            await provider.close()
 
 
 async def _ask_models(engine: CallEngine, trouble: Trouble) -> CallerResult:

@@ -2,8 +2,9 @@
 
 from switchboard.plugin_sdk import hookimpl
 
+from switchboard_llm.chat_completions import VendorModel
 from switchboard_llm.embeddings import EMBEDDINGS, VendorEmbedding
-from switchboard_llm.models import MODELS, VendorModel
+from switchboard_llm.models import MODELS
 from switchboard_llm.transcription import TRANSCRIBERS, VendorTranscriber
 from switchboard_llm.voices import VOICES, VendorVoice
 

@@ -143,7 +143,8 @@ class _Models(BaseModel):
 _MODELS: Final[TypeAdapter[_Models | list[_Named]]] = TypeAdapter(_Models | list[_Named])
 
 
-def _build_headers(vendor: Vendor, settings: LiteLLMSettings) -> dict[str, str]:
+def build_headers(vendor: Vendor, settings: LiteLLMSettings) -> dict[str, str]:
+    """Return the headers that carry the key of a direct request."""
     if settings.api_key is None:
         return {}
     key = settings.api_key.get_secret_value()
@@ -164,7 +165,7 @@ async def check_model(vendor: Vendor, settings: LiteLLMSettings, model: str) -> 
 
 async def list_models(vendor: Vendor, settings: LiteLLMSettings) -> list[str]:
     """List the models of a vendor or a server; none if the list has another format. Raises `ProviderError`."""
-    headers = _build_headers(vendor, settings)
+    headers = build_headers(vendor, settings)
     address = (settings.base_url or vendor.address or "").rstrip("/")
     if not address:
         return []
@@ -203,7 +204,7 @@ class LiteLLMProvider(Provider[LiteLLMSettings]):
         await list_models(self.vendor, self.settings)
 
 
-def create_vendor_class(kind: type[ProviderT], vendor: Vendor) -> type[ProviderT]:
-    """Create the provider class of a vendor."""
-    name = f"{vendor.name.title().replace('_', '')}{kind.__name__.removeprefix('Vendor')}"
+def create_vendor_class(kind: type[ProviderT], vendor: Vendor, noun: str) -> type[ProviderT]:
+    """Create the provider class of a vendor, named after the vendor and the noun."""
+    name = f"{vendor.name.title().replace('_', '')}{noun}"
     return type(name, (kind,), {"name": vendor.name, "title": vendor.title, "vendor": vendor, "__doc__": kind.__doc__})

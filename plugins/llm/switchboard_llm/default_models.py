@@ -1,12 +1,14 @@
 """Default models, and a comparison of them with LiteLLM's map."""
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 from importlib.resources import files
 from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel
+
+from switchboard_llm.model_map import ModelMap
 
 NOTICE: Final = timedelta(days=90)
 UNLISTED: Final = ("ollama", "openai_compatible", "openrouter")
@@ -40,26 +42,18 @@ DEFAULT_MODELS: Final = DefaultModels.model_validate(
 )
 
 
-class ListedModel(BaseModel):
-    """Entry of LiteLLM's map, as far as it is needed here."""
-
-    deprecation_date: date | None = None
-
-
-def find_faults(routes: Mapping[str, str], prices: Mapping[str, object], on: date) -> list[str]:
+def find_faults(vendors: Iterable[tuple[str, str]], models: ModelMap, on: date) -> list[str]:
     """Return a line for each default model that the map does not know, or that ends within 90 days of a day.
 
-    `routes` are LiteLLM's prefixes by vendor, `prices` is its map.
+    `vendors` are their names with LiteLLM's prefixes.
     """
-    faults = []
+    routes, faults = dict(vendors), []
     for vendor, model in DEFAULT_MODELS.list_pairs():
         if vendor in UNLISTED:
             continue
-        entry = prices.get(f"{routes[vendor]}/{model}", prices.get(model))
-        if entry is None:
+        listed = models.find(routes[vendor], model)
+        if listed is None:
             faults.append(f"{vendor}: {model} is not in LiteLLM's map")
-            continue
-        end = ListedModel.model_validate(entry).deprecation_date
-        if end is not None and end <= on + NOTICE:
-            faults.append(f"{vendor}: {model} ends on {end}")
+        elif listed.deprecation_date is not None and listed.deprecation_date <= on + NOTICE:
+            faults.append(f"{vendor}: {model} ends on {listed.deprecation_date}")
     return faults

@@ -45,4 +45,8 @@ def _unit(vector: Sequence[float]) -> tuple[float, ...]:
     return tuple(part / length for part in vector)
 
 
-EMBEDDINGS = [create_vendor_class(VendorEmbedding, vendor) for vendor in VENDORS if vendor.embedding_model is not None]
+EMBEDDINGS = [
+    create_vendor_class(VendorEmbedding, vendor, "Embedding")
+    for vendor in VENDORS
+    if vendor.embedding_model is not None
+]

@@ -97,5 +97,7 @@ class VendorTranscriber(LiteLLMProvider, SpeechToTextProvider[LiteLLMSettings]):
 
 
 TRANSCRIBERS = [
-    create_vendor_class(VendorTranscriber, vendor) for vendor in VENDORS if vendor.transcription_model is not None
+    create_vendor_class(VendorTranscriber, vendor, "Transcriber")
+    for vendor in VENDORS
+    if vendor.transcription_model is not None
 ]

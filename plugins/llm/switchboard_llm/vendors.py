@@ -13,13 +13,16 @@ class Vendor:
     """A vendor: its name, display name, LiteLLM prefix, and whether it needs an API key.
 
     `address` is the base of its API where settings name none, and `models_path` what follows it for a list of models
-    that needs the key; `lists_aliases`: every name that a model answers to is in that list. `key_header` carries the
-    key; None: a bearer token.
+    that needs the key; `lists_aliases`: every name that a model answers to is in that list. `chat_path` leads to its
+    chat completions in OpenAI's wire format; None: it has another format, which LiteLLM speaks. `key_header` carries
+    the key; None: a bearer token.
 
     `embedding_route` is LiteLLM's prefix for embeddings if it differs. `keeps_schemas`: its models can be constrained
     to a JSON schema; others only to JSON. `system_first`: its models, or its servers' chat templates, accept no system
     message after others, or do not see its place. `answers_tools`: they accept no user message right after a tool's.
-    `caches_marked`: it caches the part of a prompt that a request marks. `least_effort` is the least that its reasoning
+    `caches_marked`: it caches the part of a prompt that a request marks. `counts_tokens`: a stream reports the usage
+    only if it is asked to (`stream_options`). `fixes_temperature`: models that reason accept no
+    temperature. `least_effort` is the least that its reasoning
     models accept where LiteLLM's map does not say it of the model, and `unlisted_effort` the least for models that are
     not in the map; None: no effort is sent.
     """
@@ -30,6 +33,7 @@ class Vendor:
     address: str | None = None
     models_path: str = "/models"
     lists_aliases: bool = True
+    chat_path: str | None = "/chat/completions"
     key_header: str | None = None
     extra_headers: dict[str, str] = field(default_factory=dict)
     needs_key: bool = True
@@ -37,6 +41,10 @@ class Vendor:
     system_first: bool = False
     answers_tools: bool = False
     caches_marked: bool = False
+    counts_tokens: bool = True
+    fixes_temperature: bool = False
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    effort_field: Literal["reasoning_effort", "reasoning.effort", "reasoning.enabled", "thinking"] = "reasoning_effort"
     least_effort: Effort | None = "none"
     unlisted_effort: Effort | None = None
     embedding_route: str | None = None
@@ -63,13 +71,22 @@ class Vendor:
 
 
 VENDORS = (
-    Vendor("openai", "OpenAI", "openai", "https://api.openai.com/v1", least_effort="low"),
+    Vendor(
+        "openai",
+        "OpenAI",
+        "openai",
+        "https://api.openai.com/v1",
+        max_tokens_field="max_completion_tokens",
+        fixes_temperature=True,
+        least_effort="low",
+    ),
     Vendor(
         "anthropic",
         "Anthropic",
         "anthropic",
         "https://api.anthropic.com",
         models_path="/v1/models?limit=1000",
+        chat_path=None,
         key_header="x-api-key",
         extra_headers={"anthropic-version": "2023-06-01"},
         system_first=True,
@@ -81,15 +98,32 @@ VENDORS = (
         "gemini",
         "https://generativelanguage.googleapis.com/v1beta",
         models_path="/models?pageSize=1000",
+        chat_path=None,
         key_header="x-goog-api-key",
         system_first=True,
     ),
     Vendor("groq", "Groq", "groq", "https://api.groq.com/openai/v1", keeps_schemas=False),
-    Vendor("mistral", "Mistral", "mistral", "https://api.mistral.ai/v1", system_first=True, answers_tools=True),
+    Vendor(
+        "mistral",
+        "Mistral",
+        "mistral",
+        "https://api.mistral.ai/v1",
+        system_first=True,
+        answers_tools=True,
+        counts_tokens=False,
+    ),
     Vendor("cerebras", "Cerebras", "cerebras", "https://api.cerebras.ai/v1"),
-    Vendor("deepseek", "DeepSeek", "deepseek", "https://api.deepseek.com", keeps_schemas=False),
+    Vendor(
+        "deepseek",
+        "DeepSeek",
+        "deepseek",
+        "https://api.deepseek.com",
+        keeps_schemas=False,
+        effort_field="thinking",
+    ),
     Vendor("xai", "xAI", "xai", "https://api.x.ai/v1", lists_aliases=False, least_effort=None),
-    Vendor("together", "Together AI", "together_ai", "https://api.together.ai/v1"),
+    Vendor("together", "Together AI", "together_ai", "https://api.together.ai/v1", effort_field="reasoning.enabled"),
+    Vendor("fireworks", "Fireworks AI", "fireworks_ai", "https://api.fireworks.ai/inference/v1", lists_aliases=False),
     # Its list of models is public, so that it says nothing of a key.
     Vendor(
         "openrouter",
@@ -97,6 +131,7 @@ VENDORS = (
         "openrouter",
         "https://openrouter.ai/api/v1",
         models_path="/key",
+        effort_field="reasoning.effort",
         unlisted_effort="minimal",
     ),
     # Agents name a deployment, the list has the models that could be deployed.
@@ -104,7 +139,10 @@ VENDORS = (
         "azure",
         "Azure OpenAI",
         "azure",
-        models_path="/openai/models?api-version=2024-10-21",
+        models_path="/openai/v1/models",
+        chat_path="/openai/v1/chat/completions",
+        max_tokens_field="max_completion_tokens",
+        fixes_temperature=True,
         lists_aliases=False,
         key_header="api-key",
         least_effort="low",
@@ -115,6 +153,7 @@ VENDORS = (
         "ollama_chat",
         "http://localhost:11434",
         models_path="/api/tags",
+        chat_path="/v1/chat/completions",
         needs_key=False,
         system_first=True,
         answers_tools=True,

@@ -154,4 +154,4 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
         )
 
 
-VOICES = [create_vendor_class(VendorVoice, vendor) for vendor in VENDORS if vendor.speech_model is not None]
+VOICES = [create_vendor_class(VendorVoice, vendor, "Voice") for vendor in VENDORS if vendor.speech_model is not None]

@@ -3,17 +3,19 @@
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
+import msgspec
 import pytest
 import pytest_asyncio
-from pydantic import SecretStr
-from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, ProviderError, ToolCall
-from switchboard_llm.client import load_litellm
+from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, ProviderError, ToolCall, ToolSpec
+from switchboard.plugin_sdk.testing import LLMContract
+from switchboard_llm.chat_completions import VendorModel
 from switchboard_llm.default_models import DEFAULT_MODELS, find_faults
-from switchboard_llm.models import MODELS, ModelSettings, VendorModel
+from switchboard_llm.model_map import ModelMap, load_model_map
 from switchboard_llm.reasoning import EffortSetting
 from switchboard_llm.vendors import VENDORS
 
-from tests.fixtures.chat_server import KEY, USAGE, ChatServer
+from tests.fixtures.chat_models import CreateModel, build_chat_model
+from tests.fixtures.chat_server import USAGE, ChatServer
 from tests.fixtures.model_servers import ModelServers
 from tests.fixtures.servers import REPOSITORY
 
@@ -21,6 +23,7 @@ pytestmark = [
     pytest.mark.usefixtures("litellm_clients"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning"),
 ]
+ROUTES = [(vendor.name, vendor.route) for vendor in VENDORS]
 PROMPT, HELLO = Message("system", "Be brief."), Message("user", "Hello?")
 GREETING, NOTE = Message("assistant", "Good morning."), Message("system", "The caller is a regular.")
 CALL = Message("assistant", "", tool_calls=(ToolCall("toolu_1", "weather", {"city": "Rome"}),))
@@ -40,19 +43,32 @@ ORDERS = {
 }
 
 
-def create_model(
-    vendor: str, base_url: str | None = None, *, model: str | None = None, effort: EffortSetting = "least"
-) -> VendorModel:
-    kind = next(kind for kind in MODELS if kind.name == vendor)
-    return kind(ModelSettings(api_key=SecretStr(KEY), base_url=base_url, model=model, reasoning_effort=effort))
-
-
 async def ask(model: VendorModel, *messages: Message) -> ModelUsage:
     """Ask and return the usage."""
     events = [event async for event in model.chat(ChatRequest(messages or (PROMPT, HELLO)))]
     usage = events[-1]
     assert isinstance(usage, ModelUsage)
     return usage
+
+
+class TestAnthropic(LLMContract[VendorModel]):
+    @pytest.fixture
+    def provider(self, vendors: ModelServers) -> VendorModel:
+        return build_chat_model(vendors.url, name="anthropic")
+
+    @pytest.fixture
+    def tool_request(self, weather: ToolSpec) -> ChatRequest:
+        return ChatRequest((PROMPT, Message("user", "weather")), tools=(weather,))
+
+
+class TestGemini(LLMContract[VendorModel]):
+    @pytest.fixture
+    def provider(self, vendors: ModelServers) -> VendorModel:
+        return build_chat_model(vendors.url, name="gemini")
+
+    @pytest.fixture
+    def tool_request(self, weather: ToolSpec) -> ChatRequest:
+        return ChatRequest((PROMPT, Message("user", "weather")), tools=(weather,))
 
 
 @pytest_asyncio.fixture
@@ -67,63 +83,63 @@ async def vendors() -> AsyncIterator[ModelServers]:
         yield servers
 
 
-async def test_every_default_model_was_offered_when_it_was_checked() -> None:
-    prices = (await load_litellm()).model_cost
-    routes = {vendor.name: vendor.route for vendor in VENDORS}
-    assert find_faults(routes, prices, DEFAULT_MODELS.checked - timedelta(days=30)) == []
+def test_every_default_model_was_offered_when_it_was_checked() -> None:
+    assert find_faults(ROUTES, load_model_map(), DEFAULT_MODELS.checked - timedelta(days=30)) == []
     assert {vendor.name for vendor in VENDORS} == set(DEFAULT_MODELS.chat)
 
 
-async def test_a_default_model_that_ends_or_is_unknown_is_named() -> None:
-    prices = {**(await load_litellm()).model_cost}
-    prices["claude-haiku-4-5"] = {"deprecation_date": "2027-01-01"}
-    del prices["deepseek/deepseek-v4-flash"], prices["deepseek-v4-flash"]
-    routes = {vendor.name: vendor.route for vendor in VENDORS}
-    faults = find_faults(routes, prices, DEFAULT_MODELS.checked)
+def test_a_default_model_that_ends_or_is_unknown_is_named() -> None:
+    models = ModelMap({"claude-haiku-4-5": msgspec.Raw(b'{"deprecation_date": "2027-01-01"}')})
+    faults = find_faults(ROUTES, models, DEFAULT_MODELS.checked)
     assert "anthropic: claude-haiku-4-5 ends on 2027-01-01" in faults
     assert "deepseek: deepseek-v4-flash is not in LiteLLM's map" in faults
 
 
 @pytest.mark.parametrize(
-    ("vendor", "model", "effort", "sent"),
+    ("asked", "sent"),
     [
-        ("openai", "gpt-5.6-luna", "least", {"reasoning_effort": "none"}),
-        ("openai", "gpt-5-mini", "least", {"reasoning_effort": "minimal"}),
-        ("openai", "o3", "least", {"reasoning_effort": "low"}),
-        ("openai", "gpt-5.6-luna", "medium", {"reasoning_effort": "medium"}),
-        ("openai", "gpt-4o-mini", "least", {}),
-        ("groq", "openai/gpt-oss-120b", "least", {"reasoning_effort": "low"}),
-        ("groq", "qwen/qwen3.8-27b", "least", {"reasoning_effort": "none"}),
-        ("cerebras", "gpt-oss-120b", "least", {"reasoning_effort": "low"}),
-        ("mistral", "mistral-small-latest", "least", {"reasoning_effort": "none"}),
-        ("mistral", "magistral-small-latest", "least", {}),
-        ("deepseek", "deepseek-v4-flash", "least", {"thinking": {"type": "disabled"}}),
-        ("xai", "grok-4.20-non-reasoning", "least", {}),
-        ("together", "openai/gpt-oss-120b", "least", {"reasoning_effort": "low"}),
-        ("openrouter", "openai/gpt-5.6-luna", "least", {"reasoning_effort": "minimal"}),
-        ("openai_compatible", "m", "least", {}),
-        ("openai_compatible", "m", "low", {"reasoning_effort": "low"}),
+        (("openai", "gpt-5.6-luna", "least"), {"reasoning_effort": "none"}),
+        (("openai", "gpt-5-mini", "least"), {"reasoning_effort": "minimal"}),
+        (("openai", "o3", "least"), {"reasoning_effort": "low"}),
+        (("openai", "gpt-5.6-luna", "medium"), {"reasoning_effort": "medium"}),
+        (("openai", "gpt-4o-mini", "least"), {}),
+        (("groq", "openai/gpt-oss-120b", "least"), {"reasoning_effort": "low"}),
+        (("groq", "qwen/qwen3.8-27b", "least"), {"reasoning_effort": "none"}),
+        (("cerebras", "gpt-oss-120b", "least"), {"reasoning_effort": "low"}),
+        (("mistral", "mistral-small-latest", "least"), {"reasoning_effort": "none"}),
+        (("mistral", "magistral-small-latest", "least"), {}),
+        (("mistral", "mistral-small-latest", "low"), {"reasoning_effort": "high"}),
+        (("together", "Qwen/Qwen3.5-9B", "least"), {"reasoning": {"enabled": False}}),
+        (("ollama", "qwen3", "least"), {"reasoning_effort": "none"}),
+        (("deepseek", "deepseek-v4-flash", "least"), {"thinking": {"type": "disabled"}}),
+        (("xai", "grok-4.20-non-reasoning", "least"), {}),
+        (("together", "openai/gpt-oss-120b", "least"), {"reasoning_effort": "low"}),
+        (("openrouter", "openai/gpt-5.6-luna", "least"), {"reasoning": {"effort": "minimal"}}),
+        (("openai_compatible", "m", "least"), {}),
+        (("openai_compatible", "m", "low"), {"reasoning_effort": "low"}),
     ],
 )
 async def test_models_are_asked_to_reason_least(
-    server: ChatServer, vendor: str, model: str, effort: EffortSetting, sent: dict[str, object]
+    create_model: CreateModel, server: ChatServer, asked: tuple[str, str, EffortSetting], sent: dict[str, object]
 ) -> None:
-    await ask(create_model(vendor, server.base_url, model=model, effort=effort))
+    vendor, model, effort = asked
+    base_url = server.base_url.removesuffix("/v1") if vendor == "ollama" else server.base_url
+    await ask(create_model(base_url, name=vendor, model=model, reasoning_effort=effort))
     (request,) = server.requests
     assert {key: value for key, value in request.items() if "reason" in key or "think" in key} == sent
 
 
-async def test_gemini_is_told_not_to_think(vendors: ModelServers) -> None:
-    await ask(create_model("gemini", vendors.url, model="gemini-2.5-flash"))
-    await ask(create_model("gemini", vendors.url))
+async def test_gemini_is_told_not_to_think(create_model: CreateModel, vendors: ModelServers) -> None:
+    await ask(create_model(vendors.url, name="gemini", model="gemini-2.5-flash"))
+    await ask(create_model(vendors.url, name="gemini"))
     thinking = [request["generationConfig"]["thinkingConfig"] for request in vendors.requests]
     assert thinking[0]["thinkingBudget"] == 0
     assert thinking[1]["thinkingLevel"] == "minimal"
 
 
-async def test_claude_does_not_think_unless_settings_say_so(vendors: ModelServers) -> None:
-    await ask(create_model("anthropic", vendors.url))
-    await ask(create_model("anthropic", vendors.url, effort="low"))
+async def test_claude_does_not_think_unless_settings_say_so(create_model: CreateModel, vendors: ModelServers) -> None:
+    await ask(create_model(vendors.url, name="anthropic"))
+    await ask(create_model(vendors.url, name="anthropic", reasoning_effort="low"))
     assert "thinking" not in vendors.requests[0]
     assert vendors.requests[1]["thinking"]["type"] == "enabled"
 
@@ -131,9 +147,9 @@ async def test_claude_does_not_think_unless_settings_say_so(vendors: ModelServer
 @pytest.mark.parametrize("messages", ORDERS.values(), ids=ORDERS.keys())
 @pytest.mark.parametrize("vendor", ["anthropic", "gemini"])
 async def test_every_order_of_messages_is_accepted(
-    vendors: ModelServers, vendor: str, messages: tuple[Message, ...]
+    create_model: CreateModel, vendors: ModelServers, vendor: str, messages: tuple[Message, ...]
 ) -> None:
-    await ask(create_model(vendor, vendors.url), *messages)
+    await ask(create_model(vendors.url, name=vendor), *messages)
     (request,) = vendors.requests
     assert str(request).count("The caller is a regular.") == messages.count(NOTE)
 
@@ -141,9 +157,9 @@ async def test_every_order_of_messages_is_accepted(
 @pytest.mark.parametrize("messages", ORDERS.values(), ids=ORDERS.keys())
 @pytest.mark.parametrize("vendor", ["openai", "mistral", "openai_compatible"])
 async def test_no_conversation_ends_with_the_models_words(
-    server: ChatServer, vendor: str, messages: tuple[Message, ...]
+    create_model: CreateModel, server: ChatServer, vendor: str, messages: tuple[Message, ...]
 ) -> None:
-    await ask(create_model(vendor, server.base_url, model="m"), *messages)
+    await ask(create_model(server.base_url, name=vendor, model="m"), *messages)
     sent = server.requests[0]["messages"]
     assert isinstance(sent, list)
     assert sent[-1]["role"] != "assistant"
@@ -159,7 +175,7 @@ async def test_no_conversation_ends_with_the_models_words(
     ],
 )
 async def test_cached_tokens_cost_what_the_vendor_charges_for_them(
-    server: ChatServer, vendor: str, model: str, cost: float
+    create_model: CreateModel, server: ChatServer, vendor: str, model: str, cost: float
 ) -> None:
     server.usage = {
         "prompt_tokens": 1000,
@@ -167,7 +183,7 @@ async def test_cached_tokens_cost_what_the_vendor_charges_for_them(
         "total_tokens": 1010,
         "prompt_tokens_details": {"cached_tokens": 900},
     }
-    usage = await ask(create_model(vendor, server.base_url, model=model))
+    usage = await ask(create_model(server.base_url, name=vendor, model=model))
     assert usage.cost == pytest.approx(cost)
     assert usage.detail == {"cached_input_tokens": 900}
 
@@ -179,35 +195,36 @@ async def test_cached_tokens_cost_what_the_vendor_charges_for_them(
         ("gemini", 100 * 3e-7 + 900 * 3e-8 + 10 * 2.5e-6),
     ],
 )
-async def test_cached_tokens_of_other_formats_are_counted(vendors: ModelServers, vendor: str, cost: float) -> None:
-    usage = await ask(create_model(vendor, vendors.url))
+async def test_cached_tokens_of_other_formats_are_counted(
+    create_model: CreateModel, vendors: ModelServers, vendor: str, cost: float
+) -> None:
+    usage = await ask(create_model(vendors.url, name=vendor))
     assert (usage.input_tokens, usage.output_tokens) == (1000, 10)
     assert usage.cost == pytest.approx(cost)
 
 
-async def test_claude_is_told_what_to_cache(vendors: ModelServers) -> None:
-    await ask(create_model("anthropic", vendors.url), PROMPT, HELLO, GREETING, HELLO)
+async def test_claude_is_told_what_to_cache(create_model: CreateModel, vendors: ModelServers) -> None:
+    await ask(create_model(vendors.url, name="anthropic"), PROMPT, HELLO, GREETING, HELLO)
     (request,) = vendors.requests
     assert request["system"][0]["cache_control"] == {"type": "ephemeral"}
     assert request["messages"][-1]["content"][-1]["cache_control"] == {"type": "ephemeral"}
     assert str(request).count("cache_control") == 2
 
 
-async def test_usage_without_details_costs_the_full_price(server: ChatServer) -> None:
-    usage = await ask(create_model("openai", server.base_url, model="gpt-4o-mini"))
+async def test_usage_without_details_costs_the_full_price(create_model: CreateModel, server: ChatServer) -> None:
+    usage = await ask(create_model(server.base_url, name="openai", model="gpt-4o-mini"))
     assert usage.input_tokens == USAGE["prompt_tokens"]
     assert usage.cost == pytest.approx(12 * 1.5e-7 + 5 * 6e-7)
     assert usage.detail == {}
 
 
 @pytest.mark.parametrize("vendor", ["anthropic", "gemini"])
-async def test_a_check_asks_the_vendor(vendors: ModelServers, vendor: str) -> None:
-    await create_model(vendor, vendors.url).check()
-    kind = next(kind for kind in MODELS if kind.name == vendor)
+async def test_a_check_asks_the_vendor(create_model: CreateModel, vendors: ModelServers, vendor: str) -> None:
+    await create_model(vendors.url, name=vendor).check()
     with pytest.raises(ProviderError, match="answered 40"):
-        await kind(ModelSettings(api_key=SecretStr("another"), base_url=vendors.url)).check()
+        await create_model(vendors.url, name=vendor, key="another").check()
     with pytest.raises(ProviderError, match="does not offer the model no-such"):
-        await create_model(vendor, vendors.url, model="no-such").check()
+        await create_model(vendors.url, name=vendor, model="no-such").check()
 
 
 def test_the_reference_names_the_default_models() -> None:

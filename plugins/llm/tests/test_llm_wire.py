@@ -1,9 +1,8 @@
-"""LiteLLM's vendors on the wire, against a server with OpenAI's protocol."""
+"""Models and embeddings on the wire, against a server with OpenAI's protocol."""
 
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,10 +10,11 @@ import pytest_asyncio
 from pydantic import JsonValue, SecretStr
 from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, ProviderError, TextDelta, ToolCall, ToolSpec
 from switchboard.plugin_sdk.testing import EmbeddingContract, LLMContract
-from switchboard_llm.client import LiteLLMSettings, load_litellm
+from switchboard_llm.chat_completions import VendorModel
+from switchboard_llm.client import LiteLLMSettings
 from switchboard_llm.embeddings import EMBEDDINGS, VendorEmbedding
-from switchboard_llm.models import MODELS, ModelSettings, VendorModel
 
+from tests.fixtures.chat_models import CreateModel, build_chat_model
 from tests.fixtures.chat_server import KEY, ChatServer, Fault
 
 # LiteLLM and its dependencies emit deprecation warnings that we cannot fix.
@@ -35,11 +35,6 @@ def base_url(server: ChatServer) -> str:
     return server.base_url
 
 
-def create_model(base_url: str, *, key: str | None = KEY, name: str = "openai_compatible") -> VendorModel:
-    kind = next(kind for kind in MODELS if kind.name == name)
-    return kind(ModelSettings(api_key=SecretStr(key) if key else None, base_url=base_url, model="m"))
-
-
 def create_request(text: str, **options: object) -> ChatRequest:
     return ChatRequest((Message("system", "Be brief."), Message("user", text)), **options)  # type: ignore[arg-type]
 
@@ -47,7 +42,7 @@ def create_request(text: str, **options: object) -> ChatRequest:
 class TestModels(LLMContract[VendorModel]):
     @pytest.fixture
     def provider(self, base_url: str) -> VendorModel:
-        return create_model(base_url)
+        return build_chat_model(base_url, model="m")
 
     @pytest.fixture
     def tool_request(self, weather: ToolSpec) -> ChatRequest:
@@ -74,15 +69,9 @@ async def test_embeddings_report_their_cost_from_the_price_map(
     assert (result.input_tokens, result.cost) == (3, pytest.approx(cost) if cost else None)
 
 
-async def test_tool_calls_with_one_index_are_told_apart(server: ChatServer) -> None:
+async def test_tool_calls_with_one_index_are_told_apart(create_model: CreateModel, server: ChatServer) -> None:
     server.also = ("weather", '{"city": "Rome"}')
-    kind = next(kind for kind in MODELS if kind.name == "openai_compatible")
-    events = [
-        event
-        async for event in kind(ModelSettings(base_url=server.base_url, api_key=SecretStr(KEY), model="m")).chat(
-            create_request("weather")
-        )
-    ]
+    events = [event async for event in create_model(server.base_url, model="m").chat(create_request("weather"))]
     calls = [event for event in events if isinstance(event, ToolCall)]
     assert [(call.name, call.arguments) for call in calls] == [
         ("weather", {"city": "Paris"}),
@@ -100,9 +89,14 @@ async def test_ollama_embeds(server: ChatServer) -> None:
     assert result.vectors[0] != result.vectors[1]
 
 
-async def test_text_usage_and_parameters_are_transmitted(server: ChatServer, base_url: str) -> None:
+async def test_text_usage_and_parameters_are_transmitted(
+    create_model: CreateModel, server: ChatServer, base_url: str
+) -> None:
     events = [
-        event async for event in create_model(base_url).chat(create_request("hello", temperature=0.3, max_tokens=50))
+        event
+        async for event in create_model(base_url, model="m").chat(
+            create_request("hello", temperature=0.3, max_tokens=50)
+        )
     ]
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "You said hello."
     usage = events[-1]
@@ -112,19 +106,21 @@ async def test_text_usage_and_parameters_are_transmitted(server: ChatServer, bas
     assert (server.requests[0]["temperature"], server.requests[0]["max_tokens"]) == (0.3, 50)
 
 
-async def test_an_incomplete_tool_call_yields_empty_text(base_url: str, server: ChatServer) -> None:
-    events = [event async for event in create_model(base_url).chat(create_request("weather"))]
+async def test_an_incomplete_tool_call_yields_empty_text(
+    create_model: CreateModel, base_url: str, server: ChatServer
+) -> None:
+    events = [event async for event in create_model(base_url, model="m").chat(create_request("weather"))]
     assert events[:2] == [TextDelta("")] * 2
     assert events[2] == ToolCall("call_1", "weather", {"city": "Paris"})
 
 
 @pytest.mark.parametrize("arguments", ['["Paris"]', '{"city": ', "Paris"])
 async def test_a_tool_call_with_invalid_arguments_is_a_provider_error(
-    base_url: str, server: ChatServer, arguments: str
+    create_model: CreateModel, base_url: str, server: ChatServer, arguments: str
 ) -> None:
     server.tool = ("weather", arguments)
     with pytest.raises(ProviderError, match="JSON object"):
-        async for _ in create_model(base_url).chat(create_request("weather")):
+        async for _ in create_model(base_url, model="m").chat(create_request("weather")):
             pass
 
 
@@ -148,29 +144,21 @@ TALK = (
     ],
 )
 async def test_messages_are_sent_in_the_order_that_a_vendor_accepts(
-    server: ChatServer, base_url: str, name: str, roles: list[str]
+    create_model: CreateModel, server: ChatServer, base_url: str, name: str, roles: list[str]
 ) -> None:
-    assert [event async for event in create_model(base_url, name=name).chat(ChatRequest(TALK))]
+    assert [event async for event in create_model(base_url, model="m", name=name).chat(ChatRequest(TALK))]
     asked: Any = server.requests[0]["messages"]
     assert [message["role"] for message in asked] == roles
     assert "It failed." in asked[-1]["content"]
     assert asked[4].get("content") is None, "an empty text beside a tool call is refused, or filled in"
 
 
-async def test_missing_usage_downloads_no_tokenizer(
-    server: ChatServer, base_url: str, monkeypatch: pytest.MonkeyPatch
+async def test_an_answer_without_usage_costs_nothing(
+    create_model: CreateModel, server: ChatServer, base_url: str
 ) -> None:
-    """For a model named Llama, LiteLLM would download a tokenizer from Hugging Face and block the event loop
-    meanwhile.
-    """
-    server.counts, asked = False, list[str]()
-    monkeypatch.setattr((await load_litellm()).utils, "_return_huggingface_tokenizer", asked.append)
-    request = replace(create_request("hello"), model="llama-3.3-70b-instruct")
-    assert (
-        "".join([event.text async for event in create_model(base_url).chat(request) if isinstance(event, TextDelta)])
-        == "You said hello."
-    )
-    assert asked == []
+    server.counts = False
+    events = [event async for event in create_model(base_url, model="m").chat(create_request("hello"))]
+    assert events[-1] == ModelUsage("m", 0, 0)
 
 
 async def ask_with_schema(provider: VendorModel) -> JsonValue:
@@ -183,9 +171,11 @@ async def ask_with_schema(provider: VendorModel) -> JsonValue:
 
 
 @pytest.mark.parametrize("answer", ['{"a": 1}', '```json\n{"a": 1}\n```', '```\n{"a": 1}```\n'])
-async def test_a_schema_answer_is_plain_json(server: ChatServer, base_url: str, answer: str) -> None:
+async def test_a_schema_answer_is_plain_json(
+    create_model: CreateModel, server: ChatServer, base_url: str, answer: str
+) -> None:
     server.answer = answer
-    assert await ask_with_schema(create_model(base_url)) == {"a": 1}
+    assert await ask_with_schema(create_model(base_url, model="m")) == {"a": 1}
     asked: Any = server.requests[0]
     assert asked["response_format"]["type"] == "json_schema"
     assert asked["messages"][0]["content"].endswith('{"type": "object", "properties": {}}'), (
@@ -195,44 +185,46 @@ async def test_a_schema_answer_is_plain_json(server: ChatServer, base_url: str, 
 
 @pytest.mark.parametrize("name", ["groq", "deepseek"])
 async def test_models_without_schema_support_are_constrained_to_json(
-    server: ChatServer, base_url: str, name: str
+    create_model: CreateModel, server: ChatServer, base_url: str, name: str
 ) -> None:
-    """DeepSeek refuses a schema; for Groq, LiteLLM turns it into a tool, whose call is not text."""
+    """DeepSeek refuses a schema, and so do several models at Groq."""
     server.answer = '{"a": 1}'
-    assert await ask_with_schema(create_model(base_url, name=name)) == {"a": 1}
+    assert await ask_with_schema(create_model(base_url, model="m", name=name)) == {"a": 1}
     assert server.requests[0]["response_format"] == {"type": "json_object"}
 
 
 @pytest.mark.parametrize(
-    ("fault", "key", "code", "retryable"),
-    [("hello", "wrong", "401", False), ("limited", KEY, "429", True), ("overloaded", KEY, "503", True)],
+    ("fault", "key", "refusal"),
+    [("hello", "wrong", ("401", False)), ("limited", KEY, ("429", True)), ("overloaded", KEY, ("503", True))],
 )
 async def test_refusals_are_reported_without_the_key(
-    base_url: str, fault: str, key: str, code: str, retryable: bool
+    create_model: CreateModel, base_url: str, fault: str, key: str, refusal: tuple[str, bool]
 ) -> None:
     with pytest.raises(ProviderError) as refused:
-        async for _ in create_model(base_url, key=key).chat(create_request(fault)):
+        async for _ in create_model(base_url, model="m", key=key).chat(create_request(fault)):
             pass
-    assert (refused.value.code, refused.value.retryable) == (code, retryable)
+    assert (refused.value.code, refused.value.retryable) == refusal
     assert key not in refused.value.message
 
 
-async def test_a_dropped_connection_is_a_provider_error(base_url: str) -> None:
+async def test_a_dropped_connection_is_a_provider_error(create_model: CreateModel, base_url: str) -> None:
     with pytest.raises(ProviderError):
-        async for _ in create_model(base_url).chat(create_request("drop")):
+        async for _ in create_model(base_url, model="m").chat(create_request("drop")):
             pass
 
 
-async def test_an_unreachable_server_is_a_provider_error() -> None:
+async def test_an_unreachable_server_is_a_provider_error(create_model: CreateModel) -> None:
     with pytest.raises(ProviderError):
-        async for _ in create_model("http://127.0.0.1:9/v1").chat(create_request("hello")):
+        async for _ in create_model("http://127.0.0.1:9/v1", model="m").chat(create_request("hello")):
             pass
 
 
 @pytest.mark.parametrize("fault", ["hang", "mute", "silent"])
-async def test_cancellation_closes_the_request(server: ChatServer, base_url: str, fault: Fault) -> None:
+async def test_cancellation_closes_the_request(
+    create_model: CreateModel, server: ChatServer, base_url: str, fault: Fault
+) -> None:
     async def listen() -> None:
-        async for _ in create_model(base_url).chat(create_request(fault)):
+        async for _ in create_model(base_url, model="m").chat(create_request(fault)):
             pass
 
     listening = asyncio.create_task(listen())
@@ -243,26 +235,27 @@ async def test_cancellation_closes_the_request(server: ChatServer, base_url: str
         await server.closed.wait()
 
 
-async def test_the_connection_is_reused_after_a_late_end_of_answer(server: ChatServer, base_url: str) -> None:
-    provider = create_model(base_url)
+async def test_the_connection_is_reused_after_a_late_end_of_answer(
+    create_model: CreateModel, server: ChatServer, base_url: str
+) -> None:
+    provider = create_model(base_url, model="m")
     for _ in range(3):
         assert [event async for event in provider.chat(create_request("late"))]
     assert len(server.peers) == 1
 
 
-async def test_models_of_servers_and_vendors_are_listed(base_url: str) -> None:
-    assert await create_model(base_url).list_models() == ["m", "qwen"]
-    vendor = next(kind for kind in MODELS if kind.name == "anthropic")(ModelSettings(api_key=SecretStr(KEY)))
+async def test_models_of_servers_and_vendors_are_listed(create_model: CreateModel, base_url: str) -> None:
+    assert await create_model(base_url, model="m").list_models() == ["m", "qwen"]
+    vendor = create_model(name="anthropic")
     assert vendor.vendor.default_model in await vendor.list_models()
 
 
-async def test_check_accepts_a_valid_key_and_refuses_an_invalid_one(base_url: str) -> None:
-    await create_model(base_url).check()
+async def test_check_accepts_a_valid_key_and_refuses_an_invalid_one(create_model: CreateModel, base_url: str) -> None:
+    await create_model(base_url, model="m").check()
     with pytest.raises(ProviderError):
-        await create_model(base_url, key="wrong").check()
+        await create_model(base_url, model="m", key="wrong").check()
 
 
-async def test_a_missing_required_key_is_reported() -> None:
-    kind = next(kind for kind in MODELS if kind.name == "anthropic")
+async def test_a_missing_required_key_is_reported(create_model: CreateModel) -> None:
     with pytest.raises(ProviderError, match="API key"):
-        await kind(ModelSettings()).open()
+        await create_model(name="anthropic", key=None).open()

@@ -1,0 +1,147 @@
+"""Parts of a streamed chat completion, as OpenAI documents them and other vendors extend them.
+
+https://platform.openai.com/docs/api-reference/chat-streaming
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import uuid4
+
+import msgspec
+from switchboard.plugin_sdk import JsonObject, ModelUsage, ProviderError, ToolCall
+
+from switchboard_llm.model_map import ListedModel
+
+
+class FunctionDelta(msgspec.Struct):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class ToolCallDelta(msgspec.Struct):
+    index: int | None = None
+    id: str | None = None
+    function: FunctionDelta = msgspec.field(default_factory=FunctionDelta)
+
+
+class ContentPart(msgspec.Struct):
+    """Part of a content in parts: Mistral's models that reason send `thinking` beside `text`."""
+
+    type: str
+    text: str = ""
+
+
+class Delta(msgspec.Struct):
+    """`reasoning_content` (DeepSeek, xAI, and others) or `reasoning` (Groq, OpenRouter) is what a model thinks."""
+
+    content: str | list[ContentPart] | None = None
+    tool_calls: list[ToolCallDelta] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+
+    def read_text(self) -> str:
+        """Return the text that is meant for the caller."""
+        if isinstance(self.content, list):
+            return "".join(part.text for part in self.content if part.type == "text")
+        return self.content or ""
+
+    def is_at_work(self) -> bool:
+        """Tell whether the model does something that is no text: it reasons, or writes a tool call."""
+        return bool(self.tool_calls or self.reasoning_content or self.reasoning or isinstance(self.content, list))
+
+
+class Choice(msgspec.Struct):
+    delta: Delta = msgspec.field(default_factory=Delta)
+
+
+class PromptTokens(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class Usage(msgspec.Struct):
+    """Tokens of a request; the prompt's include the cached ones."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: PromptTokens | None = None
+
+    def count_cached(self) -> int:
+        """Return the number of cached prompt tokens."""
+        return (self.prompt_tokens_details.cached_tokens or 0) if self.prompt_tokens_details is not None else 0
+
+
+class StreamFault(msgspec.Struct):
+    """An error in the midst of a stream, which OpenRouter and Groq report so."""
+
+    message: str = "an error without a message"
+    code: int | str | None = None
+
+
+class ChatChunk(msgspec.Struct):
+    choices: list[Choice] = msgspec.field(default_factory=list)
+    usage: Usage | None = None
+    error: StreamFault | None = None
+
+
+CHUNKS: Final = msgspec.json.Decoder(ChatChunk)
+
+
+@dataclass(slots=True)
+class _ToolCallParts:
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+@dataclass(slots=True)
+class ToolCallCollector:
+    """Tool calls, which come in parts and are complete at the end of a stream."""
+
+    _calls: list[_ToolCallParts] = field(default_factory=list)
+    _by_index: dict[int, _ToolCallParts] = field(default_factory=dict)
+
+    def add(self, index: int | None, call_id: str | None, name: str | None, arguments: str | None) -> None:
+        """Add a part.
+
+        Ollama sends all calls with the same index: a name after the arguments of one call starts another call.
+        """
+        call = self._by_index.get(index or 0)
+        if call is None or (name and call.arguments):
+            call = self._by_index[index or 0] = _ToolCallParts()
+            self._calls.append(call)
+        call.id = call_id or call.id
+        call.name += name or ""
+        call.arguments += arguments or ""
+
+    def list_calls(self) -> list[ToolCall]:
+        """Return the complete calls. Raises `ProviderError` for arguments that are not a JSON object."""
+        return [
+            ToolCall(call.id or f"call_{uuid4().hex}", call.name, _parse_arguments(call.arguments))
+            for call in self._calls
+        ]
+
+
+def _parse_arguments(text: str) -> JsonObject:
+    try:
+        parsed = json.loads(text or "{}")
+    except ValueError:
+        parsed = None
+    if not isinstance(parsed, dict):
+        raise ProviderError("the model called a tool with arguments that are no JSON object")
+    return parsed
+
+
+def build_usage(model: str, usage: Usage, listed: ListedModel | None) -> ModelUsage:
+    """Return the usage with its cost, which is None for a model without prices in LiteLLM's map."""
+    prompt, completion, cached = usage.prompt_tokens or 0, usage.completion_tokens or 0, usage.count_cached()
+    cost = None
+    if listed is not None and listed.input_cost_per_token is not None and listed.output_cost_per_token is not None:
+        read = listed.cache_read_input_token_cost
+        cost = (
+            (prompt - cached) * listed.input_cost_per_token
+            + cached * (listed.input_cost_per_token if read is None else read)
+            + completion * listed.output_cost_per_token
+        )
+    detail: JsonObject = {"cached_input_tokens": cached} if cached else {}
+    return ModelUsage(model, prompt, completion, cost, detail)
