@@ -17,13 +17,14 @@ from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, Scope
 from pydantic import SecretStr
 from switchboard.engine.conversation.call import AgentSettings, LiveCall, Supervisor, TranscriptEntry, TurnLatency
 from switchboard.engine.conversation.engine import CallEngine
+from switchboard.engine.disclosure.disclosure import ConsentRecord
 from switchboard.engine.providers.failover import (
     HEDGE_AFTER_SECONDS,
     FailoverLLM,
     FailoverSpeechToText,
     FailoverTextToSpeech,
-    ServiceRecord,
 )
+from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.foundation.observability.span_export import export_spans
 from switchboard.plugin_sdk import (
     ChatEvent,
@@ -44,6 +45,8 @@ from switchboard.plugin_sdk import (
 from switchboard.resources.calls.media.media_socket import AsgiMediaSocket
 from switchboard_offline.espeak import speak_text
 from switchboard_offline.loopback import LoopbackSettings, LoopbackTelephony
+
+from tests.fixtures.conversation import list_candidates
 
 REPLY = speak_text(
     "We are open from seven to six, but not on Sundays, and our bread is baked twice a day in the house."
@@ -112,10 +115,26 @@ class NullLeg:
     async def transfer(self, to_number: str) -> None:
         """Do nothing."""
 
+    async def introduce(self, to_number: str, text: str, language: str) -> str:
+        """Do nothing."""
+        return "target"
+
+    async def connect(self, target_call_id: str) -> None:
+        """Do nothing."""
+
+    async def hang_up_target(self, target_call_id: str) -> None:
+        """Do nothing."""
+
+    async def send_text(self, body: str, to_number: str | None) -> None:
+        """Do nothing."""
+
     async def send_digits(self, digits: str) -> None:
         """Do nothing."""
 
     def record_entry(self, entry: TranscriptEntry) -> None:
+        """Do nothing."""
+
+    def record_consent(self, consent: ConsentRecord) -> None:
         """Do nothing."""
 
     def record_latency(self, latency: TurnLatency) -> None:
@@ -128,7 +147,8 @@ class NullLeg:
 async def main(port: int, core: int) -> None:
     os.sched_setaffinity(0, {core})
     engine, settings, leg = CallEngine(), ProviderSettings(), NullLeg()
-    hedge = {"hedge_after_seconds": HEDGE_AFTER_SECONDS}
+    hearing, speaking = list_candidates(InstantSpeechToText(settings)), list_candidates(InstantVoice(settings))
+    thinking, hedge = list_candidates(InstantModel(settings)), {"hedge_after_seconds": HEDGE_AFTER_SECONDS}
     carrier = LoopbackTelephony(LoopbackSettings(signing_secret=SecretStr("x" * 32)))
     await engine.start()
     with tempfile.TemporaryDirectory() as folder:
@@ -146,9 +166,9 @@ async def main(port: int, core: int) -> None:
                 from_number="+15550100001",
                 to_number="+15550100200",
                 agent=AgentSettings(uuid4(), interruption_min_words=10),
-                speech_to_text=FailoverSpeechToText([InstantSpeechToText(settings)], ServiceRecord(), **hedge),
-                text_to_speech=FailoverTextToSpeech([InstantVoice(settings)], ServiceRecord(), **hedge),
-                llm=FailoverLLM([InstantModel(settings)], ServiceRecord(), **hedge),
+                speech_to_text=FailoverSpeechToText(hearing, ServiceRecord(), **hedge),
+                text_to_speech=FailoverTextToSpeech(speaking, ServiceRecord(), **hedge),
+                llm=FailoverLLM(thinking, ServiceRecord(), **hedge),
                 codec=carrier.create_media_codec(""),
                 leg=leg,
                 log=leg,
@@ -160,7 +180,7 @@ async def main(port: int, core: int) -> None:
         config.bind = [f"127.0.0.1:{port}"]
         config.backlog = 2048
         config.websocket_ping_interval = None
-        await serve(application, config)  # type: ignore[arg-type] # hypercorn's own name for the same
+        await serve(application, config)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from switchboard.engine.providers.failover import (
     FailoverLLM,
     FailoverSpeechToText,
     FailoverTextToSpeech,
-    ServiceRecord,
 )
+from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.resources.calls.media.media_socket import AsgiMediaSocket
 from switchboard_llm.chat_completions import ModelSettings
 from switchboard_llm.models import MODELS
@@ -27,6 +27,7 @@ from switchboard_telephony_twilio.codec import TwilioCodec
 
 from bench.calls_server import NullLeg
 from bench.vendors_server import MODEL
+from tests.fixtures.conversation import list_candidates
 
 SECRET = SecretStr("x")
 
@@ -65,9 +66,9 @@ async def main(port: int, core: int, vendors: str) -> None:
             "+15550100001",
             "+15550100200",
             agent,
-            FailoverSpeechToText([stt], record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
-            FailoverTextToSpeech([tts], record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
-            FailoverLLM([model], record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
+            FailoverSpeechToText(list_candidates(stt), record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
+            FailoverTextToSpeech(list_candidates(tts), record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
+            FailoverLLM(list_candidates(model), record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
             TwilioCodec("token"),
             leg,
             leg,
@@ -77,7 +78,7 @@ async def main(port: int, core: int, vendors: str) -> None:
     config = Config()
     config.bind = [f"127.0.0.1:{port}"]
     config.websocket_ping_interval = None
-    await serve(application, config)  # type: ignore[arg-type] # hypercorn's own name for the same
+    await serve(application, config)
 
 
 if __name__ == "__main__":
