@@ -1,12 +1,13 @@
 """Lifetime of a call: a failure, a hang-up and a cancellation end it in a defined way."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.session import CallSession
-from switchboard.plugin_sdk import Frame, ProviderError
+from switchboard.plugin_sdk import Frame, MediaCodec, MediaEvent, ProviderError, UnsupportedAudio
 
 from tests.fixtures.conversation import Leg, Model, Socket, Transcriber, create_call, synthesize_caller
 
@@ -88,3 +89,28 @@ async def test_a_call_that_fails_at_a_tick_ends_and_does_not_stop_the_others(
         assert (await running[0]).ended_reason is EndedReason.ERROR
         sockets[1].hang_up()
         assert (await running[1]).ended_reason is EndedReason.CALLER_HUNG_UP
+
+
+class UndecodableCodec(MediaCodec):
+    """Codec of a stream whose audio cannot be decoded."""
+
+    def decode(self, message: Frame) -> bytes | MediaEvent | None:
+        raise UnsupportedAudio("The carrier streams OPUS, which cannot be decoded.")
+
+    def encode(self, audio: bytes) -> Frame:
+        return ""
+
+    def clear(self) -> Frame:
+        return ""
+
+    def mark(self, name: str) -> Frame:
+        return ""
+
+
+async def test_audio_that_cannot_be_decoded_ends_the_call_at_once_with_the_reason(engine: CallEngine) -> None:
+    leg = Leg()
+    live = replace(create_call(Model(), Transcriber(), leg=leg), codec=UndecodableCodec())
+    async with asyncio.timeout(1):
+        result = await engine.run_call(live, Socket())
+    assert (result.ended_reason, leg.done) == (EndedReason.ERROR, ["hang_up"])
+    assert result.error_message == "The carrier streams OPUS, which cannot be decoded."

@@ -47,6 +47,7 @@ from switchboard.plugin_sdk.media import (
     MediaEvent,
     MediaStarted,
     MediaStopped,
+    UnsupportedAudio,
 )
 from switchboard.plugin_sdk.phone_numbers import AvailableNumber, BoughtNumber
 from switchboard.plugin_sdk.private_data import PrivateDataDetector, SpokenText
@@ -193,6 +194,7 @@ __all__ = [
     "TransferTargetGone",
     "TransferTargetReady",
     "UnsubscribedRecipient",
+    "UnsupportedAudio",
     "VectorStore",
     "Voice",
     "WarmTransfer",

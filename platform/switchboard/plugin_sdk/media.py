@@ -40,6 +40,10 @@ MediaEvent: TypeAlias = MediaStarted | DigitPressed | MarkReached | MediaStopped
 Frame: TypeAlias = str | bytes
 
 
+class UnsupportedAudio(ValueError):
+    """The carrier starts a call's audio in an encoding that its codec cannot decode. The call is ended at once."""
+
+
 class MediaCodec(ABC):
     """Encoder and decoder of one media socket's messages. Called for every 20 ms of every call, so keep it fast."""
 
@@ -48,7 +52,8 @@ class MediaCodec(ABC):
         """Decode one message: audio bytes in the encoding of `MediaStarted`, an event, or None for an irrelevant
         message.
 
-        Raises `ValueError` for a message that the carrier would not send.
+        Raises `ValueError` for a message that the carrier would not send, and `UnsupportedAudio` instead of
+        `MediaStarted` for audio that cannot be decoded.
         """
 
     @abstractmethod

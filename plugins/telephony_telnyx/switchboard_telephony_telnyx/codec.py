@@ -1,12 +1,18 @@
-"""Messages of media streaming: JSON text frames with mu-law at 8 kHz in base64.
+"""Messages of media streaming: JSON text frames with audio in base64. Calls ask for mu-law at 8 kHz; where a caller's
+own codec comes nevertheless, A-law and G.722 are decoded.
 
 https://developers.telnyx.com/api-reference/websockets/stream-call-media-over-websocket
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final, Literal, TypeAlias
 
 import msgspec
-from switchboard.plugin_sdk import Frame, MediaCodec, MediaEvent, MediaStarted
+import numpy as np
+from G722 import G722
+from switchboard.plugin_sdk import Frame, MediaCodec, MediaEvent, MediaStarted, UnsupportedAudio
+from switchboard.plugin_sdk.audio import encode_audio, transcode_audio
 from switchboard.plugin_sdk.json_media import CommonMessage, MediaMessageWriter, to_media_event
 
 from switchboard_telephony_telnyx.state import digest_media_url, read_state
@@ -16,11 +22,11 @@ LATE_FRAMES: Final = 3
 
 
 class TelnyxMediaFormat(msgspec.Struct):
-    """Format that calls request for their stream."""
+    """Format of a stream. The clock of G.722 is 8000 or 16000, as RTP or as its audio has it."""
 
-    encoding: Literal["PCMU"]
-    sample_rate: Literal[8000]
-    channels: Literal[1] = 1
+    encoding: str
+    sample_rate: int = 8000
+    channels: int = 1
 
 
 class TelnyxStream(msgspec.Struct):
@@ -101,6 +107,7 @@ class TelnyxCodec(MediaCodec):
         self._api_key = api_key
         self._media = digest_media_url(media_url)
         self._order = FrameSequencer()
+        self._to_mulaw: Callable[[bytes], bytes] | None = None
         self._writer = MediaMessageWriter()
 
     def decode(self, message: Frame) -> bytes | MediaEvent | None:
@@ -109,7 +116,8 @@ class TelnyxCodec(MediaCodec):
             chunk = parsed.media
             if chunk.track != "inbound":
                 return None
-            return self._order.put(int(chunk.chunk), chunk.payload) if chunk.chunk else chunk.payload
+            audio = self._order.put(int(chunk.chunk), chunk.payload) if chunk.chunk else chunk.payload
+            return self._to_mulaw(audio) if self._to_mulaw is not None and audio else audio
         if isinstance(parsed, TelnyxStart):
             return self._translate_start(parsed.start, parsed.stream_id)
         return None if isinstance(parsed, TelnyxConnected | TelnyxError) else to_media_event(parsed)
@@ -126,4 +134,23 @@ class TelnyxCodec(MediaCodec):
     def _translate_start(self, start: TelnyxStream, stream_id: str) -> MediaStarted:
         if read_state(self._api_key, start.client_state).media != self._media:
             raise ValueError("the stream's start does not contain its call's state")
+        self._to_mulaw = choose_decoder(start.media_format)
         return MediaStarted(start.call_control_id, stream_id, "mulaw")
+
+
+def choose_decoder(media: TelnyxMediaFormat) -> Callable[[bytes], bytes] | None:
+    """Return what turns a stream's audio into mu-law at 8 kHz, None for mu-law. Raises `UnsupportedAudio`."""
+    match (media.encoding, media.sample_rate, media.channels):
+        case ("PCMU", 8000, 1):
+            return None
+        case ("PCMA", 8000, 1):
+            return partial(transcode_audio, source="alaw", target="mulaw")
+        case ("G722", 8000 | 16000, 1):
+            return partial(_transcode_g722, G722(8000, 64000))
+    audio = f"{media.encoding} at {media.sample_rate} Hz in {media.channels} channels"
+    raise UnsupportedAudio(f"Telnyx streams {audio}, which cannot be decoded.")
+
+
+def _transcode_g722(decoder: G722, audio: bytes) -> bytes:
+    """Decode G.722 at 64 kbit/s (ITU-T G.722), whose state spans the whole stream, to the telephone's band."""
+    return encode_audio(np.asarray(decoder.decode(audio), dtype=np.int16), "mulaw")

@@ -58,6 +58,8 @@ LANGUAGES: Final = (
 )  # fmt: skip
 """Languages of Telnyx's basic voices, the default variant of each language first. For any other, no language is sent.
 """
+CODECS: Final = "PCMU,PCMA"
+"""G.711 only: with another codec of the caller's, Telnyx streams in that one."""
 REASONS: Final = {"rejected": "CALL_REJECTED", "busy": "USER_BUSY"}
 
 
@@ -165,7 +167,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             "webhook_url": order.callbacks.events,
             "timeout_secs": max(LEAST_RING_SECONDS, order.ring_seconds),
             "time_limit_secs": max(LEAST_CALL_SECONDS, order.max_duration_seconds),
-            "preferred_codecs": "PCMU,PCMA",
+            "preferred_codecs": CODECS,
             **self._stream_options(order.media_url),
             **({"answering_machine_detection": "detect"} if order.detect_machine else {}),
         }
@@ -209,7 +211,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             "client_state": write_state(self._api_key, state),
             "webhook_url": callbacks.events,
             "timeout_secs": max(LEAST_RING_SECONDS, introduction.ring_seconds),
-            "preferred_codecs": "PCMU,PCMA",
+            "preferred_codecs": CODECS,
         }
         return require_created_id(
             await call_telnyx(lambda: self._client.calls.dial(**given), creates=True), "call_control_id"
@@ -261,7 +263,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             await self.hang_up(speak.call_id)
 
     async def _answer(self, call_id: str, state: CallState, **streamed: object) -> None:
-        options = {"client_state": write_state(self._api_key, state), **streamed}
+        options = {"client_state": write_state(self._api_key, state), "preferred_codecs": CODECS, **streamed}
         await self._command(call_id, lambda given: self._actions.answer(call_id, **options, **given), key="answer")
 
     async def _connect(self, connect: ForwardAnsweredCall) -> None:

@@ -76,6 +76,7 @@ async def test_instructions_are_idempotent_commands(carrier: TelnyxTelephony, te
     await recording.close()
     (first, second) = [body for _, path, body in telnyx.requests if path.endswith("/actions/answer")]
     assert first == second
+    assert first["preferred_codecs"] == "PCMU,PCMA"
     assert (first["stream_url"], first["record"], first["record_channels"], first["record_format"]) == (
         MEDIA,
         "record-from-answer",

@@ -22,11 +22,12 @@ from switchboard.engine.conversation.session import CallSession
 from switchboard.engine.conversation.speech.detection import BatchedDetection
 from switchboard.engine.conversation.speech.vad import VoiceDetector
 from switchboard.foundation.observability import traces
-from switchboard.plugin_sdk import MediaStarted, ProviderError
+from switchboard.plugin_sdk import MediaStarted, ProviderError, UnsupportedAudio
 
 logger = structlog.get_logger()
 TICK_SECONDS = 0.01
 START_SECONDS = 10.0
+NEVER_STARTED = "The carrier opened the call's audio but never started it."
 MAX_EARLY_ENDS = 1000
 
 
@@ -128,8 +129,10 @@ class CallEngine:
                 started = await _wait_for_start(call, socket)
         except TimeoutError:
             started = None
+        except UnsupportedAudio as error:
+            return await _refuse_call(call, socket, str(error))
         if started is None:
-            return await _refuse_call(call, socket)
+            return await _refuse_call(call, socket, NEVER_STARTED)
         session = CallSession(SessionContext(call, socket, started.encoding, self._clock), detection)
         self._sessions[call.call_id] = session
         if (reason := self._early_ends.pop(call.call_id, None)) is not None:
@@ -159,6 +162,8 @@ async def _wait_for_start(call: LiveCall, socket: MediaSocket) -> MediaStarted |
     while (message := await socket.receive()) is not None:
         try:
             event = call.codec.decode(message)
+        except UnsupportedAudio:
+            raise
         except ValueError:
             continue
         if isinstance(event, MediaStarted):
@@ -166,12 +171,10 @@ async def _wait_for_start(call: LiveCall, socket: MediaSocket) -> MediaStarted |
     return None
 
 
-async def _refuse_call(call: LiveCall, socket: MediaSocket) -> CallResult:
+async def _refuse_call(call: LiveCall, socket: MediaSocket, reason: str) -> CallResult:
     try:
         await call.leg.hang_up()
     except ProviderError as error:
         logger.warning("carrier did not hang up", call_id=str(call.call_id), reason=error.message)
     await socket.close()
-    return CallResult(
-        EndedReason.ERROR, "The carrier opened the call's audio but never started it.", 0.0, (), (), CallUsage()
-    )
+    return CallResult(EndedReason.ERROR, reason, 0.0, (), (), CallUsage())
