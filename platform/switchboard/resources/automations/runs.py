@@ -36,6 +36,7 @@ ACTION_SECONDS = 30.0
 LEASE = timedelta(seconds=60)
 MAX_RESULT_CHARACTERS = 16_000
 MAX_ERROR_CHARACTERS = 1_000
+LOST = "The event or the actions cannot be decrypted: their key was destroyed, or they were altered."
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ async def _claim(database: Database, organization_id: UUID, run_id: UUID) -> _St
     async with database.tenant(organization_id) as session:
         due = session.select(AutomationRun).where(col(AutomationRun.id) == run_id, col(AutomationRun.due_at) <= now())
         run = (await session.exec(due.with_for_update(skip_locked=True))).one_or_none()
-        if run is None:
+        if run is None or _end_lost(run):
             return None
         records = run.records()
         index = next(place for place, record in enumerate(records) if record.status in ("pending", "running"))
@@ -139,14 +140,22 @@ def _params(kind: type[AutomationAction[ActionParams]], step: _Step) -> ActionPa
 
 
 async def _lock_claimed_run(session: TenantSession, step: _Step) -> AutomationRun | None:
-    """Return the run, locked; None if it was deleted or another worker has claimed it."""
+    """Return the run, locked; None if it was deleted, lost, or another worker has claimed it."""
     mine = session.select(AutomationRun).where(
         col(AutomationRun.id) == step.run.id, col(AutomationRun.lease_token) == step.token
     )
     run = (await session.exec(mine.with_for_update())).one_or_none()
     if run is None:
         metrics.leases_lost.labels("automation_run").inc()
-    return run
+    return None if run is None or _end_lost(run) else run
+
+
+def _end_lost(run: AutomationRun) -> bool:
+    """End a run whose key was destroyed; return whether it was."""
+    if run.is_lost:
+        run.error_message = LOST
+        _end(run, "failed", now())
+    return run.is_lost
 
 
 def _complete(run: AutomationRun, step: _Step, result: JsonObject) -> None:

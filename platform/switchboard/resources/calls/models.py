@@ -13,7 +13,7 @@ from switchboard.foundation.encryption import encrypted_texts
 from switchboard.foundation.web.row_counts import RowCounter
 
 
-@encrypted_texts("call_summary", "extracted_data")
+@encrypted_texts("call_summary", "extracted_data", "call_metadata")
 class Call(TenantTable, table=True):
     """A call: the API's fields, and the state that carries it on.
 

@@ -46,7 +46,7 @@ class SmsConversation(TenantTable, table=True):
     answer_attempts: int = 0
 
 
-@encrypted_texts("body")
+@encrypted_texts("body", "media_urls")
 class SmsMessage(TenantTable, table=True):
     """A text message. `author` is the contact, an API client, an agent, an automation, a user of the dashboard, or
     the platform itself (replies to STOP, START, and HELP).
