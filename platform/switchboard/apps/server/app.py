@@ -112,6 +112,7 @@ async def open_process_runtime(
     redis = _open_redis(redis_url)
     queue = Queue(redis.commands, redis.blocking)
     ring = keyring.load_keyring([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
+    plugins = registry or Registry.discover(trace=settings.trace_plugins)
     database = Database(
         database_url,
         pool_size=settings.database_pool_size,
@@ -121,10 +122,10 @@ async def open_process_runtime(
             "listeners": TRANSACTIONAL_HANDLERS,
             "keyring": ring,
             "encrypts_texts": encrypts_texts,
+            "registry": plugins,
         },
     )
     replica = _create_replica(settings, database, ring)
-    plugins = registry or Registry.discover(trace=settings.trace_plugins)
     providers = Providers(database, plugins, ring, data_dir=settings.data_dir)
     parts = Runtime(
         node=secrets.token_hex(8),

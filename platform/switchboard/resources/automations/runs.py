@@ -25,6 +25,7 @@ from switchboard.plugin_sdk import (
     AutomationAction,
     JsonObject,
 )
+from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.automations import templates
 from switchboard.resources.automations.action_dependencies import DatabaseAction, OutboundAction
 from switchboard.resources.automations.models import ActionRecord, AutomationRun
@@ -116,7 +117,7 @@ async def _act(extensions: Extensions, outbound: OutboundClient, step: _Step) ->
     async with database.tenant(organization_id) as session:
         run = await _lock_claimed_run(session, step)
         if run is not None:
-            _complete(run, step, result)
+            await _complete(session, run, step, result)
 
 
 async def _act_within(
@@ -126,7 +127,7 @@ async def _act_within(
         run = await _lock_claimed_run(session, step)
         if run is not None:
             set_cause_depth(session, run.depth)
-            _complete(run, step, await kind(session).run(step.context, params))
+            await _complete(session, run, step, await kind(session).run(step.context, params))
 
 
 def _params(kind: type[AutomationAction[ActionParams]], step: _Step) -> ActionParams:
@@ -158,9 +159,9 @@ def _end_lost(run: AutomationRun) -> bool:
     return run.is_lost
 
 
-def _complete(run: AutomationRun, step: _Step, result: JsonObject) -> None:
-    """Record an action's result and make the next action due. Raises `ActionError` for a result that cannot be
-    stored.
+async def _complete(session: TenantSession, run: AutomationRun, step: _Step, result: JsonObject) -> None:
+    """Record an action's result, redacted, and make the next action due. Raises `ActionError` for a result that cannot
+    be stored.
     """
     try:
         size = len(json.dumps(result, ensure_ascii=False, allow_nan=False))
@@ -168,6 +169,8 @@ def _complete(run: AutomationRun, step: _Step, result: JsonObject) -> None:
         raise ActionError("The action's result is not JSON.", retryable=False) from None
     if size > MAX_RESULT_CHARACTERS:
         raise ActionError(f"The action's result is longer than {MAX_RESULT_CHARACTERS} characters.", retryable=False)
+    redactor = await open_redactor(session, None)
+    result = redactor.redact_json(result, for_model=False)
     records, moment = run.records(), now()
     record = records[step.index]
     record.status, record.result, record.error, record.completed_at = "completed", result, None, moment
@@ -197,6 +200,7 @@ async def _fail(database: Database, step: _Step, message: str, *, retryable: boo
         if run is None:
             return
         run.lease_token = None
+        message = (await open_redactor(session, None)).redact(message).kept
         if not retryable or step.record.attempts == MAX_ATTEMPTS:
             _end_failed(run, step.index, message)
             return
