@@ -59,6 +59,7 @@ from switchboard.resources.knowledge_bases.routes import blueprint as knowledge_
 from switchboard.resources.oauth.routes import blueprint as oauth
 from switchboard.resources.oauth.system_queries import find_access_token
 from switchboard.resources.phone_numbers.routes import blueprint as phone_numbers
+from switchboard.resources.privacy.routes import blueprint as privacy
 from switchboard.resources.simulations.routes import blueprint as simulations
 from switchboard.resources.sms.routes import blueprint as sms
 from switchboard.resources.usage.routes import blueprint as usage
@@ -76,6 +77,7 @@ BLUEPRINTS = (
     campaigns,
     contacts,
     do_not_call,
+    privacy,
     phone_numbers,
     sms,
     webhooks,
