@@ -85,6 +85,14 @@ async def test_an_erasure_counts_rows_and_forgets_the_number(runtime: Runtime, c
     assert PERSON not in json.dumps(listed)
 
 
+async def test_a_request_whose_number_was_erased_meanwhile_ends(runtime: Runtime, caller: Caller) -> None:
+    export = await create_request(caller, "export")
+    await run_request(runtime, caller, await create_request(caller, "erase"))
+    ended = await run_request(runtime, caller, export)
+    assert (ended["status"], ended["phone_number"]) == ("failed", None)
+    assert "erased" in str(ended["error_message"])
+
+
 async def test_an_erasure_waits_for_a_live_call(runtime: Runtime, caller: Caller) -> None:
     call = await add_call(runtime, caller, now(), to_number=PERSON, status="in-progress", ended_at=None)
     request = await create_request(caller, "erase")

@@ -57,8 +57,10 @@ class PrivacyRequestRunner:
                 request.status = "running"
             number = decrypt_number(self.keyring, request)
         try:
-            if is_over or number is None:
+            if is_over:
                 await self._delete_file(request)
+            elif number is None:
+                await self._end(request, "failed", error_message="The number was erased by another request.")
             elif request.kind == "export":
                 await self._export(request, number)
             else:
