@@ -7,7 +7,7 @@ from itertools import pairwise
 from uuid import UUID
 
 import pytest
-from switchboard.foundation.database import now
+from switchboard.foundation.database import new_id, now
 from switchboard.foundation.events.models import Delivery, EventTarget
 from switchboard.foundation.events.outbox import enqueue
 from switchboard.foundation.settings import Settings
@@ -346,7 +346,7 @@ async def test_a_hanging_endpoint_delays_no_other_organization(
             )
             for _ in range(9_999)
         )
-        enqueue(session, target, "call.completed", "{}")
+        enqueue(session, target, "call.completed", "{}", subject_id=new_id())
     await receiver.first("/stuck", 4)
     fast_endpoint = await create_endpoint(stranger, f"{receiver.url}/swift")
     before = now().timestamp()

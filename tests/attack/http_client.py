@@ -1,6 +1,7 @@
 """HTTP client of the attacks: it searches each response for words that its user must not see."""
 
 import asyncio
+import io
 import json
 import re
 from collections.abc import Mapping
@@ -90,7 +91,7 @@ class HttpClient:
             async with self.session.request(
                 method,
                 url,
-                data=form if data is None else data,
+                data=form if data is None else io.BytesIO(data),
                 headers={**headers_sent, **(headers or {})},
                 allow_redirects=False,
             ) as response:

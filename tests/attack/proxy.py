@@ -1,5 +1,6 @@
 """A proxy in front of an instance that plants holes, so that tests see whether attacks find them."""
 
+import io
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,13 +14,26 @@ MAX_BODY_BYTES = 64 * 1024**2
 
 @dataclass(slots=True)
 class Holes:
-    """Planted holes. `replace_key` returns the API key to send for a request, or None for the request's own.
-    `accepts_everything` makes an empty success of each refusal.
+    """Planted holes. `replace_key` returns the API key to send for a request, and `replace_cookie` the cookies, or None
+    for the request's own. The instance does not get the headers of `dropped`. `replace_response` returns the response.
     """
 
     url: str = ""
     replace_key: Callable[[web.Request], str | None] = lambda request: None
-    accepts_everything: bool = False
+    replace_cookie: Callable[[web.Request], str | None] = lambda request: None
+    dropped: tuple[str, ...] = ()
+    replace_response: Callable[[web.Request, web.Response], web.Response] = lambda request, response: response
+
+    def close(self) -> None:
+        """Remove every hole."""
+        closed = Holes()
+        self.replace_key, self.replace_cookie, self.dropped = closed.replace_key, closed.replace_cookie, ()
+        self.replace_response = closed.replace_response
+
+
+def accept_everything(request: web.Request, response: web.Response) -> web.Response:
+    """Make an empty success of a refusal."""
+    return web.Response() if response.status >= 400 else response
 
 
 @asynccontextmanager
@@ -28,20 +42,24 @@ async def run_proxy(target: str) -> AsyncIterator[Holes]:
     holes = Holes()
 
     async def forward(request: web.Request) -> web.Response:
-        headers = {name: value for name, value in request.headers.items() if name not in DROPPED}
+        headers = {name: value for name, value in request.headers.items() if name not in (*DROPPED, *holes.dropped)}
+        if cookie := holes.replace_cookie(request):
+            headers["Cookie"] = cookie
         if key := holes.replace_key(request):
             headers["Authorization"] = f"Bearer {key}"
         sent = session.request(
-            request.method, target + request.raw_path, data=await request.read(), headers=headers, allow_redirects=False
+            request.method,
+            target + request.raw_path,
+            data=io.BytesIO(await request.read()),
+            headers=headers,
+            allow_redirects=False,
         )
         async with sent as response:
-            if holes.accepts_everything and response.status >= 400:
-                return web.Response()
             answer = web.Response(status=response.status, body=await response.read())
             for name, value in response.headers.items():
                 if name not in DROPPED:
                     answer.headers.add(name, value)
-            return answer
+            return holes.replace_response(request, answer)
 
     application = web.Application(client_max_size=MAX_BODY_BYTES)
     application.router.add_route("*", "/{path:.*}", forward)

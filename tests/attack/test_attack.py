@@ -7,7 +7,7 @@ from aiohttp import web
 
 from tests.attack.attacks import ATTACKS
 from tests.attack.credentials import create_credentials
-from tests.attack.proxy import run_proxy
+from tests.attack.proxy import accept_everything, run_proxy
 from tests.attack.report import AttackResult, render_table
 from tests.attack.scene import Scene, open_scene, run_attacks
 from tests.fixtures.app import LivePlatform
@@ -53,7 +53,7 @@ async def test_attacks_find_planted_holes_and_nothing_without_them(live: LivePla
         assert "with None" in requests["wrong-credentials"]
         assert "as stranger" in requests["canaries"]
 
-        holes.accepts_everything = True
+        holes.replace_response = accept_everything
         found = await run_named(scene, *REFUSALS)
         assert all(found[name].findings for name in REFUSALS), found
 

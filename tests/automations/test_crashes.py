@@ -7,9 +7,10 @@ from sqlmodel import select
 from switchboard.engine.providers.extensions import Extensions
 from switchboard.resources.automations import runs
 from switchboard.resources.automations.models import AutomationRun
+from switchboard.resources.identity.policy import Encryption, Policy
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import Caller, fresh_number
+from tests.fixtures.app import Caller, Organizations, fresh_number
 from tests.fixtures.automations import (
     CONTACT,
     TAG,
@@ -24,6 +25,7 @@ from tests.fixtures.automations import (
     publish_message,
     run_once,
 )
+from tests.fixtures.command_line import Operator
 from tests.fixtures.json_access import Json
 from tests.fixtures.receiver import Receiver
 from tests.fixtures.webhooks import list_items
@@ -122,3 +124,18 @@ async def test_a_worker_with_an_expired_lease_writes_nothing(
     receiver.release()
     await frozen
     assert (await get_only_run(caller, automation), before["status"]) == (before, "completed")
+
+
+async def test_a_run_whose_key_was_destroyed_fails_before_its_next_action(
+    runtime: Runtime, organizations: Organizations, receiver: Receiver, operator: Operator
+) -> None:
+    caller = await organizations.create(policy=Policy(encryption=Encryption(texts=True)))
+    receiver.statuses["/x"] = [503, 200]
+    waiting = await run_once(runtime, caller, build_request(f"{receiver.url}/x"), TAG)
+    assert [action["type"] for action in get_actions(waiting)] == ["http_request", "tag_contact"]
+    operator.ask("keys", "shred", "--org", str(caller.organization_id), "--yes")
+    run = await advance_again(runtime, caller, waiting)
+    assert (run["status"], run["error_message"], get_actions(run)) == ("failed", runs.LOST, [])
+    assert len(receiver.at("/x")) == 1
+    retried = await caller.post(f"/v1/automations/{run['automation_id']}/runs/{run['id']}/retry")
+    assert retried.status == 409

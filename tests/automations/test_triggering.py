@@ -296,7 +296,6 @@ async def test_a_message_between_own_numbers_keeps_its_depth(caller: Caller, run
     for text_id, sender in (("in-1", own_number), ("in-2", CONTACT)):
         await inbound.receive_message(
             runtime.database,
-            runtime.registry,
             caller.organization_id,
             "loopback",
             TextMessageReceived(text_id, sender, other, "HELP"),

@@ -24,9 +24,15 @@ from switchboard.engine.conversation.speech.numerals import spell_digits
 from switchboard.engine.providers.configuration import ProviderSpec, configure_providers
 from switchboard.foundation.database import now
 from switchboard.foundation.observability import traces
+from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk import (
+    ActionContext,
+    ActionError,
+    ActionParams,
+    AutomationAction,
     ChatEvent,
     ChatRequest,
+    JsonObject,
     ProviderSettings,
     SpeechToTextProvider,
     SpeechToTextStream,
@@ -35,18 +41,23 @@ from switchboard.plugin_sdk import (
     hookimpl,
 )
 from switchboard.plugin_sdk.registry import Capability, Registry
+from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callback_urls import MediaGrant
 from switchboard.resources.calls.media.call_runner import CallRunner
 from switchboard.resources.calls.recordings.uploads import RecordingUploader
+from switchboard.resources.calls.states import finish_call
+from switchboard.resources.identity.policy import Policy, RedactionDefault
 from switchboard.resources.sms import inbound
 from switchboard.runtime import Runtime
 from switchboard_offline.scripted import ScriptedLLM
 
-from tests.fixtures.app import Caller, fresh_number
+from tests.fixtures.app import Caller, Organizations, fresh_number
+from tests.fixtures.automations import create_automation, get_actions, wait_for_finished_runs
 from tests.fixtures.calls import add_call
 from tests.fixtures.conversation import Socket, Transcriber, synthesize_caller
 from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json, objects_at
+from tests.fixtures.object_store import S3Server, start_s3_server
 from tests.fixtures.receiver import Receiver
 from tests.fixtures.table_rows import TABLES
 from tests.fixtures.webhooks import create_endpoint
@@ -115,8 +126,32 @@ class PlantedLLM(ScriptedLLM):
             yield event
 
 
+class LookupParams(ActionParams):
+    """Parameters of the lookup."""
+
+    fails: bool = False
+
+
+class PlantedLookup(AutomationAction[LookupParams]):
+    """Returns planted data, or quotes them in its error."""
+
+    name, title, Params = "planted_lookup", "Look up", LookupParams
+    found: ClassVar[list[Planted]] = []
+
+    async def run(self, context: ActionContext, params: LookupParams) -> JsonObject:
+        found: JsonObject = {"card": self.found[0].card, "mail": self.found[0].email}
+        if params.fails:
+            raise ActionError(f"cannot update {found}", retryable=False)
+        return found
+
+
 class PlantedPlugin:
-    """The providers of this module."""
+    """The providers and the action of this module."""
+
+    @staticmethod
+    @hookimpl
+    def automation_actions() -> list[type[PlantedLookup]]:
+        return [PlantedLookup]
 
     @staticmethod
     @hookimpl
@@ -136,6 +171,20 @@ def registry() -> Registry:
     return registry
 
 
+@pytest_asyncio.fixture
+async def s3() -> AsyncIterator[S3Server]:
+    async with start_s3_server() as server:
+        yield server
+
+
+@pytest.fixture
+def settings(settings: Settings, s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Settings with the recordings in S3."""
+    for name, value in s3.environment.items():
+        monkeypatch.setenv(name, value)
+    return settings.model_copy(update={"recordings_url": s3.environment["SWITCHBOARD_RECORDINGS_URL"]})
+
+
 @pytest.fixture
 def exported(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     """The spans of this process."""
@@ -152,8 +201,17 @@ async def started_engine(runtime: Runtime) -> AsyncIterator[None]:
     await runtime.engine.close()
 
 
-async def create_number(runtime: Runtime, caller: Caller, **agent: object) -> tuple[str, str]:
-    """Create an agent that redacts, and a phone number that it answers; return their id and number."""
+@dataclass(frozen=True, slots=True)
+class AnsweredNumber:
+    """A phone number, and the agent that answers it."""
+
+    agent_id: str
+    number_id: str
+    phone_number: str
+
+
+async def create_number(runtime: Runtime, caller: Caller, **agent: object) -> AnsweredNumber:
+    """Create an agent that redacts, and a phone number that it answers."""
     providers = [
         ProviderSpec(Capability.TELEPHONY, "loopback", {}),
         ProviderSpec(Capability.SPEECH_TO_TEXT, "planted", {}),
@@ -165,8 +223,29 @@ async def create_number(runtime: Runtime, caller: Caller, **agent: object) -> tu
     created = await caller.post("/v1/agents", {"name": "Agent", "redaction": {"kinds": KINDS}, **agent})
     assert created.status == 201, created.body
     number = fresh_number()
-    await caller.post("/v1/phone-numbers", {"phone_number": number, "inbound_agent_id": created.json["id"]})
-    return str(created.json["id"]), number
+    bought = await caller.post("/v1/phone-numbers", {"phone_number": number, "inbound_agent_id": created.json["id"]})
+    return AnsweredNumber(str(created.json["id"]), str(bought.json["id"]), number)
+
+
+async def send_planted_data(runtime: Runtime, caller: Caller, number: AnsweredNumber, planted: Planted) -> None:
+    """Write the planted data in a text message, and in the metadata of a call that nobody answers."""
+    sent = await caller.post(
+        "/v1/sms",
+        {"from_number_id": number.number_id, "to_number": "+15550100001", "body": f"{planted.card} or {planted.email}"},
+    )
+    assert (sent.status, sent.json["body"]) == (201, "[card number] or [email address]")
+    placed = await caller.post(
+        "/v1/calls",
+        {
+            "agent_id": number.agent_id,
+            "from_number_id": number.number_id,
+            "to_number": "+15550100002",
+            "metadata": {"card": planted.card, "mail": [planted.email]},
+        },
+    )
+    assert (placed.status, placed.json["metadata"]) == (201, {"card": "[card number]", "mail": ["[email address]"]})
+    async with runtime.database.tenant(caller.organization_id) as session:
+        await finish_call(session, await calls.get_call(session, UUID(str(placed.json["id"])), lock=True), "no-answer")
 
 
 async def hold_call(runtime: Runtime, caller: Caller, agent_id: str, planted: Planted) -> None:
@@ -206,26 +285,30 @@ async def dump_database(servers: DataDirectory) -> str:
 @pytest.mark.usefixtures("running_worker")
 async def test_planted_private_data_is_nowhere(
     runtime: Runtime,
-    caller: Caller,
+    organizations: Organizations,
     receiver: Receiver,
     servers: DataDirectory,
     exported: InMemorySpanExporter,
     *,
+    s3: S3Server,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    agent_id, number = await create_number(runtime, caller)
-    await create_endpoint(
-        caller, f"{receiver.url}/events", events=["call.completed", "call.transcript.ready", "sms.received"]
-    )
+    caller = await organizations.create(policy=Policy(redaction=RedactionDefault(kinds=KINDS)))
+    number = await create_number(runtime, caller)
+    await create_endpoint(caller, f"{receiver.url}/events")
     planted, limit = [Planted.create() for _ in range(CONVERSATIONS)], asyncio.Semaphore(AT_ONCE)
+    lookups: list[Json] = [{"type": PlantedLookup.name, "params": {"fails": fails}} for fails in (False, True)]
+    automation = await create_automation(caller, *lookups)
+    PlantedLookup.found[:] = planted
 
     async def hold(one: Planted) -> None:
         async with limit:
-            await hold_call(runtime, caller, agent_id, one)
-            message = TextMessageReceived(f"in-{uuid4()}", "+15550100001", number, f"{one.card} or {one.email}")
-            await inbound.receive_message(
-                runtime.database, runtime.registry, caller.organization_id, "loopback", message
+            await hold_call(runtime, caller, number.agent_id, one)
+            await send_planted_data(runtime, caller, number, one)
+            message = TextMessageReceived(
+                f"in-{uuid4()}", "+15550100001", number.phone_number, f"{one.card} or {one.email}"
             )
+            await inbound.receive_message(runtime.database, caller.organization_id, "loopback", message)
 
     await asyncio.gather(*(hold(one) for one in planted))
     await runtime.call(RecordingUploader).upload_spooled()
@@ -234,17 +317,24 @@ async def test_planted_private_data_is_nowhere(
         return sum(request.json.get("event") == name for request in receiver.at("/events"))
 
     await receiver.until(lambda: count("call.transcript.ready") >= CONVERSATIONS, seconds=60 + CONVERSATIONS)
-    await receiver.until(lambda: count("sms.received") >= CONVERSATIONS, seconds=60)
-    calls = objects_at((await caller.get("/v1/calls")).json, "items")
-    said = await read_transcripts(caller, calls)
+    others = ("sms.received", "sms.sent", "call.failed")
+    await receiver.until(lambda: all(count(name) >= CONVERSATIONS for name in others), seconds=60)
+    (run, *_) = await wait_for_finished_runs(caller, automation, CONVERSATIONS)
+    found, failed = get_actions(run)
+    assert found["result"] == {"card": "[card number]", "mail": "[email address]"}
+    assert "[card number]" in str(failed["error"])
+    assert "[card number]" in str(run["error_message"])
+    held = objects_at((await caller.get("/v1/calls?status=completed")).json, "items")
+    said = await read_transcripts(caller, held)
     for placeholder in ("[card number]", "[email address]", "DTMF: [keypad]"):
         assert said.count(placeholder) >= min(CONVERSATIONS, 20), said
-    files = [path for path in runtime.settings.data_dir.rglob("*") if path.is_file()]
-    assert sum(path.suffix == ".flac" for path in files) == CONVERSATIONS
+    files = [path.read_bytes() for path in runtime.settings.data_dir.rglob("*") if path.is_file()]
+    objects = await s3.read_objects()
+    assert sum(key.endswith(".flac") for key in objects) == CONVERSATIONS
     written = capfd.readouterr()
     places = {
         "the database": await dump_database(servers),
-        "the data directory and the store": "".join(path.read_bytes().decode("latin-1") for path in files),
+        "the data directory and the store": b" ".join([*files, *objects.values()]).decode("latin-1"),
         "the log": written.out + written.err,
         "webhooks": "".join(request.body.decode() for request in receiver.received),
         "traces": "".join(span.to_json() for span in exported.get_finished_spans()),
@@ -265,11 +355,34 @@ async def read_transcripts(caller: Caller, calls: list[Json]) -> str:
 async def test_without_redaction_everything_is_kept_as_before(
     runtime: Runtime, caller: Caller, servers: DataDirectory
 ) -> None:
-    agent_id, number = await create_number(runtime, caller, redaction=None)
+    number = await create_number(runtime, caller, redaction=None)
     planted = Planted.create()
-    await hold_call(runtime, caller, agent_id, planted)
-    message = TextMessageReceived("in-1", "+15550100001", number, f"{planted.card} or {planted.email}")
-    await inbound.receive_message(runtime.database, runtime.registry, caller.organization_id, "loopback", message)
+    await hold_call(runtime, caller, number.agent_id, planted)
+    message = TextMessageReceived("in-1", "+15550100001", number.phone_number, f"{planted.card} or {planted.email}")
+    await inbound.receive_message(runtime.database, caller.organization_id, "loopback", message)
     dump = await eventually(lambda: dump_database(servers), lambda found: f"DTMF: {planted.pin}" in found)
     assert planted.grouped_card in dump
     assert f"{planted.card} or {planted.email}" in dump
+
+
+async def test_the_model_sees_visible_metadata_until_the_call_is_over(runtime: Runtime, caller: Caller) -> None:
+    redaction = {"kinds": ["card_number", "email_address"], "visible_to_model": ["email_address"]}
+    number = await create_number(runtime, caller, redaction=redaction)
+    order = str(uuid4())
+    given = {"card": "4111 1111 1111 1111", "mail": "ada@example.com", "order": order}
+    placed = await caller.post(
+        "/v1/calls",
+        {
+            "agent_id": number.agent_id,
+            "from_number_id": number.number_id,
+            "to_number": "+15550100002",
+            "metadata": given,
+        },
+    )
+    kept = {"card": "[card number]", "mail": "[email address]", "order": order}
+    assert placed.json["metadata"] == kept
+    async with runtime.database.tenant(caller.organization_id) as session:
+        call = await calls.get_call(session, UUID(str(placed.json["id"])), lock=True)
+        assert call.prompt_variables == {**kept, "mail": "ada@example.com"}
+        await finish_call(session, call, "no-answer")
+        assert call.prompt_variables is None

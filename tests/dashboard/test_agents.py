@@ -296,3 +296,19 @@ def test_long_texts_are_compared_by_line_and_huge_ones_quickly() -> None:
     assert [text for text, is_changed in change.lines[4].words if is_changed] == ["six"]
     [huge] = compare_settings({"system_prompt": "a\nb\n" * 20_000}, {"system_prompt": "b\na\n" * 20_000}, {})
     assert len(huge.lines) == 80_000
+
+
+async def test_a_member_edits_an_agent_without_the_fields_of_owners(people: People, caller: Caller) -> None:
+    tool = {"name": "find_order", "description": "Find an order.", "url": "https://example.com/orders"}
+    path = await create_agent(caller, tools=[tool], webhook_url="https://example.com/hook")
+    owner = await people.join(caller.organization_id)
+    member = await people.join(caller.organization_id, role="member")
+    pages = [(await person.get(path)).html for person in (owner, member)]
+    for name in ("tools.0.url", "webhook_url", "webhook_secret"):
+        assert [f'name="{name}"' in page for page in pages] == [True, False]
+    assert "find_order" in pages[1]
+    saved = await member.post(path, {**FORM, "name": "Reception"})
+    assert saved.status == 303, saved.html
+    agent = await get_agent(caller, path)
+    assert (agent["name"], agent["webhook_url"]) == ("Reception", "https://example.com/hook")
+    assert at(agent, "tools", 0, "name") == "find_order"

@@ -345,3 +345,13 @@ async def test_other_organizations_automations_are_unreachable(
     assert (await thief.get(f"/dashboard/automations/{foreign_automation['id']}/runs/{run['id']}")).status == 404
     assert (await thief.send("/dashboard/automations/new/draft", {**BASE, "change": "add:filters"})).status == 403
     assert (await get_automation(caller, automation))["enabled"] is True
+
+
+async def test_a_member_is_offered_no_action_of_owners(people: People, caller: Caller) -> None:
+    owner = await people.join(caller.organization_id)
+    member = await people.join(caller.organization_id, role="member")
+    option = '<option value="http_request">'
+    assert option in (await owner.get("/dashboard/automations/new")).html
+    page = (await member.get("/dashboard/automations/new")).html
+    assert option not in page
+    assert '<option value="tag_contact">' in page

@@ -26,6 +26,7 @@ NOUNS = {
     "key": "api_key",
     "conversation": "sms_conversation",
     "entry": "do_not_call_entry",
+    "request": "privacy_request",
 }
 
 

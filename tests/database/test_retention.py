@@ -17,7 +17,7 @@ from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.recordings.claims import claim_upload
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.identity.policy import Policy, Retention
+from switchboard.resources.identity.policy import Encryption, Policy, Retention
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.runtime import Runtime
 
@@ -69,14 +69,15 @@ async def add_ended_call(runtime: Runtime, caller: Caller, age: timedelta, **fie
     return call
 
 
-async def add_pending_delivery(runtime: Runtime, caller: Caller, call: Call) -> UUID:
+async def add_pending_delivery(runtime: Runtime, caller: Caller, call: Call, *, names_subject: bool = True) -> UUID:
     async with runtime.database.tenant(caller.organization_id) as session:
         target = EventTarget(
             id=new_id(), organization_id=caller.organization_id, kind="endpoint", url="https://example.com/"
         )
         session.add(target)
         await session.flush()
-        return enqueue(session, target, "call.completed", f'{{"data": {{"call_id": "{call.id}"}}}}').id
+        body = f'{{"data": {{"call_id": "{call.id}"}}}}'
+        return enqueue(session, target, "call.completed", body, subject_id=call.id if names_subject else None).id
 
 
 async def count_rows(runtime: Runtime, caller: Caller, table: type[TenantTable]) -> int:
@@ -133,13 +134,17 @@ async def test_a_call_with_open_work_is_kept(
     assert (await caller.get(f"/v1/calls/{call.id}")).json["recording_url"] is not None
 
 
-async def test_zero_retention_waits_for_the_webhooks_of_a_call(runtime: Runtime, organizations: Organizations) -> None:
-    caller = await create_keeper(organizations, calls=0, transcripts=0, events=0)
+@pytest.mark.parametrize(("encrypts", "names_subject"), [(False, True), (True, True), (False, False)])
+async def test_zero_retention_waits_for_the_webhooks_of_a_call(
+    runtime: Runtime, organizations: Organizations, encrypts: bool, names_subject: bool
+) -> None:
+    retention = Retention(calls=0, transcripts=0, events=0)
+    caller = await organizations.create(policy=Policy(retention=retention, encryption=Encryption(texts=encrypts)))
     ended, fresh = (
         await add_ended_call(runtime, caller, timedelta(minutes=4)),
         await add_ended_call(runtime, caller, timedelta(0)),
     )
-    delivery_id = await add_pending_delivery(runtime, caller, ended)
+    delivery_id = await add_pending_delivery(runtime, caller, ended, names_subject=names_subject)
     await runtime.call(delete_expired_data)
     assert await list_call_ids(caller) == {str(ended.id), str(fresh.id)}
     assert len(list_items(await caller.get(f"/v1/calls/{ended.id}/transcript"))) == 2

@@ -61,7 +61,7 @@ async def make_target(runtime: Runtime, caller: Caller, url: str, *, secret: str
 async def add_delivery(runtime: Runtime, target: EventTarget, **fields: object) -> Delivery:
     """Add a delivery whose wake-up is lost."""
     async with runtime.database.tenant(target.organization_id) as session:
-        delivery = enqueue(session, target, "call.completed", BODY)
+        delivery = enqueue(session, target, "call.completed", BODY, subject_id=new_id())
         for name, value in fields.items():
             setattr(delivery, name, value)
         session.info["after_commit"].clear()

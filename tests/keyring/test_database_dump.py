@@ -11,7 +11,7 @@ from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.embedded import servers as embedded_servers
 from switchboard.engine.conversation.call import TranscriptEntry
 from switchboard.foundation.database import now
-from switchboard.foundation.events.models import Event
+from switchboard.foundation.events.models import Delivery, Event, EventTarget
 from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
 from switchboard.resources.calls.media.call_log import DatabaseCallLog
 from switchboard.resources.calls.models import Call, TranscriptLine
@@ -42,6 +42,8 @@ async def test_words_are_in_a_dump_only_without_encryption(
         assert sentence in [message.body for message in (await session.exec(session.select(SmsMessage))).all()]
         events = select(Event).where(session.owns(Event), col(Event.name) == "sms.received")
         assert [event.data["body"] for event in (await session.exec(events)).all()] == [sentence]
+        deliveries = (await session.exec(session.select(Delivery))).all()
+        assert [delivery.body for delivery in deliveries if sentence in delivery.body]
     dump = await dump_database(servers, tmp_path / "dump.sql")
     assert (sentence in dump) == is_found
     assert (flowerpot in dump) == is_found
@@ -49,11 +51,13 @@ async def test_words_are_in_a_dump_only_without_encryption(
 
 
 async def live_through(live: LivePlatform, sentence: str) -> None:
-    """Write the sentence in a text message, which runs an automation, say it in a call, and have an analysis repeat
-    it.
+    """Write the sentence in a text message, which runs an automation and is delivered to a webhook endpoint, say it in
+    a call, and have the call's metadata and an analysis repeat it.
     """
     runtime, caller, organization_id = live.runtime, live.caller, live.caller.organization_id
     automation = await create_automation(caller, TAG)
+    async with runtime.database.tenant(organization_id) as session:
+        session.add(EventTarget(organization_id=organization_id, kind="endpoint", url="https://receiver.invalid/"))
     callbacks = build_callback_urls(runtime.settings.base_url, organization_id, "loopback")
     async with runtime.providers.use(organization_id, TelephonyProvider) as carrier:
         assert isinstance(carrier, SimulatedCarrier)
@@ -61,7 +65,7 @@ async def live_through(live: LivePlatform, sentence: str) -> None:
             from_number=fresh_number(), to_number=live.number, body=sentence, callbacks=callbacks
         )
     await wait_for_finished_runs(caller, automation)
-    call = await add_call(runtime, caller, now())
+    call = await add_call(runtime, caller, now(), call_metadata={"note": sentence})
     async with DatabaseCallLog(runtime.database, call) as log:
         log.record_entry(TranscriptEntry("user", sentence, 0, 1000))
     async with runtime.database.tenant(organization_id) as session:

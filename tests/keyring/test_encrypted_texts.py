@@ -64,7 +64,9 @@ def build_line(call: Call, *, position: int) -> TranscriptLine:
 
 async def plant(runtime: Runtime, caller: Caller) -> tuple[Call, SmsMessage]:
     """Write the sentence into a transcript, an analysis, and a text message."""
-    call = await add_call(runtime, caller, now(), call_summary=WORDS, extracted_data={"place": WORDS})
+    call = await add_call(
+        runtime, caller, now(), call_summary=WORDS, extracted_data={"place": WORDS}, call_metadata={"note": WORDS}
+    )
     number_id = (await create_agent_and_number(runtime, caller))["phone_number_id"]
     async with runtime.database.tenant(caller.organization_id) as session:
         session.add(build_line(call, position=0))
@@ -98,17 +100,19 @@ async def read_through_api(caller: Caller, call: Call, message: SmsMessage) -> l
     return [
         found["call_summary"],
         found["extracted_data"],
+        found["metadata"],
         at(transcript.json, "items", 0, "content"),
         at(messages.json, "items", 0, "body"),
     ]
 
 
-PLAIN = [WORDS, {"place": WORDS}, WORDS, WORDS]
+PLAIN = [WORDS, {"place": WORDS}, {"note": WORDS}, WORDS, WORDS]
 
 
 STORED = """
 select call_summary from call where organization_id = $1
 union all select extracted_data #>> '{}' from call where organization_id = $1
+union all select call_metadata #>> '{}' from call where organization_id = $1
 union all select content from transcript_line where organization_id = $1
 union all select body from sms_message where organization_id = $1
 """
@@ -163,7 +167,7 @@ async def test_texts_from_before_and_after_the_setting_are_read_side_by_side(
         call.call_summary = f"{WORDS} Again."
     assert (await caller.get(f"/v1/calls/{call.id}")).json["call_summary"] == f"{WORDS} Again."
     stored = await read_stored(administrator, caller)
-    assert [text.startswith("sbt1.") for text in stored] == [True, False, False, False]
+    assert [text.startswith("sbt1.") for text in stored] == [True, False, False, False, False]
 
 
 async def test_an_altered_or_moved_text_is_named_and_hides_no_other(
@@ -175,7 +179,13 @@ async def test_an_altered_or_moved_text_is_named_and_hides_no_other(
     altered = "update sms_message set body = overlay(body placing 'xxxx' from 60) where id = $1"
     await administrator.execute(moved, call.id, other.id)
     await administrator.execute(altered, message.id)
-    assert await read_through_api(caller, call, message) == [UNREADABLE, {"place": WORDS}, WORDS, UNREADABLE]
+    assert await read_through_api(caller, call, message) == [
+        UNREADABLE,
+        {"place": WORDS},
+        {"note": WORDS},
+        WORDS,
+        UNREADABLE,
+    ]
 
 
 async def test_a_text_that_looks_encrypted_is_stored_and_read_as_any_other(runtime: Runtime, caller: Caller) -> None:
@@ -191,7 +201,8 @@ async def test_shredded_texts_say_so_and_later_ones_are_read(
 ) -> None:
     call, message = await plant(runtime, caller)
     operator.ask("keys", "shred", "--org", str(caller.organization_id), "--yes")
-    gone = [UNREADABLE, {"unreadable": UNREADABLE}, UNREADABLE, UNREADABLE]
+    lost = {"unreadable": UNREADABLE}
+    gone = [UNREADABLE, lost, lost, UNREADABLE, UNREADABLE]
     assert await read_through_api(caller, call, message) == gone
     member = await people.join(caller.organization_id)
     for path in (f"calls/{call.id}", "calls", "texts", f"texts/{message.conversation_id}"):

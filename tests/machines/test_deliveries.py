@@ -52,7 +52,7 @@ class DeliveryMachine(PlatformMachine):
         async def publish() -> UUID:
             async with self.runtime.database.tenant(self.organization_id) as session:
                 endpoint = await session.get_one(EventTarget, self.endpoint.id)
-                return enqueue(session, endpoint, "call.completed", "{}").id
+                return enqueue(session, endpoint, "call.completed", "{}", subject_id=new_id()).id
 
         if self.enabled:
             self.expected[self.run(publish())] = Expected()

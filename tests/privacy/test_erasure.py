@@ -24,7 +24,7 @@ from switchboard.plugin_sdk import SimulatedCarrier, SpokenLine, TelephonyProvid
 from switchboard.resources.billing import ledger
 from switchboard.resources.calls.models import Call
 from switchboard.resources.do_not_call import service as do_not_call
-from switchboard.resources.identity.policy import Encryption, Policy
+from switchboard.resources.identity.policy import Encryption, Policy, Retention
 from switchboard.resources.knowledge_bases.models import VectorMaintenance
 from switchboard.resources.knowledge_bases.vector_maintenance import maintain_due_vectors
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
@@ -334,3 +334,14 @@ async def test_entries_of_the_audit_log_change_only_in_an_erasure(runtime: Runti
     async with runtime.database.tenant(caller.organization_id) as session:
         changed = await session.exec(update(AuditEntry).where(session.owns(AuditEntry)).values(subject="nothing"))
     assert changed.rowcount == 0
+
+
+async def test_a_legal_hold_refuses_an_erasure_by_the_operator(
+    runtime: Runtime, organizations: Organizations, operator: Operator
+) -> None:
+    caller = await organizations.create(policy=Policy(retention=Retention(legal_hold=True)))
+    call = await add_call(runtime, caller, now() - timedelta(hours=1), to_number=fresh_person())
+    refused = operator.run("privacy", "erase", "--org", str(caller.organization_id), "--phone", call.to_number, "--yes")
+    assert refused.returncode == 1
+    assert "legal hold" in refused.stderr
+    assert (await caller.get(f"/v1/calls/{call.id}")).status == 200

@@ -164,3 +164,13 @@ def test_no_text_takes_long(text: str) -> None:
     redactor, started_at = build_redactor(), time.process_time()
     redactor.redact(text[:1600])
     assert time.process_time() - started_at < 0.5
+
+
+def test_ids_in_json_are_no_card_numbers() -> None:
+    redactor = Redactor(
+        [detector() for detector in BUILT_IN if detector.name == "card_number"], frozenset({"card_number"})
+    )
+    unlucky = "01a20606-98ee-7420-b441-411111111111"
+    assert redactor.redact(unlucky).is_redacted
+    values: JsonObject = {"id": unlucky, "card": 4111111111111111}
+    assert redactor.redact_json(values, for_model=False) == {"id": unlucky, "card": "[card number]"}

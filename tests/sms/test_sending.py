@@ -5,10 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlmodel import col, select, update
+from switchboard.foundation.encryption.texts import UNREADABLE
 from switchboard.foundation.events.models import Event
 from switchboard.plugin_sdk import OutboundTextMessage, ProviderError, TextMessageReceived, TextMessageStatus
 from switchboard.plugin_sdk.telephony import TelephonyCapabilities
-from switchboard.resources.identity.policy import Policy, Prices
+from switchboard.resources.identity.policy import Encryption, Policy, Prices
 from switchboard.resources.sms import callbacks, inbound, sender
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsMessage
@@ -17,6 +18,7 @@ from switchboard.runtime import Runtime
 from switchboard_offline.loopback import LoopbackTelephony
 
 from tests.fixtures.app import Caller, Organizations, fresh_number
+from tests.fixtures.command_line import Operator
 
 CONTACT = "+15550100001"
 
@@ -182,7 +184,6 @@ async def test_an_opt_out_before_sending_fails_the_message(runtime: Runtime, cal
     message = await create_queued_message(caller)
     await inbound.receive_message(
         runtime.database,
-        runtime.registry,
         caller.organization_id,
         "loopback",
         TextMessageReceived("in-1", CONTACT, message.from_number, "STOP"),
@@ -192,3 +193,32 @@ async def test_an_opt_out_before_sending_fails_the_message(runtime: Runtime, cal
     assert failed.status == "failed"
     assert "opted out" in str(failed.error_message)
     assert carrier.orders == []
+
+
+async def test_a_redacted_message_is_sent_in_full_and_kept_redacted(
+    runtime: Runtime, caller: Caller, carrier: Carrier
+) -> None:
+    agent = await caller.post("/v1/agents", {"name": "Agent", "redaction": {"kinds": ["card_number"]}})
+    bought = {"phone_number": fresh_number(), "inbound_agent_id": agent.json["id"]}
+    number = (await caller.post("/v1/phone-numbers", bought)).json["id"]
+    text = "Your card 4111 1111 1111 1111 was charged."
+    accepted = (await caller.post("/v1/sms", {"to_number": CONTACT, "from_number_id": number, "body": text})).json
+    kept = "Your card [card number] was charged."
+    assert (accepted["body"], accepted["segments"]) == (kept, 1)
+    message = SmsMessage.model_validate({**accepted, "organization_id": caller.organization_id, "carrier": "loopback"})
+    assert (await get_message(runtime, message)).unsent_body == text
+    await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
+    assert [order.body for order in carrier.orders] == [text]
+    sent = await get_message(runtime, message)
+    assert (sent.status, sent.body, sent.unsent_body) == ("sent", kept, None)
+
+
+async def test_a_message_whose_key_was_destroyed_is_not_sent(
+    runtime: Runtime, organizations: Organizations, carrier: Carrier, operator: Operator
+) -> None:
+    caller = await organizations.create(policy=Policy(encryption=Encryption(texts=True)))
+    message = await create_queued_message(caller)
+    operator.ask("keys", "shred", "--org", str(caller.organization_id), "--yes")
+    await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
+    assert carrier.orders == []
+    assert (await get_message(runtime, message)).error_message == f"Not sent: {UNREADABLE}"

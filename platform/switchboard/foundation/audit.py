@@ -76,6 +76,8 @@ class AuditAction(StrEnum):
     PHONE_NUMBER_ORDERED = "phone_number.ordered"
     PHONE_NUMBER_UPDATED = "phone_number.updated"
     PHONE_NUMBER_RELEASED = "phone_number.released"
+    PRIVACY_EXPORT_READ = "privacy_export.read"
+    PRIVACY_REQUEST_CREATED = "privacy_request.created"
     PROVIDER_SAVED = "provider.saved"
     PROVIDER_MOVED = "provider.moved"
     PROVIDER_REMOVED = "provider.removed"

@@ -64,6 +64,7 @@ ActionScope: TypeAlias = Literal[
     "contacts:write",
     "campaigns:write",
     "calendar:write",
+    "privacy:write",
     "webhooks:write",
 ]
 """A scope of the API that lets its holder change something."""

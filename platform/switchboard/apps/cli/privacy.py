@@ -10,7 +10,7 @@ from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_r
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.web.schemas import PhoneNumberText
 from switchboard.resources.identity.service import OPERATOR
-from switchboard.resources.privacy.erasure import NumberInConfiguration, PersonEraser
+from switchboard.resources.privacy.erasure import ErasureRefused, PersonEraser
 from switchboard.resources.privacy.export import PersonExporter
 
 
@@ -44,7 +44,10 @@ async def export(organization_id: UUID, phone_number: str, file: Path, as_json: 
     async with open_runtime() as runtime:
         await require_organization(runtime.database, organization_id)
         try:
-            counted = await runtime.call(PersonExporter).export(organization_id, phone_number, file, actor=OPERATOR)
+            with file.open("xb") as archive:
+                counted = await runtime.call(PersonExporter).export(
+                    organization_id, phone_number, archive, actor=OPERATOR
+                )
         except FileExistsError:
             raise Failure(f"{file} exists already") from None
         except ObjectStoreAway as error:
@@ -66,8 +69,8 @@ async def erase(organization_id: UUID, phone_number: str, as_json: bool) -> None
         await require_organization(runtime.database, organization_id)
         try:
             report = await runtime.call(PersonEraser).erase(organization_id, phone_number, actor=OPERATOR)
-        except NumberInConfiguration as error:
-            raise Failure(f"{error}: change or delete these first") from None
+        except ErasureRefused as error:
+            raise Failure(str(error)) from None
         except ObjectStoreAway as error:
             raise Failure(f"the store of the recordings cannot be reached, run the command again: {error}") from None
     result: dict[str, JsonValue] = {

@@ -20,6 +20,7 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
     oauth_clients,
     overview,
     phone_numbers,
+    privacy,
     providers,
     sign_in,
     single_sign_on,

@@ -59,6 +59,7 @@ from switchboard.resources.knowledge_bases.routes import blueprint as knowledge_
 from switchboard.resources.oauth.routes import blueprint as oauth
 from switchboard.resources.oauth.system_queries import find_access_token
 from switchboard.resources.phone_numbers.routes import blueprint as phone_numbers
+from switchboard.resources.privacy.routes import blueprint as privacy
 from switchboard.resources.simulations.routes import blueprint as simulations
 from switchboard.resources.sms.routes import blueprint as sms
 from switchboard.resources.usage.routes import blueprint as usage
@@ -76,6 +77,7 @@ BLUEPRINTS = (
     campaigns,
     contacts,
     do_not_call,
+    privacy,
     phone_numbers,
     sms,
     webhooks,
@@ -112,6 +114,7 @@ async def open_process_runtime(
     redis = _open_redis(redis_url)
     queue = Queue(redis.commands, redis.blocking)
     ring = keyring.load_keyring([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
+    plugins = registry or Registry.discover(trace=settings.trace_plugins)
     database = Database(
         database_url,
         pool_size=settings.database_pool_size,
@@ -121,10 +124,10 @@ async def open_process_runtime(
             "listeners": TRANSACTIONAL_HANDLERS,
             "keyring": ring,
             "encrypts_texts": encrypts_texts,
+            "registry": plugins,
         },
     )
     replica = _create_replica(settings, database, ring)
-    plugins = registry or Registry.discover(trace=settings.trace_plugins)
     providers = Providers(database, plugins, ring, data_dir=settings.data_dir)
     parts = Runtime(
         node=secrets.token_hex(8),

@@ -26,6 +26,7 @@ from switchboard.resources.knowledge_bases.jobs import (
     reconcile_knowledge,
 )
 from switchboard.resources.phone_numbers.jobs import charge_rents, release_numbers, repair_purchases
+from switchboard.resources.privacy.jobs import reconcile_privacy_requests, run_privacy_request
 from switchboard.resources.simulations.jobs import reconcile_simulations, run_simulation
 from switchboard.resources.sms.jobs import answer_text, reconcile_texts, recover_text, send_text
 from switchboard.runtime import Runtime
@@ -41,6 +42,7 @@ JOBS: tuple[Job, ...] = (
     maintain_vectors,
     process_document,
     evaluate_triggers,
+    run_privacy_request,
     run_simulation,
     send_text,
     wake_delivery_worker,
@@ -69,6 +71,7 @@ def build_reconcilers(settings: Settings) -> tuple[Reconciler, ...]:
         Reconciler(notify_event_watchers, 5),
         Reconciler(compact_row_counts, 5),
         Reconciler(reconcile_simulations, 5),
+        Reconciler(reconcile_privacy_requests, 5),
         Reconciler(delete_expired_data, 30),
         Reconciler(reconcile_campaigns, settings.campaign_tick),
     )

@@ -20,6 +20,7 @@ KEYPAD: Final = "keypad"
 WINDOW_CHARACTERS: Final = 80
 """Characters of the caller's earlier words that are searched again with the next utterance."""
 MIN_SECRET_DIGITS: Final = 3
+_UUID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 MODEL_NOTE: Final = (
     "Private data in this conversation is replaced by placeholders in brackets, such as [card number]. "
     "A placeholder means that the caller has given that data. Never speak a placeholder."
@@ -106,7 +107,9 @@ class Redactor:
         return RedactedText(hidden, text if KEYPAD in self.visible_kinds else hidden, is_redacted=True)
 
     def redact_json(self, value: JsonObject, *, for_model: bool) -> JsonObject:
-        """Redact the texts and numbers of a JSON object."""
+        """Redact the texts and numbers of a JSON object. Ids (UUIDs) are left as they are: by chance, the digits of one
+        begin like a card number.
+        """
         return {name: self._redact_value(part, for_model) for name, part in value.items()}
 
     def hear_agent(self, text: str) -> None:
@@ -128,7 +131,7 @@ class Redactor:
             return {name: self._redact_value(part, for_model) for name, part in value.items()}
         if isinstance(value, list):
             return [self._redact_value(part, for_model) for part in value]
-        if value is None or isinstance(value, bool):
+        if value is None or isinstance(value, bool) or (isinstance(value, str) and _UUID.fullmatch(value)):
             return value
         redacted = self.redact(str(value))
         text = redacted.for_model if for_model else redacted.kept

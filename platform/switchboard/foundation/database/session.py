@@ -130,7 +130,7 @@ class Database:
 
         A statement may take `statement_timeout` seconds; 0: any time. It is set in each transaction, because poolers
         refuse it as a parameter of the connection. Transactions of a replica read only. `info` is given to every
-        session, for `jobs.wake`, `events.publish`, and the keys of organizations. Raises `DatabaseUrlError`.
+        session, for `jobs.wake`, `events.publish`, the keys of organizations, and redaction. Raises `DatabaseUrlError`.
         """
         timeout = f"{round(statement_timeout * 1000)}ms"
         self._info = {"statement_timeout": timeout, "is_replica": is_replica, **(info or {})}

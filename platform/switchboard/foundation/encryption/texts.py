@@ -18,7 +18,22 @@ from uuid import UUID
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from pydantic import JsonValue
-from sqlalchemy import ARRAY, JSON, Column, ColumnElement, RowMapping, Table, Text, event, inspect, literal
+from sqlalchemy import (
+    ARRAY,
+    JSON,
+    Column,
+    ColumnElement,
+    RowMapping,
+    Table,
+    Text,
+    cast,
+    event,
+    func,
+    inspect,
+    literal,
+    not_,
+    or_,
+)
 from sqlalchemy.orm import QueryContext, Session
 from sqlalchemy.orm.attributes import get_history, set_committed_value
 from sqlmodel import col, select
@@ -31,7 +46,7 @@ KEY_PURPOSE: Final = "texts"
 RETIRED_PURPOSE: Final = "texts.retired"
 """Purpose of a key that decrypts and does not encrypt any more."""
 UNREADABLE: Final = "[This text cannot be decrypted: its key was destroyed, or it was altered.]"
-"""Stands for a text that cannot be decrypted; in JSON, the value of the name `unreadable`."""
+"""Stands for a text that cannot be decrypted; in a JSON object, the value of the name `unreadable`."""
 MOST_CIPHERS: Final = 1024
 NONCE_BYTES: Final = 12
 SIGNATURE: Final = "sbt1."
@@ -64,13 +79,19 @@ class TextCipher:
         return value
 
 
+class UnreadableList(list[JsonValue]):
+    """Stands for a JSON list that cannot be decrypted: an empty one."""
+
+
 def encrypted_texts(*names: str) -> Callable[[ModelT], ModelT]:
-    """Mark columns of text or JSON as texts of conversations, which are encrypted if the organization's policy says
-    so.
+    """Mark columns of text, JSON objects, or JSON lists as texts of conversations, which are encrypted if the
+    organization's policy says so.
     """
 
     def mark(model: ModelT) -> ModelT:
         _MODELS[model] = names
+        fields = model.__pydantic_fields__
+        _LISTS.update(get_table(model).c[name] for name in names if fields[name].default_factory is list)
         event.listen(model, "load", _decrypt_loaded)
         event.listen(model, "refresh", _decrypt_refreshed)
         return model
@@ -79,6 +100,8 @@ def encrypted_texts(*names: str) -> Callable[[ModelT], ModelT]:
 
 
 _MODELS: Final[dict[type[TenantTable], tuple[str, ...]]] = {}
+_LISTS: Final[set[Column[JsonValue]]] = set()
+"""Encrypted columns whose values are JSON lists."""
 
 
 def list_encrypted_models() -> list[type[TenantTable]]:
@@ -103,6 +126,16 @@ def build_prefix(key_id: UUID | None = None) -> str:
     return SIGNATURE if key_id is None else f"{SIGNATURE}{key_id.hex}."
 
 
+def match_readable(column: Column[JsonValue]) -> ColumnElement[bool]:
+    """Return the condition that a text is plain, or under a key that still exists."""
+    table = column.table
+    prefix = func.concat(SIGNATURE, func.replace(cast(col(OrganizationKey.id), Text), "-", ""), ".")
+    key = select(OrganizationKey.id).where(
+        col(OrganizationKey.organization_id) == table.c.organization_id, func.starts_with(column, prefix)
+    )
+    return or_(not_(match_prefix(column, SIGNATURE)), key.exists())
+
+
 def match_prefix(column: Column[JsonValue], prefix: str) -> ColumnElement[bool]:
     """Return the condition that a value begins with a prefix; null for a null."""
     if not is_json(column):
@@ -118,7 +151,7 @@ def is_json(column: Column[JsonValue]) -> bool:
 
 def is_unreadable(value: JsonValue) -> bool:
     """Return whether a value stands for one that cannot be decrypted."""
-    return value in (UNREADABLE, {"unreadable": UNREADABLE})
+    return isinstance(value, UnreadableList) or value in (UNREADABLE, {"unreadable": UNREADABLE})
 
 
 def decrypt_values(session: Session, table: Table, row: RowMapping) -> dict[str, JsonValue]:
@@ -131,6 +164,27 @@ def decrypt_values(session: Session, table: Table, row: RowMapping) -> dict[str,
         for column in list_conversation_columns(table)
         if column.name in row
     }
+
+
+def decrypt_text(
+    keyring: KeyRing,
+    wrapped: str | None,
+    column: Column[JsonValue],
+    *,
+    organization_id: UUID,
+    row_id: UUID,
+    stored: str,
+) -> str:
+    """Return the plain value of a column of text, or `UNREADABLE`. `wrapped` is the key that the value names, as it is
+    stored; None if the value is plain or the key was destroyed.
+
+    For statements that read the key together with the text. Raises `SecretError` if the keyring lacks a key.
+    """
+    found = _SEALED.fullmatch(stored)
+    if found is None:
+        return stored
+    cipher = None if wrapped is None else _open_cipher(keyring, UUID(found[1]), organization_id, wrapped)
+    return str(_open(cipher, column, found[2], _build_place(column, organization_id, row_id)))
 
 
 def encrypt_values(
@@ -196,12 +250,18 @@ def _decrypt(
     if found is None:
         return stored
     cipher = _find_cipher(session, organization_id, UUID(found[1]))
+    return _open(cipher, column, found[2], _build_place(column, organization_id, row_id))
+
+
+def _open(cipher: TextCipher | None, column: Column[JsonValue], encoded: str, place: str) -> JsonValue:
     try:
         if cipher is not None:
-            return cipher.decrypt(found[2], _build_place(column, organization_id, row_id))
+            return cipher.decrypt(encoded, place)
     except (InvalidTag, ValueError):
         pass
-    return {"unreadable": UNREADABLE} if is_json(column) else UNREADABLE
+    if is_json(column):
+        return UnreadableList() if column in _LISTS else {"unreadable": UNREADABLE}
+    return UNREADABLE
 
 
 def _find_cipher(session: Session, organization_id: UUID, key_id: UUID) -> TextCipher | None:

@@ -2,6 +2,7 @@
 triggers are generated from it.
 """
 
+from abc import ABC, abstractmethod
 from functools import cache
 from typing import ClassVar, Literal
 from uuid import UUID
@@ -11,11 +12,15 @@ from pydantic import BaseModel, ConfigDict, JsonValue, create_model
 from switchboard.foundation.web.schemas import Dollars, Moment
 
 
-class EventData(BaseModel):
+class EventData(BaseModel, ABC):
     """The `data` of an event."""
 
     model_config = ConfigDict(extra="forbid")
     event: ClassVar[str]
+
+    @abstractmethod
+    def get_subject(self) -> UUID:
+        """Return the id of the call, text message, or simulation that the event is about."""
 
     def concerned_agent(self) -> UUID | None:
         """Return the agent whose own webhook receives the event."""
@@ -38,6 +43,9 @@ class CallEvent(EventData):
     ended_at: Moment | None
     created_at: Moment
     metadata: dict[str, JsonValue]
+
+    def get_subject(self) -> UUID:
+        return self.call_id
 
     def concerned_agent(self) -> UUID | None:
         return self.agent_id
@@ -92,6 +100,9 @@ class TextEvent(EventData):
     contact_name: str | None
     created_at: Moment
 
+    def get_subject(self) -> UUID:
+        return self.message_id
+
 
 class SmsReceived(TextEvent):
     """An inbound SMS was received."""
@@ -129,6 +140,9 @@ class SimulationCompleted(EventData):
     error_message: str | None
     started_at: Moment
     completed_at: Moment
+
+    def get_subject(self) -> UUID:
+        return self.simulation_id
 
     def concerned_agent(self) -> UUID | None:
         return self.agent_id

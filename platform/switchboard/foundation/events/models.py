@@ -75,13 +75,15 @@ class EventTarget(TenantTable, table=True):
     updated_at: datetime = Field(default_factory=now)
 
 
+@encrypted_texts("body")
 class Delivery(TenantTable, table=True):
     """A delivery of one event to one target, and at the same time its queue entry; the id is the
     `X-Webhook-Delivery-Id`.
 
-    `body` holds the exact bytes to send. `next_attempt_at` follows the retry schedule; `due_at` is when the next worker
-    may claim the row: the end of the lease while one holds it. `lease_token` is a fencing token: only its holder may
-    record a result. The target may have been deleted.
+    `body` holds the exact bytes to send, `subject_id` the id of the call, text message, or simulation that they are
+    about (None for deliveries from before the column). `next_attempt_at` follows the retry schedule; `due_at` is when
+    the next worker may claim the row: the end of the lease while one holds it. `lease_token` is a fencing token: only
+    its holder may record a result. The target may have been deleted.
     """
 
     __tablename__ = "delivery"
@@ -111,6 +113,7 @@ class Delivery(TenantTable, table=True):
     target_id: UUID
     target_kind: str
     event_type: str
+    subject_id: UUID | None = None
     body: str
     status: str = "pending"
     attempts: int = 0

@@ -2,14 +2,17 @@
 nothing committed is lost.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import TypeAlias
 from uuid import UUID
 
+from pydantic import JsonValue
 from sqlmodel import col, or_
 
 from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.encryption.texts import is_unreadable
 from switchboard.foundation.events.catalog import EventData, build_delivery_model
 from switchboard.foundation.events.models import Delivery, Event, EventTarget
 from switchboard.foundation.events.triggers import list_triggers
@@ -47,7 +50,7 @@ async def publish(session: TenantSession, data: EventData, *, depth: int = 0) ->
     if targets:
         body = serialize_body(data, moment)
         for target in targets:
-            enqueue(session, target, data.event, body)
+            enqueue(session, target, data.event, body, subject_id=data.get_subject())
     listeners: Sequence[TransactionalHandler] = session.info.get("listeners", ())
     for listener in listeners:
         await listener(session, data)
@@ -64,8 +67,22 @@ def serialize_body(data: EventData, moment: datetime) -> str:
     )
 
 
+def read_payload(delivery: Delivery) -> dict[str, JsonValue]:
+    """Return the body of a delivery: `event`, `data`, and `timestamp`; `unreadable` if it cannot be decrypted."""
+    if is_unreadable(delivery.body):
+        return {"unreadable": delivery.body}
+    payload: dict[str, JsonValue] = json.loads(delivery.body)
+    return payload
+
+
 def enqueue(
-    session: TenantSession, target: EventTarget, event_type: str, body: str, *, replayed_from_id: UUID | None = None
+    session: TenantSession,
+    target: EventTarget,
+    event_type: str,
+    body: str,
+    *,
+    subject_id: UUID | None,
+    replayed_from_id: UUID | None = None,
 ) -> Delivery:
     """Create a delivery to one target, sent once the transaction commits."""
     delivery = Delivery(
@@ -74,6 +91,7 @@ def enqueue(
         target_id=target.id,
         target_kind=target.kind,
         event_type=event_type,
+        subject_id=subject_id,
         body=body,
         replayed_from_id=replayed_from_id,
     )

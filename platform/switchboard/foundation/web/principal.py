@@ -23,12 +23,13 @@ SCOPES: dict[str, str] = {
     "calendar:write": "book appointments on connected calendars",
     "analytics:read": "view analytics and reports",
     "billing:read": "view balance and usage",
+    "privacy:write": "export and erase what is known about a person",
     "webhooks:read": "list webhook configurations",
     "webhooks:write": "create and update webhook endpoints",
 }
-OWNERS_SCOPES = frozenset({"phone-numbers:write", "webhooks:write"})
-"""Scopes that only owners have: recurring costs, and sending all events elsewhere. Applications cannot get them from
-members either.
+OWNERS_SCOPES = frozenset({"phone-numbers:write", "privacy:write", "webhooks:write"})
+"""Scopes that only owners have: recurring costs, all data of a person, and sending all events elsewhere. Applications
+cannot get them from members either.
 """
 
 

@@ -7,6 +7,11 @@ from switchboard.resources.agents.schemas import AgentFields, DeclaredTool
 SCOPE = "webhooks:write"
 
 
+def may_set_receivers(principal: Principal) -> bool:
+    """Return whether a user may change an agent's tools and webhook."""
+    return SCOPE in principal.scopes
+
+
 def require_receiver_scopes(principal: Principal | None, agent: Agent, data: AgentFields) -> None:
     """Raise `InsufficientScope` for a change of an agent's receivers that the principal may not make.
 

@@ -19,8 +19,12 @@ def list_kinds(registry: Registry) -> dict[str, str]:
     return {**{detector.name: detector.title for detector in detectors}, KEYPAD: "Keys that callers press"}
 
 
-async def open_redactor(session: TenantSession, registry: Registry, agent: Agent | None) -> Redactor:
-    """Build the redactor of one conversation with an agent, or with none."""
+async def open_redactor(session: TenantSession, agent: Agent | None) -> Redactor:
+    """Build the redactor of one conversation with an agent, or with none.
+
+    The registry comes with the session, so that whatever keeps a text can redact it.
+    """
+    registry: Registry = session.info["registry"]
     if agent is not None and agent.redaction is not None:
         settings = Redaction.model_validate(agent.redaction)
         kinds, visible = frozenset(settings.kinds), frozenset(settings.visible_to_model)

@@ -9,6 +9,7 @@ from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConst
 
 from switchboard.foundation.database import TenantTable, json_column
 from switchboard.foundation.encryption import encrypted_texts
+from switchboard.foundation.encryption.texts import is_unreadable
 from switchboard.foundation.web.row_counts import RowCounter
 from switchboard.plugin_sdk import JsonObject
 
@@ -49,7 +50,7 @@ class ActionRecord(BaseModel):
     completed_at: datetime | None = None
 
 
-@encrypted_texts("event")
+@encrypted_texts("event", "actions", "error_message")
 class AutomationRun(TenantTable, table=True):
     """A run of an automation for one event, and at the same time its queue entry.
 
@@ -92,6 +93,11 @@ class AutomationRun(TenantTable, table=True):
     def records(self) -> list[ActionRecord]:
         """Return the actions in order."""
         return [ActionRecord.model_validate(kept) for kept in self.actions]
+
+    @property
+    def is_lost(self) -> bool:
+        """Return whether the event or the actions cannot be decrypted, so that the run cannot go on."""
+        return is_unreadable(self.event) or is_unreadable(self.actions)
 
     def keep(self, records: list[ActionRecord]) -> None:
         """Store the actions."""

@@ -25,6 +25,7 @@ from switchboard.plugin_sdk import (
     AutomationAction,
     JsonObject,
 )
+from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.automations import templates
 from switchboard.resources.automations.action_dependencies import DatabaseAction, OutboundAction
 from switchboard.resources.automations.models import ActionRecord, AutomationRun
@@ -36,6 +37,7 @@ ACTION_SECONDS = 30.0
 LEASE = timedelta(seconds=60)
 MAX_RESULT_CHARACTERS = 16_000
 MAX_ERROR_CHARACTERS = 1_000
+LOST = "The event or the actions cannot be decrypted: their key was destroyed, or they were altered."
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ async def _claim(database: Database, organization_id: UUID, run_id: UUID) -> _St
     async with database.tenant(organization_id) as session:
         due = session.select(AutomationRun).where(col(AutomationRun.id) == run_id, col(AutomationRun.due_at) <= now())
         run = (await session.exec(due.with_for_update(skip_locked=True))).one_or_none()
-        if run is None:
+        if run is None or _end_lost(run):
             return None
         records = run.records()
         index = next(place for place, record in enumerate(records) if record.status in ("pending", "running"))
@@ -115,7 +117,7 @@ async def _act(extensions: Extensions, outbound: OutboundClient, step: _Step) ->
     async with database.tenant(organization_id) as session:
         run = await _lock_claimed_run(session, step)
         if run is not None:
-            _complete(run, step, result)
+            await _complete(session, run, step, result)
 
 
 async def _act_within(
@@ -125,7 +127,7 @@ async def _act_within(
         run = await _lock_claimed_run(session, step)
         if run is not None:
             set_cause_depth(session, run.depth)
-            _complete(run, step, await kind(session).run(step.context, params))
+            await _complete(session, run, step, await kind(session).run(step.context, params))
 
 
 def _params(kind: type[AutomationAction[ActionParams]], step: _Step) -> ActionParams:
@@ -139,19 +141,27 @@ def _params(kind: type[AutomationAction[ActionParams]], step: _Step) -> ActionPa
 
 
 async def _lock_claimed_run(session: TenantSession, step: _Step) -> AutomationRun | None:
-    """Return the run, locked; None if it was deleted or another worker has claimed it."""
+    """Return the run, locked; None if it was deleted, lost, or another worker has claimed it."""
     mine = session.select(AutomationRun).where(
         col(AutomationRun.id) == step.run.id, col(AutomationRun.lease_token) == step.token
     )
     run = (await session.exec(mine.with_for_update())).one_or_none()
     if run is None:
         metrics.leases_lost.labels("automation_run").inc()
-    return run
+    return None if run is None or _end_lost(run) else run
 
 
-def _complete(run: AutomationRun, step: _Step, result: JsonObject) -> None:
-    """Record an action's result and make the next action due. Raises `ActionError` for a result that cannot be
-    stored.
+def _end_lost(run: AutomationRun) -> bool:
+    """End a run whose key was destroyed; return whether it was."""
+    if run.is_lost:
+        run.error_message = LOST
+        _end(run, "failed", now())
+    return run.is_lost
+
+
+async def _complete(session: TenantSession, run: AutomationRun, step: _Step, result: JsonObject) -> None:
+    """Record an action's result, redacted, and make the next action due. Raises `ActionError` for a result that cannot
+    be stored.
     """
     try:
         size = len(json.dumps(result, ensure_ascii=False, allow_nan=False))
@@ -159,6 +169,8 @@ def _complete(run: AutomationRun, step: _Step, result: JsonObject) -> None:
         raise ActionError("The action's result is not JSON.", retryable=False) from None
     if size > MAX_RESULT_CHARACTERS:
         raise ActionError(f"The action's result is longer than {MAX_RESULT_CHARACTERS} characters.", retryable=False)
+    redactor = await open_redactor(session, None)
+    result = redactor.redact_json(result, for_model=False)
     records, moment = run.records(), now()
     record = records[step.index]
     record.status, record.result, record.error, record.completed_at = "completed", result, None, moment
@@ -188,6 +200,7 @@ async def _fail(database: Database, step: _Step, message: str, *, retryable: boo
         if run is None:
             return
         run.lease_token = None
+        message = (await open_redactor(session, None)).redact(message).kept
         if not retryable or step.record.attempts == MAX_ATTEMPTS:
             _end_failed(run, step.index, message)
             return

@@ -68,6 +68,8 @@ async def retry_run(
     run = await get_run(session, automation_id, run_id, lock=True)
     if run.status != "failed":
         raise InvalidState(f"The run is {run.status}. Only a failed run can be retried.")
+    if run.is_lost:
+        raise InvalidState("The run's event or actions cannot be decrypted.")
     records = run.records()
     require_action_scopes(
         principal, (record.type for record in records if record.status != "completed"), registry=registry

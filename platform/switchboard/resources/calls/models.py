@@ -13,7 +13,7 @@ from switchboard.foundation.encryption import encrypted_texts
 from switchboard.foundation.web.row_counts import RowCounter
 
 
-@encrypted_texts("call_summary", "extracted_data")
+@encrypted_texts("call_summary", "extracted_data", "call_metadata", "prompt_variables")
 class Call(TenantTable, table=True):
     """A call: the API's fields, and the state that carries it on.
 
@@ -21,6 +21,8 @@ class Call(TenantTable, table=True):
     - `holder` is the server process that has the media socket.
     - `watch_at` is when the reconciler recovers the call if nothing happens to it before; None once it is over.
     - `cause_depth` is the length of the automation chain that caused the call; its events continue the chain.
+    - `prompt_variables` are the metadata as the model may see them, until the call is over; None if they are
+      `call_metadata`.
     - `transfer_target` is the carrier's id of a transfer's target that waits to be connected.
     - `has_recording` says that the store has the recording, in `recording_format`. Until then, `recording_due_at` is
       when the reconciler looks for it in the store; None if nothing is expected.
@@ -77,6 +79,7 @@ class Call(TenantTable, table=True):
     user_sentiment: str = "unknown"
     extracted_data: dict[str, Any] = json_column()
     call_metadata: dict[str, Any] = json_column()
+    prompt_variables: dict[str, Any] | None = json_column(None)
     ended_reason: str | None = None
     error_message: str | None = None
     latencies: list[dict[str, Any]] = json_column(list)

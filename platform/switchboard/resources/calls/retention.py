@@ -15,7 +15,7 @@ from switchboard.foundation.database import Database, TenantSession
 from switchboard.resources.billing.deleted_usage import ADD_CALLS, keep_usage
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.recordings.archive import RecordingArchive
-from switchboard.resources.deliveries.retention import list_undelivered_ids
+from switchboard.resources.deliveries.retention import list_undelivered_subjects
 from switchboard.resources.identity.retention import SETTLING_TIME, ExpiringRows, RetainedData
 
 BATCH: Final = 200
@@ -113,7 +113,7 @@ async def _list_settled_calls(
     session: TenantSession, rows: ExpiringRows, cutoff: datetime, *, most: int
 ) -> Sequence[UUID]:
     """List calls with nothing left to do, and no webhook left to deliver. Nothing starts for them any more."""
-    awaited = await list_undelivered_ids(session, "call_id")
+    awaited = await list_undelivered_subjects(session)
     found = rows.select_ids(session, cutoff, most=most).where(col(Call.id).not_in(awaited))
     return (await session.exec(found)).all()
 

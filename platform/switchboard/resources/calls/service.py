@@ -17,6 +17,7 @@ from switchboard.foundation.web.errors import InvalidState, NotFound, Validation
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import estimate_call_cost
 from switchboard.resources.calls.models import Call, TranscriptLine
@@ -147,12 +148,14 @@ async def place_call(session: TenantSession, data: CallCreate) -> Call:
 async def create_outbound_call(
     session: TenantSession, agent: Agent, number: PhoneNumber, to_number: str, *, metadata: dict[str, JsonValue]
 ) -> Call:
-    """Create a call whose agent and number are valid.
+    """Create a call whose agent and number are valid. Its metadata are redacted like the agent's conversations.
 
     Raises `DestinationNotAllowed`, `OutboundPaused`, and `InsufficientBalance` before anything is written.
     """
     await require_allowed_destination(session, to_number)
     await require_unpaused(session)
+    redactor = await open_redactor(session, agent)
+    kept, for_model = (redactor.redact_json(metadata, for_model=sees) for sees in (False, True))
     call = Call(
         id=new_id(),
         organization_id=session.organization_id,
@@ -162,7 +165,8 @@ async def create_outbound_call(
         from_number=number.phone_number,
         to_number=to_number,
         carrier=number.carrier,
-        call_metadata=metadata,
+        call_metadata=kept,
+        prompt_variables=for_model if for_model != kept else None,
         watch_at=now(),
         cause_depth=get_cause_depth(session),
     )

@@ -81,7 +81,7 @@ async def finish_call(
     call.ended_reason, call.error_message = reason.value if reason else None, error
     if call.started_at is not None:
         call.duration_seconds = max(0, round((call.ended_at - call.started_at).total_seconds()))
-    call.watch_at = call.holder = None
+    call.watch_at = call.holder = call.prompt_variables = None
     await _charge(session, call, *(used or (CallUsage(), call.duration_seconds)))
     metrics.calls.labels(call.direction, status).inc()
     organization_metrics.count_call(call.organization_id, call.direction, status)

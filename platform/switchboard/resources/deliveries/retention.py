@@ -12,14 +12,19 @@ from switchboard.resources.identity.retention import ExpiringRows, RowDeleter
 ENDED_DELIVERIES = ExpiringRows(Delivery, (col(Delivery.status) != "pending",))
 HANDLED_EVENTS = ExpiringRows(Event, (col(Event.watch_due_at).is_(None), col(Event.trigger_due_at).is_(None)))
 
-# By target, because that is how the pending ones are indexed.
+# By target, because that is how the pending ones are indexed. Deliveries of the program before schema 0016 have no
+# subject, and plain bodies.
 _AWAITED = text(
     """
-    select distinct (pending.body::json #>> array['data', :field])::uuid
+    select distinct coalesce(
+        pending.subject_id,
+        case when pending.body like '{%'
+          then coalesce(pending.body::json #>> '{data,call_id}', pending.body::json #>> '{data,message_id}')::uuid end
+    )
     from event_target target cross join lateral (
-        select body from delivery where target_id = target.id and status = 'pending'
+        select subject_id, body from delivery where target_id = target.id and status = 'pending'
     ) pending
-    where target.organization_id = :organization_id and pending.body::json #>> array['data', :field] is not null
+    where target.organization_id = :organization_id
     """
 )
 
@@ -29,7 +34,8 @@ def build_event_deleters(database: Database) -> tuple[RowDeleter, ...]:
     return (RowDeleter(database, "events", ENDED_DELIVERIES), RowDeleter(database, "events", HANDLED_EVENTS))
 
 
-async def list_undelivered_ids(session: TenantSession, field: str) -> list[UUID]:
-    """List the ids that pending deliveries have in a field of their data, such as `call_id`."""
-    values = {"organization_id": session.organization_id, "field": field}
-    return list((await (await session.connection()).execute(_AWAITED, values)).scalars())
+async def list_undelivered_subjects(session: TenantSession) -> list[UUID]:
+    """List the ids of the calls, text messages, and simulations that pending deliveries are about."""
+    values = {"organization_id": session.organization_id}
+    found = (await (await session.connection()).execute(_AWAITED, values)).scalars()
+    return [subject for subject in found if subject is not None]

@@ -7,9 +7,10 @@ from time import monotonic
 from typing import Literal
 from uuid import UUID
 
-import msgspec
 from opentelemetry.context import Context
 
+from switchboard.foundation.encryption.texts import UNREADABLE, decrypt_text, get_table, is_unreadable
+from switchboard.foundation.events.models import Delivery
 from switchboard.foundation.events.targets import get_secret_label
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.observability import metrics, traces
@@ -18,22 +19,13 @@ from switchboard.foundation.web.signatures import signature_headers
 
 GONE = 410
 OVERLOADED = {429, 502, 503, 504}
-
-
-class _CallData(msgspec.Struct):
-    call_id: UUID
-
-
-class _CallBody(msgspec.Struct):
-    """The part of a call event's body that names the call."""
-
-    data: _CallData
+BODY = get_table(Delivery).c.body
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedDelivery:
-    """A delivery under a lease, with everything needed to send it. `clock` is the database's time of the claim, in
-    Unix seconds.
+    """A delivery under a lease, with everything needed to send it. `body` is as stored, `body_key` the encrypted key
+    that it names. `clock` is the database's time of the claim, in Unix seconds.
     """
 
     id: UUID
@@ -42,7 +34,9 @@ class ClaimedDelivery:
     target_kind: str
     url: str
     event_type: str
+    subject_id: UUID | None
     body: str
+    body_key: str | None
     attempts: int
     created_at: datetime
     secret: str | None
@@ -78,7 +72,7 @@ class DeliverySender:
 
     async def send(self, claimed: ClaimedDelivery, *, claimed_at: float) -> AttemptResult:
         """Send one attempt. `claimed_at` is this process's monotonic time of the claim. Raises `SecretError` if the
-        keyring cannot decrypt the secret.
+        keyring cannot decrypt the secret or the body.
 
         Its span is part of the trace of the call that the event is about.
         """
@@ -91,11 +85,14 @@ class DeliverySender:
             return await self._send(claimed, claimed_at)
 
     async def _send(self, claimed: ClaimedDelivery, claimed_at: float) -> AttemptResult:
-        body = claimed.body.encode()
+        body = self._decrypt_body(claimed)
         began = monotonic()
         # The database's clock, carried forward: receivers refuse a timestamp that is minutes off, as a worker's own
         # clock may be.
         started = claimed.clock + began - claimed_at
+        moment = datetime.fromtimestamp(started, UTC)
+        if body is None:
+            return AttemptResult(claimed, "failed", None, None, f"not sent: {UNREADABLE}", moment, 0, slow=False)
         headers = self._headers(claimed, body, int(started))
         code, error, outcome = None, None, "delivered"
         try:
@@ -111,10 +108,21 @@ class DeliverySender:
             metrics.delivery_latency.observe(max(0.0, started - claimed.created_at.timestamp()))
         status, delay = self._next(claimed, code, error)
         slow = outcome in ("timeout", "connection") or code in OVERLOADED or took > self._seconds / 2
-        moment = datetime.fromtimestamp(started, UTC)
         return AttemptResult(
             claimed, status, delay, code, error, moment, timedelta(seconds=took) // timedelta(milliseconds=1), slow
         )
+
+    def _decrypt_body(self, claimed: ClaimedDelivery) -> bytes | None:
+        """Return the bytes to send; None if they are lost."""
+        body = decrypt_text(
+            self._keyring,
+            claimed.body_key,
+            BODY,
+            organization_id=claimed.organization_id,
+            row_id=claimed.id,
+            stored=claimed.body,
+        )
+        return None if is_unreadable(body) else body.encode()
 
     async def _post(self, url: str, body: bytes, headers: Mapping[str, str], began: float) -> OutboundAnswer:
         try:
@@ -151,12 +159,9 @@ class DeliverySender:
 
 
 def _find_trace(claimed: ClaimedDelivery) -> Context:
-    if not claimed.event_type.startswith("call."):
+    if claimed.subject_id is None or not claimed.event_type.startswith("call."):
         return Context()
-    try:
-        return traces.build_call_context(msgspec.json.decode(claimed.body, type=_CallBody).data.call_id)
-    except msgspec.MsgspecError:  # not worth a delivery
-        return Context()
+    return traces.build_call_context(claimed.subject_id)
 
 
 def _evaluate_status(code: int) -> tuple[str | None, str]:

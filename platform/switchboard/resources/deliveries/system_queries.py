@@ -50,7 +50,9 @@ _CLAIM = text(
     from chosen, event_target target
     where delivery.id = chosen.id and target.id = delivery.target_id and target.enabled and target.url is not null
     returning delivery.id, delivery.organization_id, delivery.target_id, target.kind, target.url, delivery.event_type,
-      delivery.body,
+        delivery.subject_id, delivery.body,
+        (select wrapped from organization_key key where key.organization_id = delivery.organization_id
+          and key.id = substring(delivery.body from '^sbt1[.]([0-9a-f]{32})[.]')::uuid),
         delivery.attempts, delivery.created_at, target.secret,
         case when target.previous_secret_expires_at > now() then target.previous_secret end, extract(epoch
           from clock_timestamp())::float8,

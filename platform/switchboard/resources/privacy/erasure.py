@@ -23,6 +23,7 @@ from switchboard.resources.campaigns.erasure import delete_contacts_of_number
 from switchboard.resources.contacts.models import Contact
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.retention import ExpiringRows, RetentionDeleter
+from switchboard.resources.identity.service import get_policy
 from switchboard.resources.privacy.mentions import MentionRemover
 from switchboard.resources.privacy.number_pattern import NumberPattern
 from switchboard.resources.privacy.subject_rows import (
@@ -40,8 +41,16 @@ COPIES: Final = ("delivery", "event", "automation_run")
 """Tables with copies of what happened: a row that mentions the number is deleted."""
 
 
-class NumberInConfiguration(Exception):
+class ErasureRefused(Exception):
+    """An erasure would break something; the message says what. Nothing has been erased."""
+
+
+class NumberInConfiguration(ErasureRefused):
     """The organization's own configuration names the number; the message lists where."""
+
+
+class LegalHold(ErasureRefused):
+    """The organization has to keep everything."""
 
 
 @dataclass(slots=True)
@@ -69,14 +78,14 @@ class PersonEraser:
     async def erase(self, organization_id: UUID, phone_number: str, *, actor: str) -> ErasureReport:
         """Erase an E.164 number; `actor` is for the audit log, whose entry does not name the number.
 
-        Raises `NumberInConfiguration` before anything has changed, and `ObjectStoreAway`, after which the erasure is
-        run again.
+        Raises `ErasureRefused` before anything has changed, and `ObjectStoreAway`, after which the erasure is run
+        again.
         """
         pattern = NumberPattern(phone_number)
         remover = MentionRemover(self.database, organization_id, pattern)
         report = ErasureReport()
         async with self.database.tenant(organization_id) as session:
-            await _require_no_configuration(session, pattern)
+            await require_erasable(session, phone_number)
             await _keep_text_opt_out(session, phone_number)
             report.is_on_do_not_call_list = await do_not_call.erase_entry(session, phone_number)
             report.deleted["campaign_contact"] = await delete_contacts_of_number(session, phone_number)
@@ -106,8 +115,13 @@ class PersonEraser:
         )
 
 
-async def _require_no_configuration(session: TenantSession, pattern: NumberPattern) -> None:
-    """Raise `NumberInConfiguration` if an agent or a phone number, for instance, would not work without the number."""
+async def require_erasable(session: TenantSession, phone_number: str) -> None:
+    """Raise `LegalHold`, or `NumberInConfiguration` if an agent or a phone number, for instance, would not work without
+    the number.
+    """
+    if (await get_policy(session, session.organization_id)).retention.legal_hold:
+        raise LegalHold("the organization is under a legal hold ([retention] legal_hold): the operator ends it first")
+    pattern = NumberPattern(phone_number)
     named = [
         f"{table.name} {row['id']}"
         for table in list_searched_tables()
@@ -115,7 +129,9 @@ async def _require_no_configuration(session: TenantSession, pattern: NumberPatte
         for row in (await read_mentions(session, table, pattern))[0]
     ]
     if named:
-        raise NumberInConfiguration(f"the number is part of the organization's configuration: {', '.join(named)}")
+        raise NumberInConfiguration(
+            f"the number is part of the organization's configuration, change or delete first: {', '.join(named)}"
+        )
 
 
 async def _keep_text_opt_out(session: TenantSession, phone_number: str) -> None:

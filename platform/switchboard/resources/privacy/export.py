@@ -4,8 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 from uuid import UUID
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -39,12 +38,12 @@ class PersonExporter:
     database: Database
     archive: RecordingArchive
 
-    async def export(self, organization_id: UUID, phone_number: str, path: Path, *, actor: str) -> Counter[str]:
-        """Write an archive to `path`, and return the number of rows by table, and of recordings.
+    async def export(self, organization_id: UUID, phone_number: str, file: BinaryIO, *, actor: str) -> Counter[str]:
+        """Write an archive to `file`, and return the number of rows by table, and of recordings.
 
         `data.json` has the rows about the person by table, the transcripts of their calls, and in `mentions` the ids of
         other rows whose text has the number. `recordings/` has the recordings as they are stored. Raises
-        `ObjectStoreAway`, and `FileExistsError`.
+        `ObjectStoreAway`.
         """
         async with self.database.tenant(organization_id, actor=actor) as session:
             data = await _read_rows(session, phone_number)
@@ -53,7 +52,7 @@ class PersonExporter:
             record_audit(session, AuditAction.PERSON_EXPORTED, organization_id, fields=+counted)
             theirs = calls.filter_by_number(calls.list_calls(session), phone_number)
             recorded = (await session.exec(theirs.where(col(Call.has_recording)))).all()
-        with path.open("xb") as file, ZipFile(file, "w", ZIP_DEFLATED) as archive:
+        with ZipFile(file, "w", ZIP_DEFLATED) as archive:
             content = {"phone_number": phone_number, **data, "mentions": mentions}
             archive.writestr(DATA_FILE, json.dumps(content, default=str, ensure_ascii=False, indent=1))
             for call in recorded:

@@ -14,7 +14,7 @@ from datetime import timedelta
 from uuid import UUID
 
 import structlog
-from sqlalchemy import func, update
+from sqlalchemy import func
 from sqlmodel import col, select
 
 from switchboard.engine.providers.instances import Providers
@@ -119,18 +119,15 @@ async def _renew_claim(
             if len(played.spoken) == shown and time.monotonic() - renewed < RENEW_SECONDS:
                 continue
             shown, renewed = len(played.spoken), time.monotonic()
-            so_far = {
-                "transcript": [asdict(entry) for entry in played.spoken],
-                "turns": played.turns,
-                "due_at": now() + LEASE,
-            }
             async with database.tenant(simulation.organization_id) as session:
-                mine = (
+                mine = session.select(Simulation).where(
                     col(Simulation.id) == simulation.id,
                     col(Simulation.attempts) == simulation.attempts,
                     col(Simulation.status) == "running",
                 )
-                await session.exec(update(Simulation).where(*mine).values(so_far))
+                if (claimed := (await session.exec(mine.with_for_update())).one_or_none()) is not None:
+                    claimed.transcript = [asdict(entry) for entry in played.spoken]
+                    claimed.turns, claimed.due_at = played.turns, now() + LEASE
 
     renewing = asyncio.create_task(renew())
     try:

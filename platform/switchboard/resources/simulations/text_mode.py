@@ -43,7 +43,7 @@ class TextMode:
             played, context, agent, knowledge=knowledge, others=await self.agent_tools.build_tools(agent)
         )
         async with self.database.tenant(agent.organization_id) as session:
-            redactor = await open_redactor(session, self.registry, agent)
+            redactor = await open_redactor(session, agent)
         async with open_agent_model(self.database, self.providers, simulation.organization_id, agent) as llm:
             caller = (
                 FixedLinesCaller(simulation.lines)

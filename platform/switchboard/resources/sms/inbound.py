@@ -15,7 +15,6 @@ from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.events.triggers import set_cause_depth
 from switchboard.foundation.observability import metrics
 from switchboard.plugin_sdk import TextMessageReceived
-from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.phone_numbers import service as numbers
@@ -31,7 +30,7 @@ CARRIER_DELAY = timedelta(hours=1)
 
 
 async def receive_message(
-    database: Database, registry: Registry, organization_id: UUID, carrier: str, incoming: TextMessageReceived
+    database: Database, organization_id: UUID, carrier: str, incoming: TextMessageReceived
 ) -> None:
     """Receive a message; a repeated callback changes nothing. A message to a number that is not the organization's
     is logged and dropped. Private data is redacted before anything is saved.
@@ -49,7 +48,7 @@ async def receive_message(
         if await _is_known(session, carrier, incoming.carrier_text_id):
             return
         agent = await agents.find_agent(session, number.inbound_agent_id) if number.inbound_agent_id else None
-        redactor = await open_redactor(session, registry, agent)
+        redactor = await open_redactor(session, agent)
         message = _message(conversation, carrier, incoming, redactor)
         message.cause_depth = await _cause_depth(session, incoming)
         set_cause_depth(session, message.cause_depth)

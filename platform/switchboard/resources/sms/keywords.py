@@ -71,7 +71,5 @@ async def obey_keyword(
         is_news = not await has_opted_out(session, conversation)
     if is_news and not answered:
         organization = await find_organization(session, conversation.organization_id)
-        await save_outbound_message(
-            session, conversation, number, f"{organization.name}: {ANSWERS[said]}", author="platform"
-        )
+        await save_outbound_message(session, conversation, f"{organization.name}: {ANSWERS[said]}", author="platform")
     return True

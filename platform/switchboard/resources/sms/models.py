@@ -46,11 +46,12 @@ class SmsConversation(TenantTable, table=True):
     answer_attempts: int = 0
 
 
-@encrypted_texts("body")
+@encrypted_texts("body", "unsent_body", "media_urls")
 class SmsMessage(TenantTable, table=True):
     """A text message. `author` is the contact, an API client, an agent, an automation, a user of the dashboard, or
     the platform itself (replies to STOP, START, and HELP).
 
+    `unsent_body` is the full text of a redacted `body` until the carrier has been asked to send it.
     `watch_at` is when the reconciler checks a message that has not been sent by then; None once only the carrier's
     callbacks matter. `cause_depth`: length of the automation chain that caused the message; its events inherit it.
     """
@@ -85,6 +86,7 @@ class SmsMessage(TenantTable, table=True):
     from_number: str
     to_number: str
     body: str
+    unsent_body: str | None = None
     media_urls: list[Any] = json_column(list)
     status: str
     author: str

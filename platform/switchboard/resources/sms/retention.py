@@ -10,7 +10,7 @@ from sqlmodel import col, delete, select
 
 from switchboard.foundation.database import Database, TenantSession
 from switchboard.resources.billing.deleted_usage import ADD_MESSAGES, keep_usage
-from switchboard.resources.deliveries.retention import list_undelivered_ids
+from switchboard.resources.deliveries.retention import list_undelivered_subjects
 from switchboard.resources.identity.retention import BATCH, SETTLING_TIME, ExpiringRows, RetainedData
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 
@@ -49,7 +49,7 @@ class MessageDeleter:
     async def delete_batch(self, organization_id: UUID, cutoff: datetime) -> int:
         """Delete a batch of messages, and the conversations that have none left."""
         async with self.database.tenant(organization_id) as session:
-            awaited = await list_undelivered_ids(session, "message_id")
+            awaited = await list_undelivered_subjects(session)
             wanted = self.rows.select_ids(session, cutoff, most=self.most).where(col(SmsMessage.id).not_in(awaited))
             ids = (await session.exec(wanted.with_for_update(skip_locked=True, of=SmsMessage))).all()
             await keep_usage(session, ADD_MESSAGES, ids)

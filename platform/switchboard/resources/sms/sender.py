@@ -13,6 +13,7 @@ from sqlmodel import col
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.request_spans import span_request
 from switchboard.foundation.database import Database, TenantSession, now
+from switchboard.foundation.encryption.texts import UNREADABLE, is_unreadable
 from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk import (
     CallbackUrls,
@@ -54,10 +55,14 @@ class MessageSender:
                     session, message, "failed", error="The recipient opted out before the message was sent."
                 )
                 return
+            text = message.unsent_body or message.body
+            if is_unreadable(text):
+                await advance_message(session, message, "failed", error=f"Not sent: {UNREADABLE}")
+                return
             await advance_message(session, message, "sending")
             message.watch_at = now() + CARRIER_PATIENCE
         try:
-            carrier_text_id = await self._request_sending(message)
+            carrier_text_id = await self._request_sending(message, text)
         except UnsubscribedRecipient as error:
             await self._settle(message, error=error.message)
             await record_carrier_opt_out(self.database, message)
@@ -85,7 +90,7 @@ class MessageSender:
                 return
         await self.send_queued_message(organization_id, message_id)
 
-    async def _request_sending(self, message: SmsMessage) -> str:
+    async def _request_sending(self, message: SmsMessage, text: str) -> str:
         async with (
             asyncio.timeout(CARRIER_SECONDS),
             self.providers.use(message.organization_id, TelephonyProvider, message.carrier) as carrier,
@@ -94,7 +99,7 @@ class MessageSender:
                 raise ProviderError(f"{carrier.title} cannot send text messages", retryable=False)
             base = f"{self.settings.base_url}/carriers/{message.carrier}/{message.organization_id}/texts/{message.id}"
             order = OutboundTextMessage(
-                str(message.id), message.from_number, message.to_number, message.body, CallbackUrls(events=base)
+                str(message.id), message.from_number, message.to_number, text, CallbackUrls(events=base)
             )
             with span_request("send_text_message", carrier.name):
                 return await carrier.send_text_message(order)

@@ -15,6 +15,8 @@ from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.triggers import get_cause_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState, NotFound, RecipientOptedOut, ValidationFailed
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_text_cost
 from switchboard.resources.destinations.limits import HOUR, pause_at_limit, require_unpaused
@@ -81,9 +83,15 @@ async def send_message(session: TenantSession, data: SmsCreate, *, author: Autho
 
 
 async def compose_message(
-    session: TenantSession, number: PhoneNumber, to_number: str, body: str, *, author: Author
+    session: TenantSession,
+    number: PhoneNumber,
+    to_number: str,
+    body: str,
+    *,
+    author: Author,
+    agent_id: UUID | None = None,
 ) -> SmsMessage:
-    """Create a message to be sent from one of our numbers.
+    """Create a message to be sent from one of our numbers, by an agent if that is not the number's own.
 
     Raises `InvalidState` for a number that cannot send text messages, `RecipientOptedOut` for a contact who has opted
     out, and what `save_outbound_message` raises.
@@ -93,7 +101,7 @@ async def compose_message(
     conversation = await get_or_create_conversation(session, number, to_number)
     if await has_opted_out(session, conversation):
         raise RecipientOptedOut
-    message = await save_outbound_message(session, conversation, number, body, author=author)
+    message = await save_outbound_message(session, conversation, body, author=author, agent_id=agent_id)
     record_audit(session, AuditAction.SMS_MESSAGE_SENT, message.id)
     return message
 
@@ -101,14 +109,17 @@ async def compose_message(
 async def save_outbound_message(
     session: TenantSession,
     conversation: SmsConversation,
-    number: PhoneNumber,
     body: str,
     *,
     author: Author,
+    agent_id: UUID | None = None,
     cost: Decimal = Decimal(0),
 ) -> SmsMessage:
     """Save a message in its (locked) conversation; a job asks the carrier once the transaction commits. `cost` is
     the cost of writing it.
+
+    What is kept is redacted as the agent's conversations are, without `agent_id` those of the number's agent. The full
+    text is sent.
 
     Raises `DestinationNotAllowed`, `OutboundPaused`, and `InsufficientBalance`, except for replies that the platform
     must send.
@@ -116,6 +127,10 @@ async def save_outbound_message(
     if author != "platform":
         await require_allowed_destination(session, conversation.contact_number)
         await require_unpaused(session)
+    number = await session.get_one(PhoneNumber, conversation.phone_number_id)
+    agent_id = agent_id or number.inbound_agent_id
+    agent = await agents.find_agent(session, agent_id) if agent_id else None
+    kept = (await open_redactor(session, agent)).redact(body).kept
     message = SmsMessage(
         id=new_id(),
         organization_id=conversation.organization_id,
@@ -123,7 +138,8 @@ async def save_outbound_message(
         direction="outbound",
         from_number=number.phone_number,
         to_number=conversation.contact_number,
-        body=body,
+        body=kept,
+        unsent_body=body if body != kept else None,
         status="queued",
         author=author,
         segments=count_segments(body),

@@ -30,7 +30,7 @@ async def advance_message(
     taken = message.status in TAKEN
     message.status, message.error_message = status, error
     if status != "sending":
-        message.watch_at = None
+        message.watch_at = message.unsent_body = None
     if ORDER[status] == ORDER["failed"]:
         metrics.texts.labels("outbound", status).inc()
     if status == "failed":

@@ -11,9 +11,10 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.encryption.texts import get_table, is_unreadable, match_readable
 from switchboard.foundation.events.catalog import CallCompleted
 from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
-from switchboard.foundation.events.outbox import enqueue, serialize_body
+from switchboard.foundation.events.outbox import enqueue, read_payload, serialize_body
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.resources.webhooks import service as endpoints
 from switchboard.resources.webhooks.schemas import AllDeliveriesQuery, DeliveryQuery, ReplayOut
@@ -56,7 +57,7 @@ async def list_attempts(session: TenantSession, delivery_id: UUID) -> list[Deliv
 
 async def replay_delivery(session: TenantSession, delivery_id: UUID) -> Delivery:
     """Deliver the same body again under a new id. Raises `NotFound`, and `InvalidState` if the receiver is gone or
-    disabled.
+    disabled, or the body cannot be decrypted.
     """
     original = await get_delivery(session, delivery_id)
     rows = session.select(EventTarget).where(col(EventTarget.id) == original.target_id)
@@ -65,14 +66,16 @@ async def replay_delivery(session: TenantSession, delivery_id: UUID) -> Delivery
         raise InvalidState("The receiver of this delivery has been deleted.")
     _refuse_disabled(target)
     record_audit(session, AuditAction.WEBHOOK_DELIVERY_REPLAYED, delivery_id)
-    return enqueue(session, target, original.event_type, original.body, replayed_from_id=original.id)
+    if is_unreadable(original.body):
+        raise InvalidState("The body of this delivery cannot be decrypted: its key was destroyed, or it was altered.")
+    return _replay(session, target, original)
 
 
 async def replay_failed_deliveries(
     session: TenantSession, endpoint_id: UUID, *, since: datetime, until: datetime | None
 ) -> ReplayOut:
     """Replay up to `MOST_REPLAYED` failed deliveries of a period that have no replay yet, oldest first. Without
-    `until` the period lasts until now.
+    `until` the period lasts until now. Bodies that cannot be decrypted are left out.
 
     The endpoint is locked meanwhile, so that two requests at once do not replay the same delivery. Raises `NotFound`,
     and `InvalidState` for a disabled endpoint.
@@ -84,15 +87,17 @@ async def replay_failed_deliveries(
     failed = (
         list_deliveries(session, target_id=endpoint.id)
         .where(col(Delivery.status) == "failed", col(Delivery.created_at) >= since, ~replays.exists())
+        .where(match_readable(get_table(Delivery).c.body))
         .order_by(col(Delivery.created_at), col(Delivery.id))
     )
     if until is not None:
         failed = failed.where(col(Delivery.created_at) < until)
     found = (await session.exec(failed.limit(MOST_REPLAYED + 1))).all()
-    for original in found[:MOST_REPLAYED]:
-        enqueue(session, endpoint, original.event_type, original.body, replayed_from_id=original.id)
+    replayed = [original for original in found[:MOST_REPLAYED] if not is_unreadable(original.body)]
+    for original in replayed:
+        _replay(session, endpoint, original)
     record_audit(session, AuditAction.WEBHOOK_ENDPOINT_REPLAYED, endpoint.id)
-    return ReplayOut(replayed=min(len(found), MOST_REPLAYED), has_more=len(found) > MOST_REPLAYED)
+    return ReplayOut(replayed=len(replayed), has_more=len(found) > MOST_REPLAYED)
 
 
 async def send_test_event(session: TenantSession, endpoint_id: UUID) -> Delivery:
@@ -118,7 +123,24 @@ async def send_test_event(session: TenantSession, endpoint_id: UUID) -> Delivery
         metadata=SAMPLE_METADATA,
     )
     record_audit(session, AuditAction.WEBHOOK_ENDPOINT_TESTED, endpoint.id)
-    return enqueue(session, endpoint, sample.event, serialize_body(sample, ended))
+    return enqueue(session, endpoint, sample.event, serialize_body(sample, ended), subject_id=sample.get_subject())
+
+
+def is_test(delivery: Delivery) -> bool:
+    """Return whether a delivery has a made-up event."""
+    data = read_payload(delivery).get("data")
+    return isinstance(data, dict) and data.get("metadata") == SAMPLE_METADATA
+
+
+def _replay(session: TenantSession, target: EventTarget, original: Delivery) -> Delivery:
+    return enqueue(
+        session,
+        target,
+        original.event_type,
+        original.body,
+        subject_id=original.subject_id,
+        replayed_from_id=original.id,
+    )
 
 
 def _refuse_disabled(target: EventTarget) -> None:

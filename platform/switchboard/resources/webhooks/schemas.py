@@ -1,6 +1,5 @@
 """API schemas of webhook endpoints and deliveries."""
 
-import json
 from datetime import datetime
 from typing import Annotated
 from uuid import UUID
@@ -9,6 +8,7 @@ from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationInf
 
 from switchboard.foundation.events.fields import EventName
 from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
+from switchboard.foundation.events.outbox import read_payload
 from switchboard.foundation.web.schemas import Answer, GivenMoment, Moment, PageQuery, PartialBody, Query, RequestBody
 
 EventNames = Annotated[list[EventName], Field(max_length=100), AfterValidator(lambda names: list(dict.fromkeys(names)))]
@@ -110,7 +110,9 @@ class DeliveryOut(Answer):
     last_status_code: int | None
     last_error: str | None
     replayed_from_id: UUID | None
-    payload: dict[str, JsonValue] = Field(description="The body as sent: `event`, `data`, `timestamp`.")
+    payload: dict[str, JsonValue] = Field(
+        description="The body as sent: `event`, `data`, `timestamp`; `unreadable` if its key was destroyed."
+    )
     created_at: Moment
     delivered_at: Moment | None
 
@@ -118,7 +120,7 @@ class DeliveryOut(Answer):
     def of(cls, delivery: Delivery) -> "DeliveryOut":
         endpoint_id = delivery.target_id if delivery.target_kind == "endpoint" else None
         return cls.model_validate(
-            {**delivery.model_dump(), "endpoint_id": endpoint_id, "payload": json.loads(delivery.body)}
+            {**delivery.model_dump(), "endpoint_id": endpoint_id, "payload": read_payload(delivery)}
         )
 
 

@@ -61,8 +61,9 @@ def agent_to_form(agent: Agent) -> dict[str, JsonValue]:
 
 
 @contextmanager
-def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue]) -> Iterator[Fields]:
-    """Read a new agent, or an agent's update, from the form. A secret that is left empty does not change.
+def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue], *, shows_receivers: bool) -> Iterator[Fields]:
+    """Read a new agent, or an agent's update, from the form. A secret that is left empty does not change, and tools do
+    not that the form did not show.
 
     Raises `ValidationFailed` with the form's field names, and renames errors raised within.
     """
@@ -71,12 +72,13 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue]) -> Ite
     tools, places = _tools(values, faults)
     schema, extracted = _extraction(values, faults)
     fields |= {
-        "tools": tools,
         "extraction_schema": schema,
         "pronunciations": _pronunciations(values.get("pronunciations"), faults),
         "disclosure": _disclosure(values.get("disclosure"), faults),
         "redaction": _redaction(values.get("redaction")),
     }
+    if shows_receivers or tools:
+        fields["tools"] = tools
     for name in LISTS:
         chosen = values.get(name, [])
         fields[name] = _list_chosen(chosen) if isinstance(chosen, list) else chosen

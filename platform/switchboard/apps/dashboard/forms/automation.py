@@ -13,6 +13,7 @@ from switchboard.apps.dashboard.forms.form import parse_form
 from switchboard.apps.dashboard.forms.schema_form import JsonObject, Options, SchemaField
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.web.errors import FieldError, ValidationFailed
+from switchboard.foundation.web.principal import Principal
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations.conditions import ROOTS
 from switchboard.resources.automations.models import Automation
@@ -110,10 +111,19 @@ class ActionTypes:
 
     def __init__(self, registry: Registry, choices: Mapping[str, Options], reasons: Mapping[str, str]) -> None:
         self.reasons = reasons
+        self.scopes = {kind.name: kind.scope for kind in registry.actions}
         self.titles = {kind.name: kind.title for kind in registry.actions}
         self.about = {kind.name: (kind.__doc__ or "").strip() for kind in registry.actions}
         self.fields = {
             kind.name: schema_form.list_schema_fields(kind.Params, choices=choices) for kind in registry.actions
+        }
+
+    def list_offered(self, principal: Principal) -> dict[str, str]:
+        """Return the titles of the actions that a user can add, by their names."""
+        return {
+            name: title
+            for name, title in self.titles.items()
+            if name not in self.reasons and (self.scopes[name] is None or self.scopes[name] in principal.scopes)
         }
 
     def fields_of(self, name: object) -> list[SchemaField]:

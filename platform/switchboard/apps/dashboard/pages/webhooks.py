@@ -17,6 +17,7 @@ from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.events.models import EventTarget
+from switchboard.foundation.events.outbox import read_payload
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.schemas import PageQuery, RequestBody
@@ -193,13 +194,12 @@ async def delivery_live(viewer: Viewer, delivery_id: UUID, database: Database, l
 
 async def _delivery(session: TenantSession, delivery_id: UUID) -> dict[str, object]:
     delivery = await deliveries.get_delivery(session, delivery_id)
-    payload = json.loads(delivery.body)
     return {
         "delivery": delivery,
         "attempts": await deliveries.list_attempts(session, delivery_id),
         "urls": _urls(await endpoints.get_all_endpoints(session)),
-        "is_test": payload["data"].get("metadata") == deliveries.SAMPLE_METADATA,
-        "payload": json.dumps(payload, indent=2, ensure_ascii=False),
+        "is_test": deliveries.is_test(delivery),
+        "payload": json.dumps(read_payload(delivery), indent=2, ensure_ascii=False),
     }
 
 

@@ -232,7 +232,7 @@ class CallRunner:
             return _ClaimedCall(
                 call,
                 agent,
-                await open_redactor(session, self.registry, agent),
+                await open_redactor(session, agent),
                 await open_disclosure(session, agent, other_number, voicemail=call.voicemail),
             )
 
@@ -269,7 +269,7 @@ class CallRunner:
                 log=log,
                 recording_path=build_spool_path(self.settings, call.organization_id, call.id),
                 tools=await self._build_tools(call, agent),
-                variables={name: str(value) for name, value in call.call_metadata.items()},
+                variables={name: str(value) for name, value in (call.prompt_variables or call.call_metadata).items()},
                 hints=_list_hints(providers.llm.list_expected_phrases(agent.system_prompt), disclosure),
                 voicemail=call.voicemail,
                 digits_as_tones=not leg.carrier.capabilities.send_digits,

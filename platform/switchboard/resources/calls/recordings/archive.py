@@ -166,7 +166,12 @@ class RecordingArchive:
                     pass
             if not writer.frames:
                 return None
-            await self._put(organization_id, build_key(organization_id, call_id, audio_format), encoded, audio_format)
+            await self.put_file(
+                organization_id,
+                build_key(organization_id, call_id, audio_format),
+                encoded,
+                FILE_FORMATS[audio_format].content_type,
+            )
         return audio_format
 
     async def store_segment(
@@ -177,7 +182,7 @@ class RecordingArchive:
         count = await run_in_thread(_encode_segment, spooled, first, content)
         if count:
             key = f"{build_segment_prefix(organization_id, call_id)}/{number:06d}.{SEGMENT_FORMAT}"
-            await self._put(organization_id, key, content, SEGMENT_FORMAT)
+            await self.put_file(organization_id, key, content, FILE_FORMATS[SEGMENT_FORMAT].content_type)
         return count
 
     async def assemble(self, organization_id: UUID, call_id: UUID) -> RecordingFormat | None:
@@ -195,9 +200,14 @@ class RecordingArchive:
         with tempfile.TemporaryFile(dir=folder) as encoded:
             with RecordingWriter(encoded, audio_format) as writer:
                 for key in segments:
-                    segment = await self._find(organization_id, key)
+                    segment = await self.find_file(organization_id, key)
                     await run_in_thread(_append_segment, writer, await self.read(segment, 0, segment.size))
-            await self._put(organization_id, build_key(organization_id, call_id, audio_format), encoded, audio_format)
+            await self.put_file(
+                organization_id,
+                build_key(organization_id, call_id, audio_format),
+                encoded,
+                FILE_FORMATS[audio_format].content_type,
+            )
         return audio_format
 
     async def find(self, call: Call) -> StoredRecording | None:
@@ -209,7 +219,7 @@ class RecordingArchive:
             return None
         audio_format = next(name for name in FILE_FORMATS if name == call.recording_format)
         try:
-            found = await self._find(call.organization_id, build_key(call.organization_id, call.id, audio_format))
+            found = await self.find_file(call.organization_id, build_key(call.organization_id, call.id, audio_format))
         except ObjectNotFound:
             return None
         return StoredRecording(found.file, found.data_key, found.sealed, audio_format)
@@ -240,19 +250,23 @@ class RecordingArchive:
         await self.recordings.delete([build_key(organization_id, call_id, name) for name in FILE_FORMATS])
         await self.delete_segments(organization_id, call_id)
 
-    async def _put(self, organization_id: UUID, key: str, content: BinaryIO, audio_format: RecordingFormat) -> None:
+    async def put_file(self, organization_id: UUID, key: str, content: BinaryIO, content_type: str) -> None:
         """Store an object, encrypted if the organization's policy says so."""
         async with self.database.tenant(organization_id) as session:
             is_encrypted = (await get_policy(session, organization_id)).encryption.recordings
             data_key = await get_or_create_organization_key(session, KEY_PURPOSE) if is_encrypted else None
         if data_key is None:
-            await self.recordings.put(key, content, FILE_FORMATS[audio_format].content_type)
+            await self.recordings.put(key, content, content_type)
             return
         with tempfile.TemporaryFile(dir=get_spool_folder(self.settings)) as sealed:
             await run_in_thread(seal, content, sealed, data_key, key)
             await self.recordings.put(key, sealed, ENCRYPTED_CONTENT_TYPE)
 
-    async def _find(self, organization_id: UUID, key: str) -> StoredObject:
+    async def delete_file(self, key: str) -> None:
+        """Delete an object. A missing one is no error."""
+        await self.recordings.delete([key])
+
+    async def find_file(self, organization_id: UUID, key: str) -> StoredObject:
         """Find an object and its key. Raises `RecordingDamaged`, and `ObjectNotFound` also for a destroyed key."""
         found = await self.recordings.find(key)
         header = await self.recordings.read(found, 0, min(found.size, HEADER.size))

@@ -24,6 +24,7 @@ from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.plugin_sdk import AgentTool
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents.permissions import may_set_receivers
 from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.redaction import list_kinds
 from switchboard.resources.agents.schemas import AgentCreate, AgentUpdate
@@ -84,7 +85,8 @@ async def new_agent_page(session: TenantSession, form: Form, voices: VoiceCatalo
 @action(invalid=new_agent_page)
 async def add_agent(session: TenantSession, viewer: Viewer, publisher: AgentPublisher) -> Next:
     """Create an agent."""
-    with forms.read_agent_form(AgentCreate, nest_fields(await request.form)) as data:
+    shows_receivers = may_set_receivers(viewer.principal)
+    with forms.read_agent_form(AgentCreate, nest_fields(await request.form), shows_receivers=shows_receivers) as data:
         agent = await publisher.create_agent(session, data, viewer.principal)
     return Next(
         url_for("dashboard.agent_page", agent_id=agent.id), f"{agent.name} was created. Test it before you take calls."
@@ -126,7 +128,7 @@ async def save_agent(session: TenantSession, viewer: Viewer, agent_id: UUID, pub
     """Update an agent and publish it as a new version."""
     values = nest_fields(await request.form)
     _refuse_overwriting(await agents.get_agent(session, agent_id, lock=True), str(values.get("seen_version", "")))
-    with forms.read_agent_form(AgentUpdate, values) as data:
+    with forms.read_agent_form(AgentUpdate, values, shows_receivers=may_set_receivers(viewer.principal)) as data:
         agent = await publisher.update_agent(session, agent_id, data, viewer.principal)
     return Next(
         url_for("dashboard.agent_page", agent_id=agent_id),

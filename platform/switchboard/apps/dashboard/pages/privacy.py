@@ -1,0 +1,44 @@
+"""Privacy requests, for owners: copies of a person's data, and its deletion."""
+
+from uuid import UUID
+
+from quart import Response, redirect, url_for
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.ui.rendering import load_list, phone, render
+from switchboard.foundation.database import TenantSession
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.web.schemas import PageQuery
+from switchboard.resources.privacy import service as privacy
+from switchboard.resources.privacy.export_files import ExportFiles
+from switchboard.resources.privacy.schemas import PrivacyRequestCreate
+
+
+@dashboard.get("/dashboard/privacy")
+@page(role="owner", query=PageQuery)
+async def privacy_page(session: TenantSession, query: PageQuery, form: Form, keyring: KeyRing) -> str:
+    """List the requests, newest first."""
+    found = await load_list(session, privacy.list_privacy_requests(session), query)
+    shown = [privacy.describe_privacy_request(keyring, request) for request in found.items]
+    with_file = {request.id for request in found.items if privacy.has_file(request)}
+    return await render("dashboard/privacy/list.html", requests=found, shown=shown, with_file=with_file, form=form)
+
+
+@dashboard.post("/dashboard/privacy")
+@action(role="owner", form=PrivacyRequestCreate, invalid=privacy_page)
+async def create_privacy_request(session: TenantSession, data: PrivacyRequestCreate, keyring: KeyRing) -> Next:
+    """Request an export or an erasure."""
+    await privacy.create_privacy_request(session, data, keyring=keyring)
+    noun = "export" if data.kind == "export" else "erasure"
+    return Next(url_for("dashboard.privacy_page"), f"The {noun} of {phone(data.phone_number)} was requested.")
+
+
+@dashboard.get("/dashboard/privacy/<request_id>/file")
+@page(role="owner")
+async def export_file(session: TenantSession, request_id: UUID, files: ExportFiles) -> Response:
+    """Redirect to the file of an export."""
+    link = files.build_link(await privacy.read_export_file(session, request_id))
+    response: Response = redirect(link.url)  # type: ignore[assignment] # Quart's own type is wider
+    return response

@@ -1,0 +1,86 @@
+"""Files of exports in the store, and links to them that need no credential for a while."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from itsdangerous import BadSignature, URLSafeSerializer
+from quart import Response
+
+from switchboard.foundation.database import Database, now
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.object_store import ObjectNotFound, ObjectStoreAway
+from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.errors import NotFound, Unavailable
+from switchboard.resources.calls.recordings.archive import RecordingArchive, StoredObject
+from switchboard.resources.calls.recordings.file_formats import RecordingDamaged
+from switchboard.resources.privacy.models import PrivacyRequest
+from switchboard.resources.privacy.schemas import ExportLinkOut
+from switchboard.resources.privacy.service import get_privacy_request, has_file
+
+EXPORT_CONTENT_TYPE: Final = "application/zip"
+PURPOSE: Final = "export link"
+VALID: Final = timedelta(minutes=15)
+CHUNK_BYTES: Final = 256 * 1024
+
+
+def build_export_key(request: PrivacyRequest) -> str:
+    """Build the key of an export's file, beside the organization's recordings."""
+    return f"{request.organization_id}/exports/{request.id}.zip"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFiles:
+    """Links to the files of exports, and responses with them."""
+
+    settings: Settings
+    database: Database
+    keyring: KeyRing
+    archive: RecordingArchive
+
+    def build_link(self, request: PrivacyRequest) -> ExportLinkOut:
+        """Build a link to an export's file, valid for 15 minutes."""
+        expires_at = now().replace(microsecond=0) + VALID
+        parts = [request.organization_id.hex, request.id.hex, int(expires_at.timestamp())]
+        url = f"{self.settings.base_url}/exports/{_serializer(self.keyring).dumps(parts)}"
+        return ExportLinkOut(url=url, expires_at=expires_at)
+
+    async def respond(self, token: str) -> Response:
+        """Stream the file of a link. Raises `NotFound`, also for an expired link, and `Unavailable`."""
+        organization_id, request_id = self._read_token(token)
+        async with self.database.tenant(organization_id) as session:
+            request = await get_privacy_request(session, request_id)
+        if not has_file(request):
+            raise NotFound("The file has been deleted.")
+        try:
+            stored = await self.archive.find_file(organization_id, build_export_key(request))
+        except ObjectNotFound:
+            raise NotFound("The file has been deleted.") from None
+        except (ObjectStoreAway, RecordingDamaged) as error:
+            raise Unavailable("The file cannot be read at the moment.") from error
+        response = Response(_iterate(self.archive, stored), content_type=EXPORT_CONTENT_TYPE)
+        response.timeout = None
+        response.content_length = stored.size
+        response.headers["Content-Disposition"] = f'attachment; filename="export-{request.id}.zip"'
+        response.headers["Cache-Control"] = "no-store"
+        return response
+
+    def _read_token(self, token: str) -> tuple[UUID, UUID]:
+        try:
+            organization_id, request_id, expires = _serializer(self.keyring).loads(token)
+            if now() < datetime.fromtimestamp(int(expires), UTC):
+                return UUID(organization_id), UUID(request_id)
+        except (BadSignature, ValueError, TypeError, AttributeError):
+            pass
+        raise NotFound("The link is not valid, or no longer valid.")
+
+
+async def _iterate(archive: RecordingArchive, stored: StoredObject) -> AsyncIterator[bytes]:
+    for start in range(0, stored.size, CHUNK_BYTES):
+        yield await archive.read(stored, start, min(start + CHUNK_BYTES, stored.size))
+
+
+def _serializer(keyring: KeyRing) -> URLSafeSerializer:
+    return URLSafeSerializer(keyring.derive(PURPOSE), salt=PURPOSE)

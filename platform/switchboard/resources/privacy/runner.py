@@ -1,0 +1,129 @@
+"""Carry out privacy requests: one worker claims a request, and another one claims it again if that worker dies."""
+
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+import structlog
+
+from switchboard.foundation.database import Database, TenantSession, now
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.object_store import ObjectStoreAway
+from switchboard.foundation.settings import Settings
+from switchboard.resources.calls.recordings.archive import RecordingArchive
+from switchboard.resources.calls.recordings.spool import get_spool_folder
+from switchboard.resources.privacy.erasure import ErasureRefused, ErasureReport, PersonEraser
+from switchboard.resources.privacy.export import PersonExporter
+from switchboard.resources.privacy.export_files import EXPORT_CONTENT_TYPE, build_export_key
+from switchboard.resources.privacy.models import PrivacyRequest
+from switchboard.resources.privacy.schemas import PrivacyReport
+from switchboard.resources.privacy.service import (
+    JOB_SECONDS,
+    decrypt_number,
+    get_privacy_request,
+    list_privacy_requests,
+)
+
+logger = structlog.get_logger()
+LEASE: Final = timedelta(seconds=JOB_SECONDS + 60)
+RETRY_AFTER: Final = timedelta(minutes=5)
+"""Time until a request is taken up again whose rows are still in use, or whose store is away."""
+FILE_KEPT: Final = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyRequestRunner:
+    """Exports and erases."""
+
+    settings: Settings
+    database: Database
+    keyring: KeyRing
+    archive: RecordingArchive
+    exporter: PersonExporter
+    eraser: PersonEraser
+
+    async def run_due_request(self, organization_id: UUID, request_id: UUID) -> None:
+        """Carry out a request, unless another worker has claimed it; delete the file of an export that has expired."""
+        async with self.database.tenant(organization_id) as session:
+            request = await get_privacy_request(session, request_id, lock=True)
+            if request.due_at is None or request.due_at > now():
+                return
+            request.due_at = now() + LEASE
+            is_over = request.completed_at is not None
+            if not is_over:
+                request.status = "running"
+            number = decrypt_number(self.keyring, request)
+        try:
+            if is_over:
+                await self._delete_file(request)
+            elif number is None:
+                await self._end(request, "failed", error_message="The number was erased by another request.")
+            elif request.kind == "export":
+                await self._export(request, number)
+            else:
+                await self._erase(request, number)
+        except ObjectStoreAway as error:
+            logger.warning("a privacy request waits for the store", request_id=str(request_id), error=str(error))
+            await self._save(request, due_at=now() + RETRY_AFTER)
+
+    async def _export(self, request: PrivacyRequest, number: str) -> None:
+        folder = get_spool_folder(self.settings)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            counted = await self.exporter.export(request.organization_id, number, file, actor=request.actor)
+            file.seek(0)
+            key = build_export_key(request)
+            await self.archive.put_file(request.organization_id, key, file, EXPORT_CONTENT_TYPE)
+        expires_at = now() + FILE_KEPT
+        report = PrivacyReport(exported=dict(counted))
+        await self._end(request, "completed", report=report.model_dump(), due_at=expires_at, file_expires_at=expires_at)
+
+    async def _erase(self, request: PrivacyRequest, number: str) -> None:
+        try:
+            erased = await self.eraser.erase(request.organization_id, number, actor=request.actor)
+        except ErasureRefused as error:
+            await self._end(request, "failed", error_message=f"{error}.")
+            return
+        report = _add_report(PrivacyReport.model_validate(request.report), erased).model_dump()
+        if erased.waiting:
+            await self._save(request, report=report, due_at=now() + RETRY_AFTER)
+            return
+        async with self.database.tenant(request.organization_id) as session:
+            exports = await _forget_number(session, self.keyring, number)
+        for export in exports:
+            await self.archive.delete_file(build_export_key(export))
+        await self._end(request, "completed", report=report)
+
+    async def _delete_file(self, request: PrivacyRequest) -> None:
+        await self.archive.delete_file(build_export_key(request))
+        await self._save(request, due_at=None, file_expires_at=None)
+
+    async def _end(self, request: PrivacyRequest, status: str, **fields: object) -> None:
+        await self._save(request, **{"due_at": None, "status": status, "completed_at": now(), **fields})
+
+    async def _save(self, request: PrivacyRequest, **fields: object) -> None:
+        async with self.database.tenant(request.organization_id) as session:
+            stored = await get_privacy_request(session, request.id, lock=True)
+            stored.sqlmodel_update(fields)
+
+
+def _add_report(before: PrivacyReport, erased: ErasureReport) -> PrivacyReport:
+    """Add what another run of an erasure has done."""
+    return PrivacyReport(
+        deleted=dict(+(Counter(before.deleted) + erased.deleted)),
+        redacted=dict(+(Counter(before.redacted) + erased.redacted)),
+        waiting=dict(erased.waiting),
+        is_on_do_not_call_list=erased.is_on_do_not_call_list,
+    )
+
+
+async def _forget_number(session: TenantSession, keyring: KeyRing, number: str) -> list[PrivacyRequest]:
+    """Delete an erased number from all requests; return the exports, whose files are deleted too."""
+    requests = (await session.exec(list_privacy_requests(session).with_for_update())).all()
+    same = [request for request in requests if decrypt_number(keyring, request) == number]
+    for request in same:
+        request.sealed_number = request.file_expires_at = None
+    return [request for request in same if request.kind == "export"]
