@@ -87,6 +87,28 @@ async def list_models(runtime: Runtime, caller: Caller) -> list[str]:
         return list((await session.exec(rows.order_by(col(ProviderConfiguration.position)))).all())
 
 
+async def test_only_the_operator_chooses_the_process(
+    people: People, owner: Person, runtime: Runtime, caller: Caller
+) -> None:
+    async def find_process() -> str:
+        async with runtime.database.tenant(caller.organization_id) as session:
+            rows = select(ProviderConfiguration.process).where(col(ProviderConfiguration.name) == "owl")
+            return (await session.exec(rows)).one()
+
+    settings: dict[str, str | list[str]] = {"settings.api_key": "hoot-hoot-hoot", "process": "own"}
+    assert "Runs in" not in (await owner.get(OWL)).html
+    await owner.post(OWL, settings)
+    assert await find_process() == "shared"
+    operator = await people.join(caller.organization_id, superadmin=True)
+    assert "Runs in" in (await operator.get(OWL)).html
+    await operator.post(OWL, settings)
+    assert await find_process() == "own"
+    await owner.post(OWL, settings | {"process": "shared"})
+    assert await find_process() == "own"
+    refused = await operator.post(OWL, settings | {"process": "elsewhere"})
+    assert "must be one of shared, own" in refused.html
+
+
 async def test_a_provider_is_added_checked_and_moved_up(window: Window) -> None:
     page = window.page
     await window.open("/dashboard/providers")
