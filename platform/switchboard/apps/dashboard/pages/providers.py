@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 from quart import request, url_for
+from redis.asyncio import Redis
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
@@ -13,6 +14,7 @@ from switchboard.apps.dashboard.forms import schema_form
 from switchboard.apps.dashboard.forms.form import Form, nest_fields
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.apps.running_processes import list_restarts
 from switchboard.engine.providers import editing
 from switchboard.engine.providers.checks import SettingsCheck
 from switchboard.engine.providers.configuration import ProviderSpec, find_process_fault
@@ -101,8 +103,13 @@ class ProviderEditor:
 
 @dashboard.get("/dashboard/providers")
 @page(role="owner")
-async def providers_page(session: TenantSession, viewer: Viewer, settings: Settings, extensions: Extensions) -> str:
-    """List the providers by capability, and the extensions that have settings by kind."""
+async def providers_page(
+    session: TenantSession, viewer: Viewer, settings: Settings, extensions: Extensions, redis: Redis
+) -> str:
+    """List the providers by capability, and the extensions that have settings by kind.
+
+    Superadmins read which running processes have not loaded the plugins that this one has.
+    """
     found = await editing.list_providers(session)
     return await render(
         "dashboard/providers/list.html",
@@ -110,6 +117,7 @@ async def providers_page(session: TenantSession, viewer: Viewer, settings: Setti
         extension_parts=[await _extension_part(session, extensions, kind, found) for kind in ExtensionKind],
         file=_file(settings, viewer),
         processes=REMOTE_CAPABILITIES if viewer.has_role("superadmin") else (),
+        restarts=await list_restarts(redis, extensions.registry) if viewer.has_role("superadmin") else (),
     )
 
 
