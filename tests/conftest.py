@@ -6,6 +6,7 @@ pytest_plugins = [
     f"tests.fixtures.{name}"
     for name in (
         "servers",
+        "administrator",
         "shared_parts",
         "app",
         "oauth",

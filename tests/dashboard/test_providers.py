@@ -5,10 +5,12 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from uuid import uuid4
 
 import pytest
 from pydantic import Field, SecretStr
 from sqlmodel import col, select
+from switchboard.apps.running_processes import report_process
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk import ChatEvent, ChatRequest, LLMProvider, ProviderError, ProviderSettings, hookimpl
@@ -19,6 +21,7 @@ from switchboard.runtime import Runtime
 from tests.fixtures import crm
 from tests.fixtures.app import Caller
 from tests.fixtures.dashboard import People, Person, Window
+from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import at
 
 OWL = "/dashboard/providers/llm/owl"
@@ -85,6 +88,43 @@ async def list_models(runtime: Runtime, caller: Caller) -> list[str]:
     async with runtime.database.tenant(caller.organization_id) as session:
         rows = select(ProviderConfiguration.name).where(col(ProviderConfiguration.capability) == "llm")
         return list((await session.exec(rows.order_by(col(ProviderConfiguration.position)))).all())
+
+
+async def test_only_the_operator_chooses_the_process(
+    people: People, owner: Person, runtime: Runtime, caller: Caller
+) -> None:
+    async def find_process() -> str:
+        async with runtime.database.tenant(caller.organization_id) as session:
+            rows = select(ProviderConfiguration.process).where(col(ProviderConfiguration.name) == "owl")
+            return (await session.exec(rows)).one()
+
+    settings: dict[str, str | list[str]] = {"settings.api_key": "hoot-hoot-hoot", "process": "own"}
+    assert "Runs in" not in (await owner.get(OWL)).html
+    await owner.post(OWL, settings)
+    assert await find_process() == "shared"
+    operator = await people.join(caller.organization_id, superadmin=True)
+    await operator.post(f"/dashboard/organizations/{caller.organization_id}")
+    assert "Runs in" in (await operator.get(OWL)).html
+    await operator.post(OWL, settings)
+    assert await find_process() == "own"
+    await owner.post(OWL, settings | {"process": "shared"})
+    assert await find_process() == "own"
+    refused = await operator.post(OWL, settings | {"process": "elsewhere"})
+    assert "must be one of shared, own" in refused.html
+
+
+async def test_the_operator_reads_which_processes_must_be_restarted(
+    people: People, owner: Person, runtime: Runtime, caller: Caller
+) -> None:
+    operator = await people.join(caller.organization_id, superadmin=True)
+    async with report_process(runtime.redis, Registry.discover(), node=uuid4().hex, role="worker"):
+
+        async def read() -> str:
+            return (await operator.get("/dashboard/providers")).html
+
+        page = await eventually(read, lambda html: "has not loaded - -" in html)
+        assert "restart needed: worker on" in page
+        assert "restart needed" not in (await owner.get("/dashboard/providers")).html
 
 
 async def test_a_provider_is_added_checked_and_moved_up(window: Window) -> None:

@@ -51,7 +51,7 @@ def create_plugin(**hooks: Hook) -> ModuleType:
 
 def create_entry_point(name: str, load: Hook) -> EntryPoint:
     """Return the used part of an entry point."""
-    return cast("EntryPoint", SimpleNamespace(name=name, load=load, dist=None))
+    return cast("EntryPoint", SimpleNamespace(name=name, value=name, load=load, dist=None))
 
 
 def create_event(name: str = "call.completed") -> PublishedEvent:
@@ -220,6 +220,7 @@ def test_two_providers_with_one_name_are_both_addressable() -> None:
 def test_a_built_in_provider_wins_over_one_of_a_plugin_with_an_earlier_name() -> None:
     built_in = SimpleNamespace(
         name="zulu",
+        value="zulu",
         load=lambda: create_plugin(text_to_speech_providers=lambda: [Hum]),
         dist=SimpleNamespace(name="switchboard-voice-offline", version="1"),
     )

@@ -1,7 +1,7 @@
 """Erasure of a person, checked as a stranger would: every row, file, vector, key of Redis, and log line is searched."""
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
 from itertools import count
@@ -9,13 +9,10 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
-import asyncpg
 import pytest
-import pytest_asyncio
 from pydantic import JsonValue
 from redis.asyncio import Redis
 from sqlmodel import col, select, update
-from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import now
 from switchboard.foundation.encryption import OrganizationKey, rotate_keys
@@ -50,13 +47,6 @@ ENCRYPTED = Policy(encryption=Encryption(texts=True))
 
 def fresh_person() -> str:
     return f"+1646{next(_people)}"
-
-
-@pytest_asyncio.fixture
-async def administrator(servers: DataDirectory) -> AsyncIterator[Administrator]:
-    connection = await asyncpg.connect(host=str(servers.sockets), user="switchboard", database="switchboard")
-    yield Administrator(connection)
-    await connection.close()
 
 
 async def erase(runtime: Runtime, caller: Caller, phone_number: str) -> ErasureReport:

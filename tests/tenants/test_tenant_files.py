@@ -48,6 +48,8 @@ provider = "scripted"
         (('{ env = "ACME_KEY" }', '"sk-literal"'), 12, "llm.0.api_key"),
         (('{ env = "ACME_KEY" }', '{ file = "missing" }'), 12, "llm.0.api_key"),
         (('provider = "scripted"', 'provider = "openai"'), 15, "llm.1.provider"),
+        (('provider = "scripted"', 'provider = "scripted"\nprocess = "mine"'), 16, "llm.1.process"),
+        (('provider = "loopback"', 'provider = "loopback"\nprocess = "own"'), 9, "telephony.0.process"),
         (('provider = "scripted"', ""), 14, "llm.1"),
         (("[[llm]]", "[[lmm]]"), 10, "lmm"),
         (("[prices]", "[retention]\ncalls = -1\n\n[prices]"), 5, "retention.calls"),

@@ -163,6 +163,18 @@ class Settings(BaseSettings):
             "unless this is set."
         ),
     )
+    plugin_processes: int = Field(
+        16,
+        ge=1,
+        le=1000,
+        description=(
+            'Processes of plugins (`process = "own"` in a tenant file) that each server and worker runs at most; idle '
+            "ones make way for others."
+        ),
+    )
+    plugin_memory_mb: int = Field(
+        1024, ge=128, description="Megabytes of memory that a plugin's process may need before it is restarted."
+    )
     trace_plugins: bool = Field(False, description="Log every hook call.")
     log_level: str = Field(
         "INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="DEBUG, INFO, WARNING, or ERROR."

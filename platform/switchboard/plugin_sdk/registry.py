@@ -141,7 +141,7 @@ class Plugin:
     """A discovered plugin: what it provides (`telephony loopback`), and messages about its broken parts.
 
     `shadowed` has the parts whose name another plugin has, by the name under which they are provided, `plugin/name`,
-    with the name of the plugin that has the plain one.
+    with the name of the plugin that has the plain one. `module` is the value of its entry point.
     """
 
     name: str
@@ -150,6 +150,7 @@ class Plugin:
     provides: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     shadowed: dict[str, str] = field(default_factory=dict)
+    module: str = ""
 
 
 class Registry:
@@ -174,15 +175,13 @@ class Registry:
         registry = cls(trace=trace)
         for entry in sorted(entry_points(group=ENTRY_POINT_GROUP) if found is None else found, key=_rank):
             distribution = entry.dist
-            plugin = Plugin(
-                entry.name, distribution.name if distribution else "?", distribution.version if distribution else "?"
-            )
-            registry._load(plugin, entry.load)
+            name, version = (distribution.name, distribution.version) if distribution else ("?", "?")
+            registry._load(Plugin(entry.name, name, version, module=entry.value), entry.load)
         return registry
 
     def add(self, name: str, module: object) -> Plugin:
-        """Register a plugin that is not installed, for tests."""
-        plugin = Plugin(name, "-", "-")
+        """Register a plugin by its module, whatever is installed: in tests, and in a plugin's own process."""
+        plugin = Plugin(name, "-", "-", module=getattr(module, "__name__", ""))
         self._load(plugin, lambda: module)
         return plugin
 

@@ -4,16 +4,21 @@ import sys
 from uuid import UUID
 
 import click
+from pydantic import JsonValue
 from sqlmodel import select
 
-from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
+from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, require_organization, run_async
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.engine.providers.configuration import configure_providers
+from switchboard.engine.providers.editing import find_tenant_file
+from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.web.principal import SCOPES
+from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.system_queries import find_key_owner
 from switchboard.resources.oauth import clients
+from switchboard.resources.privacy.organization_deletion import OrganizationDeleter, OrganizationInUse
 
 
 @click.group()
@@ -45,6 +50,39 @@ async def list_organizations(as_json: bool) -> None:
     async with open_runtime() as runtime, runtime.database.system() as session:
         found = (await session.exec(select(Organization))).all()
     print_result({str(organization.id): organization.name for organization in found}, as_json=as_json)
+
+
+@orgs.command("delete")
+@click.argument("organization_id", type=UUID)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@as_json
+@run_async
+async def delete_organization(organization_id: UUID, yes: bool, as_json: bool) -> None:
+    """Delete an organization for good: calls, recordings, texts, contacts, keys, ledger, and audit log. Asks for its
+    slug, or its name if it has none.
+    """
+    async with open_runtime() as runtime:
+        await require_organization(runtime.database, organization_id)
+        async with runtime.database.system() as session:
+            found = await identity.find_organization(session, organization_id)
+            name, slug = found.name, found.slug
+        if (path := find_tenant_file(runtime.settings.tenants_dir, slug)) is not None:
+            raise Failure(f"{path} would create the organization again: remove the file first")
+        if not yes and click.prompt(f"{name} is deleted for good. Type {slug or name} to confirm") != (slug or name):
+            raise Failure("nothing was deleted")
+        try:
+            report = await runtime.call(OrganizationDeleter).delete(organization_id)
+        except (OrganizationInUse, ProviderError) as error:
+            raise Failure(str(error)) from None
+        except ObjectStoreAway as error:
+            raise Failure(f"the store of the recordings cannot be reached, run the command again: {error}") from None
+    result: dict[str, JsonValue] = {
+        "id": str(organization_id),
+        "balance": float(report.balance),
+        "recordings": report.recordings,
+        "knowledge_bases": report.knowledge_bases,
+    }
+    print_result(result, as_json=as_json)
 
 
 @click.group()

@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 from pydantic import JsonValue
 
-from switchboard.apps.cli.running_processes import list_restarts
 from switchboard.apps.cli.session import Failure, as_json, get_server_urls, print_result, run_async
+from switchboard.apps.running_processes import list_restarts
 from switchboard.foundation.observability import logs
 from switchboard.foundation.redis_client import InvalidRedisUrl, open_redis_clients
 from switchboard.foundation.settings import PREFIX, load_settings

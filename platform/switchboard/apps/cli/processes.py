@@ -7,8 +7,8 @@ import click
 import uvloop
 
 from switchboard.apps.cli.launch import Launch
-from switchboard.apps.cli.running_processes import report_process
 from switchboard.apps.cli.session import Failure, get_server_urls
+from switchboard.apps.running_processes import report_process
 from switchboard.apps.server import app
 from switchboard.apps.server.http_server import (
     CannotListen,

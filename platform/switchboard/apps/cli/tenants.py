@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 from pydantic import JsonValue
 
-from switchboard.apps.cli.running_processes import list_restarts
 from switchboard.apps.cli.session import as_json, open_runtime, print_result, run_async
+from switchboard.apps.running_processes import list_restarts
 from switchboard.apps.tenant_files.apply import ProviderInUse, apply_tenant_file, compare_tenant_file
 from switchboard.apps.tenant_files.files import FileError, TenantFile, read_file, read_folder
 from switchboard.apps.tenant_files.vendors import check_vendors
+from switchboard.engine.providers.factory import ProviderFactory
 from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import Settings, load_settings
 from switchboard.plugin_sdk.registry import Registry
@@ -34,7 +35,8 @@ async def check(paths: tuple[Path, ...], as_json: bool) -> None:
     settings, registry = load_settings(), Registry.discover()
     files = _read_files(paths, settings, registry)
     faults = _list_faults(files)
-    for answers in await asyncio.gather(*(check_vendors(file, registry, settings.data_dir) for file in files)):
+    factory = ProviderFactory(registry, settings.data_dir)
+    for answers in await asyncio.gather(*(check_vendors(file, factory) for file in files)):
         faults += answers
     if as_json:
         listed: list[JsonValue] = [

@@ -13,7 +13,9 @@ from switchboard.apps.dashboard.routes import dashboard
 from switchboard.apps.server.api_reference import blueprint as reference
 from switchboard.apps.server.health import blueprint as health
 from switchboard.engine.conversation.engine import CallEngine
+from switchboard.engine.providers.factory import ProviderFactory
 from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.plugin_processes.plugin_process import PluginProcesses, ProcessLimits
 from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation import keyring
 from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica
@@ -128,7 +130,11 @@ async def open_process_runtime(
         },
     )
     replica = _create_replica(settings, database, ring)
-    providers = Providers(database, plugins, ring, data_dir=settings.data_dir)
+    processes = PluginProcesses(
+        ProcessLimits(count=settings.plugin_processes, memory_bytes=settings.plugin_memory_mb * 1024**2),
+        settings.log_level,
+    )
+    providers = Providers(database, ProviderFactory(plugins, settings.data_dir, processes), ring)
     parts = Runtime(
         node=secrets.token_hex(8),
         settings=settings,

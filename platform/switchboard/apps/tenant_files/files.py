@@ -11,7 +11,13 @@ from zoneinfo import available_timezones
 from pydantic import JsonValue, ValidationError
 
 from switchboard.apps.tenant_files.lines import find_line, find_line_numbers
-from switchboard.engine.providers.configuration import ProviderSpec, UnknownProvider, require_class
+from switchboard.engine.providers.configuration import (
+    ProviderSpec,
+    UnknownProvider,
+    find_process_fault,
+    require_class,
+)
+from switchboard.engine.providers.models import SHARED_PROCESS, ProcessMode
 from switchboard.engine.providers.secret_settings import find_secret_settings
 from switchboard.plugin_sdk.registry import (
     CAPABILITIES,
@@ -143,7 +149,11 @@ class _Reader:
         if any((wanted.capability, wanted.name) == (capability, name) for wanted in self._file.providers):
             self._fault(f"{key}.provider", f"{name} is listed twice")
             return
-        self._read_settings(capability, name, key, f"{key}.provider", table)
+        process = table.pop("process", SHARED_PROCESS)
+        if fault := find_process_fault(capability, process):
+            self._fault(f"{key}.process", fault)
+            return
+        self._read_settings(capability, name, key, f"{key}.provider", table, process=process)
 
     def _read_extensions(self, kind: ExtensionKind, tables: object) -> None:
         if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
@@ -154,11 +164,18 @@ class _Reader:
             self._read_settings(kind, name, key, key, table)
 
     def _read_settings(
-        self, capability: AnyCapability, name: str, key: str, name_key: str, table: dict[str, Any]
+        self,
+        capability: AnyCapability,
+        name: str,
+        key: str,
+        name_key: str,
+        table: dict[str, Any],
+        *,
+        process: ProcessMode = SHARED_PROCESS,
     ) -> None:
         before = len(self._file.faults)
         settings = {setting: self._resolve(f"{key}.{setting}", value) for setting, value in table.items()}
-        wanted = ProviderSpec(capability, name, settings)
+        wanted = ProviderSpec(capability, name, settings, process)
         try:
             kind = require_class(self._registry, wanted)
         except UnknownProvider as error:

@@ -1,6 +1,7 @@
 """The tools of one conversation. A failing tool reports its error to the model, never to the caller."""
 
 import asyncio
+import json
 from collections.abc import Collection, Mapping, Sequence
 
 import structlog
@@ -13,6 +14,8 @@ from switchboard.plugin_sdk import JsonObject, KeypadEntry, ToolCall, ToolContex
 
 logger = structlog.get_logger()
 MAX_TOOL_ROUNDS = 8
+RESULT_CHARACTERS = 200_000
+"""Longest result of a tool as JSON: the model reads it again with each answer."""
 
 
 class Toolbox:
@@ -51,7 +54,7 @@ class Toolbox:
         try:
             parameters = tool.Parameters.model_validate(call.arguments)
             async with asyncio.timeout(tool.time_limit_seconds):
-                return await tool.run(self._context, parameters)
+                return _check_result(await tool.run(self._context, parameters))
         except ValidationError as error:
             faults = error.errors(include_url=False, include_context=False, include_input=False)
             return {"error": "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults)}
@@ -63,6 +66,15 @@ class Toolbox:
             # Without its message, which may hold the arguments: what the caller has said, or entered on the keypad.
             logger.error("tool failed", tool=call.name, error=type(error).__name__, at=locate_error(error))
             return {"error": f"{call.name} failed"}
+
+
+def _check_result(result: object) -> JsonObject:
+    """Return a tool's result as the model can read it. Raises `TypeError` or `ValueError` for another one."""
+    if not isinstance(result, dict):
+        raise TypeError("a tool's result is no object")
+    if len(json.dumps(result)) > RESULT_CHARACTERS:
+        raise ValueError("a tool's result is too long")
+    return result
 
 
 def _build_schema(tool: Tool) -> JsonObject:

@@ -3,11 +3,19 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from pydantic import JsonValue
 from sqlmodel import col, delete
 
-from switchboard.engine.providers.models import SECRETS_LABEL, ProviderConfiguration
+from switchboard.engine.providers.models import (
+    OWN_PROCESS,
+    REMOTE_CAPABILITIES,
+    SECRETS_LABEL,
+    SHARED_PROCESS,
+    ProcessMode,
+    ProviderConfiguration,
+)
 from switchboard.engine.providers.secret_settings import find_secret_settings
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.keyring import KeyRing, SecretError
@@ -25,6 +33,7 @@ class ProviderSpec:
     capability: AnyCapability
     name: str
     settings: Mapping[str, JsonValue]
+    process: ProcessMode = SHARED_PROCESS
 
 
 class UnknownProvider(Exception):
@@ -43,6 +52,15 @@ def require_class(registry: Registry, wanted: ProviderSpec) -> type[Configurable
         names = ", ".join(sorted(each.name for each in registry.list_classes(wanted.capability))) or "none"
         raise UnknownProvider(f"no plugin provides {wanted.capability.value} {wanted.name}; there are: {names}")
     return kind
+
+
+def find_process_fault(capability: AnyCapability, process: object) -> str | None:
+    """Return a message if a provider or an extension cannot run in this kind of process; None if it can."""
+    if process not in get_args(ProcessMode):
+        return f"must be one of {', '.join(get_args(ProcessMode))}"
+    if process == OWN_PROCESS and capability not in REMOTE_CAPABILITIES:
+        return f"{capability.value} runs in the platform's process only"
+    return None
 
 
 async def configure_providers(
@@ -93,7 +111,12 @@ def write_provider(
     secret_names = find_secret_settings(kind.Settings)
     secret = {name: value for name, value in settings.items() if name in secret_names}
     public = {name: value for name, value in settings.items() if name not in secret}
-    if row is not None and (row.settings, known, row.position) == (public, secret, position):
+    if row is not None and (row.settings, known, row.position, row.process) == (
+        public,
+        secret,
+        position,
+        want.process,
+    ):
         return []
     verb = "add" if row is None else "change"
     if row is None:
@@ -105,7 +128,7 @@ def write_provider(
             position=position,
             secrets="",
         )
-    row.settings, row.position, row.updated_at = public, position, now()
+    row.settings, row.position, row.process, row.updated_at = public, position, want.process, now()
     row.secrets = keyring.encrypt(json.dumps(secret), format_secrets_label(row))
     session.add(row)
     return [f"{verb} {label}"]

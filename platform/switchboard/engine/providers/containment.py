@@ -1,11 +1,13 @@
 """Containment of plugins' code: whatever a provider raises is a failure of that provider and of nothing else.
 
 `contain` derives a class whose methods of the SDK's contract call the plugin's. An exception that the contract does not
-name becomes a `ProviderError` with the plugin's name and version, so that callers fail over as after any failure.
+name becomes a `ProviderError` with the plugin's name and version, so that callers fail over as after any failure. So do
+a result out of bounds (`bounds.py`) and a method that does not return.
 """
 
+import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -13,6 +15,7 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
+from switchboard.engine.providers.bounds import BOUNDS, DEADLINES, OutOfBounds, bound_transcripts
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.logs import locate_error
 from switchboard.plugin_sdk import (
@@ -60,9 +63,17 @@ class _Origin:
             error=type(error).__name__,
             at=locate_error(error),
         )
-        return ProviderError(
-            f"{self.provider.title} failed: {type(error).__name__} in {self.method} of {name} {version}"
-        )
+        place = f"{self.method} of {name} {version}"
+        fault = f"{place} returned {error}" if isinstance(error, OutOfBounds) else f"{type(error).__name__} in {place}"
+        return ProviderError(f"{self.provider.title} failed: {fault}")
+
+    def bound(self, arguments: tuple[Any, ...], options: Mapping[str, Any], result: Any) -> Any:
+        """Return a result, or a stream, within the bounds of the method. Raises `OutOfBounds`."""
+        if self.method not in BOUNDS:
+            return result
+        contract = list_contract_methods(self.provider)[self.method]
+        bound = inspect.signature(getattr(contract, self.method)).bind(*arguments, **options)
+        return BOUNDS[self.method](arguments[0], bound.arguments, result)
 
 
 def contain(provider: type[ProviderT], plugin: Plugin) -> type[ProviderT]:
@@ -80,7 +91,8 @@ def _contain_method(provider: type[Provider[ProviderSettings]], name: str, plugi
 
         @wraps(implementation)
         async def stream(*args: Any, **options: Any) -> AsyncIterator[Any]:
-            async for item in _contain_stream(origin, getattr(provider, name)(*args, **options)):
+            items = origin.bound(args, options, getattr(provider, name)(*args, **options))
+            async for item in _contain_stream(origin, items):
                 yield item
 
         return stream
@@ -88,7 +100,8 @@ def _contain_method(provider: type[Provider[ProviderSettings]], name: str, plugi
 
         @wraps(implementation)
         async def run(*args: Any, **options: Any) -> Any:
-            return await _contain_result(origin, getattr(provider, name)(*args, **options))
+            with _contain_errors(origin):
+                return origin.bound(args, options, await _limit(origin, getattr(provider, name)(*args, **options)))
 
         return run
 
@@ -96,18 +109,35 @@ def _contain_method(provider: type[Provider[ProviderSettings]], name: str, plugi
     def call(*args: Any, **options: Any) -> Any:
         with _contain_errors(origin):
             result = getattr(provider, name)(*args, **options)
-        if isinstance(result, MediaCodec):
-            return _ContainedCodec(origin, result)
-        if isinstance(result, AsyncIterator):
-            return _contain_stream(origin, result)
-        return _contain_result(origin, result) if inspect.isawaitable(result) else result
+            if isinstance(result, MediaCodec):
+                return _ContainedCodec(origin, result)
+            if inspect.isawaitable(result):
+                return _contain_result(origin, result)
+            result = origin.bound(args, options, result)
+        return _contain_stream(origin, result) if isinstance(result, AsyncIterator) else result
 
     return call
 
 
 async def _contain_result(origin: _Origin, result: Awaitable[Any]) -> Any:
     with _contain_errors(origin):
-        value = await result
+        return await _limit(origin, result)
+
+
+async def _limit(origin: _Origin, result: Awaitable[Any]) -> Any:
+    """Wait for a method's result, within the method's time limit."""
+    seconds = DEADLINES.get(origin.method)
+    try:
+        async with asyncio.timeout(seconds) as deadline:
+            value = await result
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        title, plugin = origin.provider.title, origin.plugin
+        raise ProviderError(
+            f"{title} failed: {origin.method} of {plugin.distribution} {plugin.version} did not return within "
+            f"{seconds:g} seconds"
+        ) from None
     return _ContainedStream(origin, value) if isinstance(value, SpeechToTextStream) else value
 
 
@@ -173,7 +203,7 @@ class _ContainedStream(SpeechToTextStream):
 
     async def __aiter__(self) -> AsyncIterator[Transcript]:
         with _contain_errors(self._origin):
-            async for transcript in self._stream:
+            async for transcript in bound_transcripts(aiter(self._stream)):
                 yield transcript
 
     async def close(self) -> None:

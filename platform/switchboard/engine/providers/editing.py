@@ -16,7 +16,7 @@ from switchboard.engine.providers.configuration import (
     require_class,
     write_provider,
 )
-from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.engine.providers.models import OWN_PROCESS, SHARED_PROCESS, ProcessMode, ProviderConfiguration
 from switchboard.engine.providers.secret_settings import find_secret_settings
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, lock_name
@@ -84,8 +84,8 @@ async def put_provider(
 ) -> None:
     """Add a provider or an extension after the others, or change the settings of an existing one.
 
-    Secrets that are not given keep their value, and so do operator-only settings unless the operator asks. Raises
-    `NotFound` for an unknown provider, and `ValidationFailed` with the settings' names as fields.
+    Secrets that are not given keep their value, and so do operator-only settings and the kind of process unless the
+    operator asks. Raises `NotFound` for an unknown provider, and `ValidationFailed` with the settings' names as fields.
     """
     rows = await _lock_providers(session)
     row = next((row for row in rows if (row.capability, row.name) == (wanted.capability, wanted.name)), None)
@@ -93,7 +93,9 @@ async def put_provider(
     try:
         kind = require_class(registry, wanted)
         settings = _merge_settings(kind, row, decrypt_secrets(keyring, row), wanted.settings, by_operator=by_operator)
-        write_provider(session, registry, keyring, replace(wanted, settings=settings), row=row, position=position)
+        process = wanted.process if by_operator else _get_process(row)
+        changed = replace(wanted, settings=settings, process=process)
+        write_provider(session, registry, keyring, changed, row=row, position=position)
     except UnknownProvider as error:
         raise NotFound(str(error)) from None
     except InvalidSettings as error:
@@ -103,6 +105,10 @@ async def put_provider(
         raise ValidationFailed(str(error), errors=faults) from None
     name = f"{wanted.capability}/{wanted.name}"
     record_audit(session, AuditAction.PROVIDER_SAVED, name, fields=wanted.settings)
+
+
+def _get_process(row: ProviderConfiguration | None) -> ProcessMode:
+    return OWN_PROCESS if row is not None and row.process == OWN_PROCESS else SHARED_PROCESS
 
 
 def _merge_settings(

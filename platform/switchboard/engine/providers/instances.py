@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import TypeVar
 from uuid import UUID
 
@@ -16,13 +15,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col, select
 
 from switchboard.engine.providers.configuration import format_secrets_label
-from switchboard.engine.providers.containment import contain
+from switchboard.engine.providers.factory import ProviderFactory, refuse_settings
 from switchboard.engine.providers.health import ProviderHealth
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import Database
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings
-from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Registry, find_capability, parse_settings
+from switchboard.plugin_sdk.registry import Capability, find_capability
 
 logger = structlog.get_logger()
 
@@ -48,10 +47,9 @@ class _Instance:
 class Providers:
     """Opened provider instances, kept open while a caller uses them."""
 
-    def __init__(self, database: Database, registry: Registry, keyring: KeyRing, *, data_dir: Path) -> None:
+    def __init__(self, database: Database, factory: ProviderFactory, keyring: KeyRing) -> None:
         self._database = database
-        self._data_dir = data_dir
-        self._registry = registry
+        self._factory = factory
         self._keyring = keyring
         self._instances: dict[Key, _Instance] = {}
         self._healths: dict[Key, tuple[datetime, ProviderHealth]] = {}
@@ -100,7 +98,7 @@ class Providers:
         if health is None or known_version != version:
             if health is not None:
                 health.record_success()
-            health = ProviderHealth(organization_id, key[1], name, self._registry.find_plugin(key[1], name))
+            health = ProviderHealth(organization_id, key[1], name, self._factory.registry.find_plugin(key[1], name))
             self._healths[key] = version, health
         if health.claim_probe():
             probe = asyncio.create_task(self._probe(organization_id, base, name, health))
@@ -151,31 +149,8 @@ class Providers:
         try:
             secrets: Mapping[str, JsonValue] = json.loads(self._keyring.decrypt(row.secrets, format_secrets_label(row)))
         except SecretError as error:
-            raise _refuse_settings(capability, row.name, error) from error
-        return create_provider(self._registry, capability, row.name, {**row.settings, **secrets}, self._data_dir)
-
-
-def create_provider(
-    registry: Registry, capability: Capability, name: str, settings: Mapping[str, JsonValue], data_dir: Path
-) -> AnyProvider:
-    """Create a contained instance of a provider, not yet opened. Raises `ProviderError`."""
-    kind, plugin = registry.find_provider_class(capability.base_class, name), registry.find_plugin(capability, name)
-    if kind is None or plugin is None:
-        raise ProviderError(
-            f"this process has loaded no plugin that provides {capability.value} {name}; `switchboard plugins list` "
-            "says if a restart is needed",
-            retryable=False,
-        )
-    try:
-        provider = contain(kind, plugin)(parse_settings(kind, settings))
-    except InvalidSettings as error:
-        raise _refuse_settings(capability, name, error) from error
-    provider.data_dir = data_dir
-    return provider
-
-
-def _refuse_settings(capability: Capability, name: str, error: Exception) -> ProviderError:
-    return ProviderError(f"the settings of {capability.value} {name} cannot be used: {error}", retryable=False)
+            raise refuse_settings(capability, row.name, error) from error
+        return self._factory.create(capability, row.name, {**row.settings, **secrets}, process=row.process)
 
 
 async def _open(instance: _Instance) -> None:

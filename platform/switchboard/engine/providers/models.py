@@ -1,12 +1,32 @@
 """Configured providers and extensions of organizations."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final, Literal, TypeAlias
 
 from sqlalchemy import UniqueConstraint
 from sqlmodel import Field
 
 from switchboard.foundation.database import TenantTable, encryption_label, json_column, now
+from switchboard.plugin_sdk.registry import Capability
+
+OWN_PROCESS: Final = "own"
+SHARED_PROCESS: Final = "shared"
+ProcessMode: TypeAlias = Literal["shared", "own"]
+"""Where a provider runs: in the platform's process, or in one of its own."""
+REMOTE_CAPABILITIES: Final = frozenset(
+    {
+        Capability.SPEECH_TO_TEXT,
+        Capability.TEXT_TO_SPEECH,
+        Capability.LLM,
+        Capability.EMBEDDING,
+        Capability.VECTOR_STORE,
+    }
+)
+"""Capabilities whose providers may run in a process of their own.
+
+A carrier may not: its codec is called, and must return, for every 20 ms of every call, and its callbacks are verified
+while the carrier waits.
+"""
 
 SECRETS_LABEL = "provider_configuration|secrets|{id}|{organization_id}"
 
@@ -15,7 +35,7 @@ class ProviderConfiguration(TenantTable, table=True):
     """One provider of one capability, or one extension; `capability` is then its kind.
 
     `position` is its place in the order of failover; extensions have no order. `secrets` is a JSON object encrypted by
-    the key ring.
+    the key ring. `process` is a `ProcessMode`.
     """
 
     __tablename__ = "provider_configuration"
@@ -24,6 +44,7 @@ class ProviderConfiguration(TenantTable, table=True):
     capability: str
     name: str
     position: int
+    process: str = SHARED_PROCESS
     settings: dict[str, Any] = json_column()
     secrets: str = Field(sa_column_kwargs=encryption_label(SECRETS_LABEL))
     updated_at: datetime = Field(default_factory=now)

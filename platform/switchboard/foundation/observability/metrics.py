@@ -83,6 +83,12 @@ plugin_exceptions = Counter(
     ["plugin", "provider", "method"],
     registry=registry,
 )
+plugin_process_losses = Counter(
+    "switchboard_plugin_process_losses",
+    "Processes of plugins that ended by themselves, did not respond, or needed too much memory",
+    ["plugin", "provider"],
+    registry=registry,
+)
 event_loop_lag = Histogram(
     "switchboard_event_loop_lag_seconds",
     "Lateness of the process's event loop, measured 50 times a second; all calls of the process are as late",

@@ -7,11 +7,12 @@ wait for each other. A reconciler compacts the differences of each list into one
 
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import BinaryExpression, BindParameter, Column, ColumnElement, func, text
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import BooleanClauseList
-from sqlmodel import SQLModel, col, select
+from sqlmodel import SQLModel, col, delete, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database import SystemSession, TenantSession
@@ -74,6 +75,11 @@ async def count_rows(session: TenantSession, rows: SelectOfScalar[Any]) -> int:
 async def merge_row_count_changes(session: SystemSession, *, most: int) -> None:
     """Merge the differences of each list that has more than `most` of them. Several processes may run this at once."""
     await (await session.connection()).execute(COMPACT, {"most": most})
+
+
+async def delete_row_counts(session: SystemSession, organization_id: UUID) -> None:
+    """Delete the counts of an organization whose rows are gone; no foreign key does it, for the sake of writers."""
+    await session.exec(delete(RowCount).where(col(RowCount.organization_id) == organization_id))
 
 
 def _required_values(condition: ColumnElement[Any] | None) -> dict[str | None, list[Any]] | None:

@@ -1,10 +1,15 @@
-"""Queries about privacy requests that cross organizations."""
+"""Queries about privacy requests, and the deletion of an organization's row, that cross organizations."""
 
 from uuid import UUID
 
-from sqlmodel import col, select
+from sqlalchemy import func
+from sqlmodel import col, delete, select
 
-from switchboard.foundation.database import SystemSession, now
+from switchboard.foundation.database import Database, SystemSession, now
+from switchboard.foundation.web.row_counts import delete_row_counts
+from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.states import ORDER
+from switchboard.resources.identity.models import Organization
 from switchboard.resources.privacy.models import PrivacyRequest
 
 BATCH = 100
@@ -16,3 +21,23 @@ async def list_due_privacy_requests(session: SystemSession) -> list[tuple[UUID, 
     """
     rows = select(PrivacyRequest.organization_id, PrivacyRequest.id).where(col(PrivacyRequest.due_at) <= now())
     return list((await session.exec(rows.order_by(col(PrivacyRequest.due_at)).limit(BATCH))).all())
+
+
+async def delete_organization_rows(database: Database, organization_id: UUID) -> int:
+    """Delete an organization with all of its rows, unless calls are queued or live; return their number.
+
+    The lock keeps new calls away: a row of the organization cannot be inserted meanwhile.
+    """
+    mine = col(Organization.id) == organization_id
+    async with database.system() as session:
+        # The rows of years go in one statement.
+        await session.exec(select(func.set_config("statement_timeout", "0", True)))
+        await session.exec(select(Organization.id).where(mine).with_for_update())
+        unfinished = select(func.count()).where(
+            col(Call.organization_id) == organization_id, col(Call.status).in_(list(ORDER))
+        )
+        live = (await session.exec(unfinished)).one()
+        if not live:
+            await session.exec(delete(Organization).where(mine))
+            await delete_row_counts(session, organization_id)
+    return live

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 from quart import request, url_for
+from redis.asyncio import Redis
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
@@ -13,11 +14,18 @@ from switchboard.apps.dashboard.forms import schema_form
 from switchboard.apps.dashboard.forms.form import Form, nest_fields
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.apps.running_processes import list_restarts
 from switchboard.engine.providers import editing
 from switchboard.engine.providers.checks import SettingsCheck
-from switchboard.engine.providers.configuration import ProviderSpec
+from switchboard.engine.providers.configuration import ProviderSpec, find_process_fault
 from switchboard.engine.providers.extensions import ConfiguredExtension, Extensions
-from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.engine.providers.models import (
+    OWN_PROCESS,
+    REMOTE_CAPABILITIES,
+    SHARED_PROCESS,
+    ProcessMode,
+    ProviderConfiguration,
+)
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.settings import Settings
@@ -47,6 +55,10 @@ NAMES: Mapping[AnyCapability, tuple[str, str]] = {
     ExtensionKind.EVENT_WATCHER: ("Event watchers", "Parts of plugins that receive events, and their settings."),
 }
 PREFIX = "settings."
+PROCESSES: tuple[tuple[ProcessMode, str], ...] = (
+    (SHARED_PROCESS, "The platform's process"),
+    (OWN_PROCESS, "A process of its own"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +103,21 @@ class ProviderEditor:
 
 @dashboard.get("/dashboard/providers")
 @page(role="owner")
-async def providers_page(session: TenantSession, viewer: Viewer, settings: Settings, extensions: Extensions) -> str:
-    """List the providers by capability, and the extensions that have settings by kind."""
+async def providers_page(
+    session: TenantSession, viewer: Viewer, settings: Settings, extensions: Extensions, redis: Redis
+) -> str:
+    """List the providers by capability, and the extensions that have settings by kind.
+
+    Superadmins read which running processes have not loaded the plugins that this one has.
+    """
     found = await editing.list_providers(session)
     return await render(
         "dashboard/providers/list.html",
         parts=[_part(extensions.registry, capability, found) for capability in Capability],
         extension_parts=[await _extension_part(session, extensions, kind, found) for kind in ExtensionKind],
         file=_file(settings, viewer),
+        processes=REMOTE_CAPABILITIES if viewer.has_role("superadmin") else (),
+        restarts=await list_restarts(redis, extensions.registry) if viewer.has_role("superadmin") else (),
     )
 
 
@@ -135,7 +154,8 @@ async def provider_page(
     made_up = frozenset(kind.initial_settings()) if row is None else frozenset()
     fields = [field for field in schema_form.list_schema_fields(kind.Settings) if field.name not in made_up]
     kept: dict[str, JsonValue] = {
-        "settings": schema_form.values_to_form(fields, row.settings if row is not None else {})
+        "settings": schema_form.values_to_form(fields, row.settings if row is not None else {}),
+        "process": row.process if row is not None else SHARED_PROCESS,
     }
     return await render(
         "dashboard/providers/edit.html",
@@ -147,6 +167,7 @@ async def provider_page(
         kept=editing.list_saved_secrets(editor.keyring, row),
         row=row,
         part=NAMES[_capability(capability)][0],
+        processes=PROCESSES if viewer.has_role("superadmin") and capability in REMOTE_CAPABILITIES else (),
         capability=capability,
         file=_file(editor.settings, viewer),
     )
@@ -160,13 +181,18 @@ async def save_provider(
     """Add a provider or an extension, or update its settings."""
     kind = editor.find_class(capability, name)
     _require_no_file(editor.settings, viewer)
-    typed = nest_fields(await request.form).get("settings", {})
+    fields = nest_fields(await request.form)
+    typed, process = fields.get("settings", {}), fields.get("process", SHARED_PROCESS)
     values, faults = schema_form.read_form_values(
         schema_form.list_schema_fields(kind.Settings), typed if isinstance(typed, dict) else {}, prefix=PREFIX
     )
+    if fault := find_process_fault(_capability(capability), process):
+        faults = [*faults, {"field": "process", "message": fault}]
     if faults:
         raise ValidationFailed("Some settings are not valid.", errors=faults)
-    wanted = ProviderSpec(_capability(capability), name, values)
+    wanted = ProviderSpec(
+        _capability(capability), name, values, OWN_PROCESS if process == OWN_PROCESS else SHARED_PROCESS
+    )
     try:
         await editing.put_provider(
             session, editor.registry, editor.keyring, wanted, by_operator=viewer.has_role("superadmin")

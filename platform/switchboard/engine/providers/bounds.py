@@ -1,0 +1,193 @@
+"""Bounds on what providers return, one function for each method: types, sizes, and numbers that the contract implies.
+
+What a plugin returns goes into calls, the database, and other vendors' requests, whose code relies on the contract.
+"""
+
+import math
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from itertools import islice
+from typing import Any, Final, TypeAlias, TypeVar
+
+import numpy as np
+
+from switchboard.plugin_sdk import (
+    ChatEvent,
+    ChunkMatch,
+    Embeddings,
+    ModelUsage,
+    SpeechChunk,
+    TextDelta,
+    ToolCall,
+    Transcript,
+    Voice,
+)
+
+DELTA_CHARACTERS: Final = 100_000
+"""Longest part of an answer. A model that does not stream returns the whole answer as one."""
+ANSWER_CHARACTERS: Final = 400_000
+"""Longest answer: 100,000 tokens."""
+ANSWER_EVENTS: Final = 200_000
+TOOL_CALLS: Final = 128
+SPEECH_SECONDS: Final = 30.0
+SECONDS_PER_CHARACTER: Final = 0.5
+"""Slow speech has 10 characters a second; spelled numbers and other alphabets need more time for each."""
+PIECE_SECONDS: Final = 2.0
+"""Longest piece of audio that is converted and resampled at once, while calls wait."""
+TRANSCRIPT_CHARACTERS: Final = 20_000
+DIMENSIONS: Final = 16_384
+PASSAGE_CHARACTERS: Final = 200_000
+LISTED: Final = 10_000
+
+DEADLINES: Final[Mapping[str, float]] = {
+    "check": 30.0,
+    "close": 10.0,
+    "transcribe": 30.0,
+    "list_models": 30.0,
+    "list_voices": 30.0,
+    "has_voice": 30.0,
+    "embed": 120.0,
+    "search": 60.0,
+}
+"""Seconds after which a method that nobody else limits has failed."""
+
+
+class OutOfBounds(Exception):
+    """A provider returned something that its contract excludes. The message completes "returned …"."""
+
+
+ValueT = TypeVar("ValueT")
+Arguments: TypeAlias = Mapping[str, Any]
+Bound: TypeAlias = Callable[[Any, Arguments, Any], Any]
+"""Takes the provider, the arguments by name, and the result or the stream; returns the same within bounds."""
+
+
+async def bound_chat(
+    _provider: object, arguments: Arguments, events: AsyncIterator[object]
+) -> AsyncIterator[ChatEvent]:
+    """Yield a model's events."""
+    characters = calls = count = 0
+    async with aclosing(events):  # type: ignore[type-var] # a generator, which can be closed
+        async for event in events:
+            count += 1
+            if isinstance(event, TextDelta):
+                _require(isinstance(event.text, str), "text that is no string")
+                _require(len(event.text) <= DELTA_CHARACTERS, f"{len(event.text)} characters at once")
+                characters += len(event.text)
+            elif isinstance(event, ToolCall):
+                _require(isinstance(event.arguments, dict), "a tool call whose arguments are no object")
+                calls += 1
+            else:
+                _check_usage(_expect(event, ModelUsage))
+            _require(characters <= ANSWER_CHARACTERS, f"more than {ANSWER_CHARACTERS} characters")
+            _require(calls <= TOOL_CALLS, f"more than {TOOL_CALLS} tool calls")
+            _require(count <= ANSWER_EVENTS, f"more than {ANSWER_EVENTS} events")
+            yield event  # type: ignore[misc] # one of the three
+
+
+async def bound_speech(
+    provider: Any, arguments: Arguments, chunks: AsyncIterator[object]
+) -> AsyncIterator[SpeechChunk]:
+    """Yield a voice's speech in pieces of whole samples."""
+    request, audio_format = arguments["request"], provider.audio_format
+    longest = (SPEECH_SECONDS + SECONDS_PER_CHARACTER * len(request.text)) / min(request.speed, 1.0)
+    width = 2 if audio_format.encoding == "pcm16" else 1
+    piece_bytes = int(PIECE_SECONDS * audio_format.bytes_per_second) // width * width
+    seconds, rest = 0.0, b""
+    async with aclosing(chunks):  # type: ignore[type-var] # a generator, which can be closed
+        async for chunk in chunks:
+            audio = _expect(_expect(chunk, SpeechChunk).audio, bytes)
+            seconds += len(audio) / audio_format.bytes_per_second
+            _require(
+                seconds <= longest, f"more than {longest:.0f} seconds of speech for {len(request.text)} characters"
+            )
+            audio, words = rest + audio, chunk.words  # type: ignore[attr-defined] # checked above
+            whole = len(audio) // width * width
+            audio, rest = audio[:whole], audio[whole:]
+            for start in range(0, max(len(audio), 1), piece_bytes):
+                # All words go with the first piece: they are timed from its start.
+                yield SpeechChunk(audio[start : start + piece_bytes], words if start == 0 else ())
+
+
+async def bound_transcripts(transcripts: AsyncIterator[object]) -> AsyncIterator[Transcript]:
+    """Yield the transcripts of a transcriber's stream."""
+    async for transcript in transcripts:
+        known = _expect(transcript, Transcript)
+        _require(isinstance(known.text, str), "a transcript whose text is no string")
+        _require(len(known.text) <= TRANSCRIPT_CHARACTERS, f"a transcript of {len(known.text)} characters")
+        yield known
+
+
+def bound_embeddings(_provider: object, arguments: Arguments, result: object) -> Embeddings:
+    """Return embeddings that have one finite vector for each text, all of one length."""
+    embeddings, texts = _expect(result, Embeddings), arguments["texts"]
+    _require(bool(embeddings.model) and isinstance(embeddings.model, str), "vectors without the name of their model")
+    _require(len(embeddings.vectors) == len(texts), f"{len(embeddings.vectors)} vectors for {len(texts)} texts")
+    lengths = {len(vector) for vector in embeddings.vectors}
+    _require(len(lengths) == 1 and 0 < min(lengths) <= DIMENSIONS, f"vectors of {_join(lengths)} dimensions")
+    try:
+        finite = bool(np.isfinite(np.asarray(embeddings.vectors, dtype=np.float64)).all())
+    except (TypeError, ValueError):
+        finite = False
+    _require(finite, "vectors with something that is no finite number")
+    return embeddings
+
+
+def bound_matches(_provider: object, arguments: Arguments, result: object) -> Sequence[ChunkMatch]:
+    """Return at most as many matches as were asked for."""
+    matches = [_expect(match, ChunkMatch) for match in _list(result, arguments["limit"])]
+    for match in matches:
+        _require(isinstance(match.text, str) and len(match.text) <= PASSAGE_CHARACTERS, "a passage that is too long")
+        _require(
+            isinstance(match.score, float | int) and math.isfinite(match.score), "a score that is no finite number"
+        )
+    return matches
+
+
+def bound_voices(_provider: object, _arguments: Arguments, result: object) -> Sequence[Voice]:
+    """Return at most 10,000 voices."""
+    return [_expect(voice, Voice) for voice in _list(result, LISTED)]
+
+
+def bound_models(_provider: object, _arguments: Arguments, result: object) -> Sequence[str]:
+    """Return at most 10,000 names of models."""
+    return [_expect(name, str) for name in _list(result, LISTED)]
+
+
+BOUNDS: Final[Mapping[str, Bound]] = {
+    "chat": bound_chat,
+    "synthesize": bound_speech,
+    "embed": bound_embeddings,
+    "search": bound_matches,
+    "list_voices": bound_voices,
+    "list_models": bound_models,
+}
+"""Bounds by the name of the method. Those of transcriptions are in their streams."""
+
+
+def _check_usage(usage: ModelUsage) -> None:
+    counts = (usage.input_tokens, usage.output_tokens)
+    _require(all(isinstance(count, int) and count >= 0 for count in counts), "a number of tokens that is none")
+    _require(usage.cost is None or (math.isfinite(usage.cost) and usage.cost >= 0), "a cost that is none")
+
+
+def _list(result: object, limit: int) -> list[object]:
+    """Return the first items of a list."""
+    if not isinstance(result, Sequence) or isinstance(result, str):
+        raise OutOfBounds("what is no list")
+    return list(islice(result, limit))
+
+
+def _expect(value: object, kind: type[ValueT]) -> ValueT:
+    if not isinstance(value, kind):
+        raise OutOfBounds(f"an object of type {type(value).__name__}, not {kind.__name__}")
+    return value
+
+
+def _require(condition: bool, otherwise: str) -> None:
+    if not condition:
+        raise OutOfBounds(otherwise)
+
+
+def _join(numbers: set[int]) -> str:
+    return " and ".join(map(str, sorted(numbers)[:3])) or "no"

@@ -1,0 +1,50 @@
+"""Creation of provider instances: contained, and in the platform's process or in one of their own."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from switchboard.engine.providers.containment import contain
+from switchboard.engine.providers.models import OWN_PROCESS
+from switchboard.engine.providers.plugin_processes.plugin_process import PluginProcesses
+from switchboard.engine.providers.plugin_processes.remote import RemoteProviders
+from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings
+from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Registry, parse_settings
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderFactory:
+    """Creates providers of the installed plugins."""
+
+    registry: Registry
+    data_dir: Path
+    processes: PluginProcesses = field(default_factory=PluginProcesses)
+
+    def create(
+        self, capability: Capability, name: str, settings: Mapping[str, JsonValue], *, process: str
+    ) -> Provider[ProviderSettings]:
+        """Create an instance of a provider, not yet opened; `process` is a `ProcessMode`. Raises `ProviderError`."""
+        kind = self.registry.find_provider_class(capability.base_class, name)
+        plugin = self.registry.find_plugin(capability, name)
+        if kind is None or plugin is None:
+            raise ProviderError(
+                f"this process has loaded no plugin that provides {capability.value} {name}; `switchboard plugins "
+                "list` says if a restart is needed",
+                retryable=False,
+            )
+        try:
+            parsed = parse_settings(kind, settings)
+            if process == OWN_PROCESS:
+                kind = RemoteProviders(self.processes, self.data_dir).derive(capability, kind, plugin, settings)
+            provider = contain(kind, plugin)(parsed)
+        except InvalidSettings as error:
+            raise refuse_settings(capability, name, error) from error
+        provider.data_dir = self.data_dir
+        return provider
+
+
+def refuse_settings(capability: Capability, name: str, error: Exception) -> ProviderError:
+    """Return the failure of a provider whose settings are not usable."""
+    return ProviderError(f"the settings of {capability.value} {name} cannot be used: {error}", retryable=False)

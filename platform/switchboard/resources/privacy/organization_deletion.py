@@ -1,0 +1,94 @@
+"""Delete an organization: its files and vectors first, then its rows, all in one transaction."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from uuid import UUID
+
+import structlog
+from sqlmodel import col, select
+
+from switchboard.engine.providers.instances import Providers
+from switchboard.foundation.database import Database
+from switchboard.foundation.object_store import ObjectStore
+from switchboard.foundation.web.rate_limits import RateLimiter
+from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider, VectorStore
+from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.billing import ledger
+from switchboard.resources.identity.models import ApiKey
+from switchboard.resources.knowledge_bases.models import KnowledgeBase
+from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.privacy.system_queries import delete_organization_rows
+
+logger = structlog.get_logger()
+RENTED = ("provisioning", "active", "pending_release")
+
+
+class OrganizationInUse(Exception):
+    """Something still goes on, or costs money. The message says what to end first."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionReport:
+    """Balance in US dollars, and the numbers of deleted recordings and knowledge bases."""
+
+    balance: Decimal
+    recordings: int
+    knowledge_bases: int
+
+
+@dataclass(frozen=True, slots=True)
+class OrganizationDeleter:
+    """Deletes organizations, with everything that belongs to them."""
+
+    database: Database
+    registry: Registry
+    providers: Providers
+    recordings: ObjectStore
+    limiter: RateLimiter
+
+    async def delete(self, organization_id: UUID) -> DeletionReport:
+        """Delete an organization for good. If a store fails, the rows stay and the command can be repeated.
+
+        Raises `OrganizationInUse` while calls are live or numbers are rented, `ProviderError` if the vector store
+        fails, and `ObjectStoreAway`.
+        """
+        await self._require_no_rent(organization_id)
+        async with self.database.tenant(organization_id) as session:
+            balance, _ = await ledger.get_account_balance(session)
+            keys = list((await session.exec(select(ApiKey.id).where(session.owns(ApiKey)))).all())
+            bases = list((await session.exec(select(KnowledgeBase.id).where(session.owns(KnowledgeBase)))).all())
+        await self._delete_vectors(organization_id, bases)
+        recordings = await self._delete_recordings(organization_id)
+        if live := await delete_organization_rows(self.database, organization_id):
+            raise OrganizationInUse(f"{live} calls are queued or live: wait for their end, or hang up")
+        for key in keys:
+            await self.limiter.announce_revocation(str(key))
+        # Those that servers stored meanwhile.
+        recordings += await self._delete_recordings(organization_id)
+        # The audit log goes with the organization; the log of the command is what remains.
+        logger.info("organization deleted", organization_id=str(organization_id), balance=str(balance))
+        return DeletionReport(balance, recordings, len(bases))
+
+    async def _require_no_rent(self, organization_id: UUID) -> None:
+        async with self.database.tenant(organization_id) as session:
+            rows = session.select(PhoneNumber).where(col(PhoneNumber.status).in_(RENTED))
+            numbers = (await session.exec(rows)).all()
+        rented = sorted(number.phone_number for number in numbers if not self._is_simulated(number.carrier))
+        if rented:
+            raise OrganizationInUse(f"phone numbers are rented: {', '.join(rented[:5])}; release them first")
+
+    def _is_simulated(self, carrier: str) -> bool:
+        kind = self.registry.find_provider_class(TelephonyProvider, carrier)
+        return kind is not None and issubclass(kind, SimulatedCarrier)
+
+    async def _delete_vectors(self, organization_id: UUID, bases: Sequence[UUID]) -> None:
+        if bases:
+            async with self.providers.use(organization_id, VectorStore) as store:
+                for base in bases:
+                    await store.delete_knowledge_base(organization_id, base)
+
+    async def _delete_recordings(self, organization_id: UUID) -> int:
+        keys = await self.recordings.list_keys(str(organization_id))
+        await self.recordings.delete(keys)
+        return len(keys)
