@@ -35,6 +35,7 @@ CAPABILITIES: Final = {
     "speech_to_text": "Speech to text",
     "text_to_speech": "Text to speech",
     "embedding": "Embedding",
+    "turn_detector": "Turn detection",
     "analysis": "Analysis",
 }
 """Labels of the capabilities that serve a call."""
