@@ -129,12 +129,16 @@ class TurnLatency:
 
 @dataclass(slots=True)
 class CallUsage:
-    """Usage of a call, from which its cost is calculated."""
+    """Usage of a call, from which its cost is calculated.
+
+    `dropped_models` is the usage of answers that were asked for before the caller's turn was over, and not spoken.
+    """
 
     speech_to_text_seconds: float = 0.0
     text_to_speech_characters: int = 0
     models: list[ModelUsage] = field(default_factory=list)
     embeddings: list[ModelUsage] = field(default_factory=list)
+    dropped_models: list[ModelUsage] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

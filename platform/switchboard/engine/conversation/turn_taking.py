@@ -117,6 +117,7 @@ class TurnTaking:
     def stop(self) -> None:
         """Stop a reply that is being spoken, because the call is over, and keep a turn that was not."""
         self._take_unfinished_turn()
+        self.generator.preemptive.drop()
         if self.speech_output.reply is not None:
             self.speech_output.interrupt()
 
@@ -181,18 +182,24 @@ class TurnTaking:
         if text and busy and is_interruption(self._context.call.agent, text):
             self._interrupt()
             busy = False
-        self.generator.retrieval.interim_transcript = "" if finished else (self._endpointing.words + words).for_model
         if not finished:
-            self._endpointing.handle_interim(words, text)
-            if not self.speech_input.activity.speaking:
-                self.generator.retrieval.prefetch(self._lifetime.start)
+            self._handle_interim(words, text)
             return
+        self.generator.retrieval.interim_transcript = ""
         if not text and not self._endpointing.words.kept:
             self._answer_unanswered()
         elif not busy:
             self._endpointing.add_words(words, text)
         elif not self._context.call.agent.allow_interruptions:
             self._held_back += words
+
+    def _handle_interim(self, words: RedactedText, text: str) -> None:
+        self.generator.retrieval.interim_transcript = (self._endpointing.words + words).for_model
+        self._endpointing.handle_interim(words, text)
+        if text:
+            self.generator.preemptive.drop()
+        if not self.speech_input.activity.speaking:
+            self.generator.retrieval.prefetch(self._lifetime.start)
 
     def _take_unanswered(self, words: RedactedText) -> None:
         """Take words to a supervisor, or to the question of consent; what was said before it is answered after it."""
@@ -242,6 +249,11 @@ class TurnTaking:
         """Return the caller's audio between two moments, as 16-bit PCM."""
         audio = self.speech_input.get_recent_audio(since, until)
         return transcode_audio(audio, self._context.encoding, "pcm16")
+
+    def handle_possible_end(self, words: RedactedText) -> None:
+        """Ask the model already, and hold its answer until the turn is over."""
+        if not self._context.call.voicemail and not self._silenced:
+            self.generator.prepare(words.for_model, self._lifetime.start)
 
     def handle_turn_over(self, turn: CallerTurn) -> None:
         """Answer a finished turn."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from switchboard.engine.conversation.call import Clock, LiveCall, TurnDetectionSettings, TurnPredictor
-from switchboard.engine.conversation.endpointing.text import COMPLETE, judge_words
+from switchboard.engine.conversation.endpointing.text import COMPLETE, INCOMPLETE, judge_words
 from switchboard.engine.conversation.lifetime import CallLifetime
 from switchboard.engine.conversation.speech.vad import STOP_SECONDS
 from switchboard.engine.redaction.redactor import RedactedText
@@ -40,10 +40,15 @@ class _UnfinishedTurn:
 
 
 class TurnEvents(Protocol):
-    """Questions of the policy to the conversation, and its decision. `get_turn_audio` returns 16-bit PCM."""
+    """Questions of the policy to the conversation, and its decisions. `get_turn_audio` returns 16-bit PCM.
+
+    `handle_possible_end` is called when a turn may be over and the words do not speak against it. Then either
+    `handle_turn_over` follows, or more words of the caller.
+    """
 
     def get_agent_utterance(self) -> str: ...
     def get_turn_audio(self, since: float, until: float) -> bytes: ...
+    def handle_possible_end(self, words: RedactedText) -> None: ...
     def handle_turn_over(self, turn: CallerTurn) -> None: ...
 
 
@@ -110,6 +115,8 @@ class Endpointing:
         self._turn.is_transcribed = True
         self._judge(self._turn.text)
         self.tick(self._clock())
+        if self._turn.words.kept and self._speaking_since is None and self._prediction is not INCOMPLETE:
+            self._events.handle_possible_end(self._turn.words)
 
     def take_words(self) -> RedactedText:
         """Return the words so far, which are no turn of their own any more."""
