@@ -127,6 +127,7 @@ BUILT_IN = frozenset(
         "switchboard-voice-speech",
         "switchboard-voice-telephony-telnyx",
         "switchboard-voice-telephony-twilio",
+        "switchboard-voice-turn-smart",
         "switchboard-voice-vectorstore",
     }
 )
