@@ -69,7 +69,7 @@ async def converse(
 ) -> CallResult:
     """Let the caller say the texts, with a pause of half a second after each, press keys, and listen."""
     settings = replace(TurnDetectionSettings(), **turn_detection)  # type: ignore[arg-type]
-    call = create_call(Model("Certainly."), Transcriber(*texts), turn_detection=settings)
+    call = create_call(Model("Certainly."), Transcriber(*texts), turn_detection=settings, end_call_silence_seconds=5)
     socket = Socket()
     running = asyncio.create_task(engine.run_call(replace(call, turn_predictor=predictor), socket))
     for text in texts:
@@ -123,6 +123,12 @@ async def test_an_incomplete_turn_is_over_after_the_longest_silence(engine: Call
     result = await converse(engine, "I would like a table for", max_silence_seconds=1.5)
     assert list_transcript(result) == [("user", "I would like a table for"), ("agent", "Certainly.")]
     assert get_endpoint_seconds(result) == pytest.approx(1.5, abs=0.05)
+
+
+async def test_a_turn_that_goes_on_is_no_silence_that_ends_the_call(engine: CallEngine) -> None:
+    result = await converse(engine, "I would like a table for", max_silence_seconds=8.0, seconds=9.5)
+    assert list_transcript(result) == [("user", "I would like a table for"), ("agent", "Certainly.")]
+    assert result.ended_reason == "caller_hung_up"
 
 
 async def test_the_detector_is_asked_where_the_words_leave_doubt(engine: CallEngine) -> None:

@@ -130,7 +130,7 @@ class TurnTaking:
         if (digits := self.keypad.take_turn_if_idle(now)) is not None:
             self._take_digits(digits)
         is_busy = self.agent_state != "listening" or self.is_opening or self._transfer.in_progress
-        if is_busy or self.speech_input.activity.speaking:
+        if is_busy or self.speech_input.activity.speaking or self._endpointing.words.kept:
             self._timeouts.touch(now)
         if (reason := self._timeouts.check(now)) is not None:
             self._lifetime.end(EndedReason.VOICEMAIL if self._context.call.voicemail else reason)
