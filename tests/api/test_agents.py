@@ -214,3 +214,34 @@ async def test_a_language_without_standard_sentences_needs_its_own(caller: Calle
     texts = dict.fromkeys(names, "AI です。")
     own = {"stt_language": "ja-JP", "disclosure": {"ai_notice": True, "texts": texts}}
     assert (await caller.send("PUT", path, own)).status == 200
+
+
+async def test_an_agent_decides_when_callers_have_finished(caller: Caller) -> None:
+    created = await caller.post("/v1/agents", {"name": "Patient"})
+    assert created.json["turn_detection"] == {
+        "mode": "auto",
+        "min_silence_seconds": 0.2,
+        "max_silence_seconds": 2.0,
+    }
+    path = f"/v1/agents/{at(created.json, 'id')}"
+    changed = await caller.send("PUT", path, {"turn_detection": {"mode": "text", "max_silence_seconds": 3}})
+    assert changed.json["turn_detection"] == {"mode": "text", "min_silence_seconds": 0.2, "max_silence_seconds": 3.0}
+
+
+@pytest.mark.parametrize(
+    ("turn_detection", "field"),
+    [
+        ({"mode": "telepathy"}, "turn_detection.mode"),
+        ({"min_silence_seconds": 0.1}, "turn_detection.min_silence_seconds"),
+        ({"max_silence_seconds": 11}, "turn_detection.max_silence_seconds"),
+        ({"min_silence_seconds": 3}, "turn_detection"),
+        ({"silence": 1}, "turn_detection.silence"),
+        (None, "turn_detection"),
+    ],
+)
+async def test_turn_detection_that_makes_no_sense_is_refused(
+    caller: Caller, turn_detection: JsonValue, field: str
+) -> None:
+    refused = await caller.post("/v1/agents", {"name": "x", "turn_detection": turn_detection})
+    assert refused.status == 422
+    assert [fault["field"] for fault in objects_at(refused.json, "errors")] == [field]

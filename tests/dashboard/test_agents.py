@@ -100,6 +100,8 @@ async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person,
         "disclosure.consent": "ask",
         "disclosure.presets[]": ["eu-de"],
         "disclosure.countries": '{"US-CA": {"consent": "notice"}}',
+        "turn_detection.mode": "text",
+        "turn_detection.max_silence_seconds": "3.5",
     }
     response = await member.post("/dashboard/agents/new", {**FORM, **TOOL, **fields})
     assert response.status == 303, response.html
@@ -113,6 +115,7 @@ async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person,
     assert agent["allowed_numbers"] == ["+15550100001", "+15550100002"]
     assert (at(agent, "disclosure", "consent"), at(agent, "disclosure", "presets")) == ("ask", ["eu-de"])
     assert at(agent, "disclosure", "countries", "US-CA", "consent") == "notice"
+    assert agent["turn_detection"] == {"mode": "text", "min_silence_seconds": 0.2, "max_silence_seconds": 3.5}
     assert agent["redaction"] == {"kinds": ["card_number", "pin"], "visible_to_model": ["pin"]}
     page = (await member.get(response.location)).html
     assert "Siobhan = Shivawn" in page
@@ -155,6 +158,9 @@ WRONG: list[tuple[Fields, str, str]] = [
     ({"llm_provider": "openai"}, "llm_provider", "openai is not configured"),
     ({"tts_voice_id": "nobody"}, "tts_voice_id", "espeak has no voice nobody"),
     ({"name": " "}, "name", "is required"),
+    ({"turn_detection.mode": "telepathy"}, "turn_detection.mode", ""),
+    ({"turn_detection.min_silence_seconds": "0.1"}, "turn_detection.min_silence_seconds", ""),
+    ({"turn_detection.min_silence_seconds": "4"}, "turn_detection.max_silence_seconds", "must not be less"),
     ({"allowed_numbers": "+15550100001\n030"}, "allowed_numbers", "must be an E.164 phone number"),
     ({"disabled_tools[]": "fly"}, "disabled_tools", "fly is not a tool"),
     ({"redaction.kinds[]": ["secrets"]}, "redaction.kinds", "must be one of"),

@@ -19,6 +19,7 @@ from switchboard.plugin_sdk import (
     SpeechToTextStream,
     TelephonyProvider,
     TextToSpeechProvider,
+    TurnDetector,
     VectorStore,
 )
 from switchboard.plugin_sdk.hooks import Hooks
@@ -37,6 +38,7 @@ EXERCISED = [
     ("llm", LLMProvider),
     ("embeddings", EmbeddingProvider),
     ("vector_stores", VectorStore),
+    ("turn_detectors", TurnDetector),
     ("actions", AutomationAction),
     ("tools", AgentTool),
     ("event_watchers", EventWatcher),

@@ -97,6 +97,7 @@ from switchboard.plugin_sdk.telephony_events import (
 )
 from switchboard.plugin_sdk.text_to_speech import SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice
 from switchboard.plugin_sdk.tools import AgentTool, KeypadEntry, ToolContext, ToolError, ToolParameters
+from switchboard.plugin_sdk.turn_detectors import PossibleTurn, TurnDetector, TurnPrediction
 from switchboard.plugin_sdk.vector_stores import Chunk, ChunkMatch, VectorStore
 from switchboard.plugin_sdk.version import API_VERSION
 
@@ -160,6 +161,7 @@ __all__ = [
     "OutboundCall",
     "OutboundTextMessage",
     "OutcomeUnknown",
+    "PossibleTurn",
     "PrivateDataDetector",
     "Provider",
     "ProviderError",
@@ -193,6 +195,8 @@ __all__ = [
     "TranscriptionRequest",
     "TransferTargetGone",
     "TransferTargetReady",
+    "TurnDetector",
+    "TurnPrediction",
     "UnsubscribedRecipient",
     "UnsupportedAudio",
     "VectorStore",

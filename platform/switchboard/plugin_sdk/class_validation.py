@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TypeAlias, cast
 
+import click
 from pydantic import BaseModel
 
 from switchboard.plugin_sdk.actions import ActionParams, AutomationAction
@@ -72,3 +73,10 @@ def validate_class(answer: object, expected: type) -> NamedClass:
     if faults := list(list_signature_faults(answer)):
         raise PluginError("; ".join(faults))
     return cast("NamedClass", answer)
+
+
+def validate_command(answer: object) -> click.Command:
+    """Return a hook's result as a command with a name. Raises `PluginError`."""
+    if not isinstance(answer, click.Command) or not answer.name:
+        raise PluginError(f"a result of type {type(answer).__name__} is not a click command with a name")
+    return answer

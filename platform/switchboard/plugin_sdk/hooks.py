@@ -34,6 +34,7 @@ from switchboard.plugin_sdk.speech_to_text import SpeechToTextProvider
 from switchboard.plugin_sdk.telephony import TelephonyProvider
 from switchboard.plugin_sdk.text_to_speech import TextToSpeechProvider
 from switchboard.plugin_sdk.tools import AgentTool
+from switchboard.plugin_sdk.turn_detectors import TurnDetector
 from switchboard.plugin_sdk.vector_stores import VectorStore
 
 PROJECT = "switchboard"
@@ -93,6 +94,14 @@ class Hooks(Protocol):
 
         Called once in every process (server, worker, command) at startup. Returns classes; one instance serves an
         organization whose tenant file names it under `vector_store`. An exception leaves out this hook's classes.
+        """
+
+    @hookspec
+    def turn_detectors(self) -> Sequence[type[TurnDetector[ProviderSettings]]]:
+        """Detectors of the ends of callers' turns.
+
+        Called once in every process (server, worker, command) at startup. Returns classes; one instance serves an
+        organization whose tenant file names it under `turn_detector`. An exception leaves out this hook's classes.
         """
 
     @hookspec

@@ -20,6 +20,7 @@ from switchboard.plugin_sdk.class_validation import (
     PluginError,
     check_api_version,
     validate_class,
+    validate_command,
 )
 from switchboard.plugin_sdk.embeddings import EmbeddingProvider
 from switchboard.plugin_sdk.event_watchers import EventWatcher, HookWatcher, PublishedEvent
@@ -32,6 +33,7 @@ from switchboard.plugin_sdk.speech_to_text import SpeechToTextProvider
 from switchboard.plugin_sdk.telephony import TelephonyProvider
 from switchboard.plugin_sdk.text_to_speech import TextToSpeechProvider
 from switchboard.plugin_sdk.tools import AgentTool, ToolParameters
+from switchboard.plugin_sdk.turn_detectors import TurnDetector
 from switchboard.plugin_sdk.vector_stores import VectorStore
 
 logger = structlog.get_logger()
@@ -49,6 +51,7 @@ class Capability(StrEnum):
     LLM = "llm"
     EMBEDDING = "embedding"
     VECTOR_STORE = "vector_store"
+    TURN_DETECTOR = "turn_detector"
 
     @property
     def base_class(self) -> AnyProvider:
@@ -63,6 +66,7 @@ BASE_CLASSES: Mapping[Capability, AnyProvider] = {
     Capability.LLM: LLMProvider,
     Capability.EMBEDDING: EmbeddingProvider,
     Capability.VECTOR_STORE: VectorStore,
+    Capability.TURN_DETECTOR: TurnDetector,
 }
 
 
@@ -108,6 +112,7 @@ HOOKS: Mapping[str, tuple[str, type]] = {
     "llm_providers": (Capability.LLM, LLMProvider),
     "embedding_providers": (Capability.EMBEDDING, EmbeddingProvider),
     "vector_stores": (Capability.VECTOR_STORE, VectorStore),
+    "turn_detectors": (Capability.TURN_DETECTOR, TurnDetector),
     "automation_actions": (ExtensionKind.AUTOMATION_ACTION, AutomationAction),
     "agent_tools": (ExtensionKind.AGENT_TOOL, AgentTool),
     "event_watchers": (ExtensionKind.EVENT_WATCHER, EventWatcher),
@@ -122,6 +127,7 @@ BUILT_IN = frozenset(
         "switchboard-voice-speech",
         "switchboard-voice-telephony-telnyx",
         "switchboard-voice-telephony-twilio",
+        "switchboard-voice-turn-smart",
         "switchboard-voice-vectorstore",
     }
 )
@@ -316,7 +322,7 @@ class Registry:
 
     def _take(self, plugin: Plugin, hook: str, answer: object) -> None:
         if hook == "cli_commands":
-            command = _command(answer)
+            command = validate_command(answer)
             self._claim(plugin, f"command {command.name}")
             self.cli_commands.append(command)
             return
@@ -361,12 +367,6 @@ def _fault(plugin: Plugin, fault: str) -> None:
 
 def _describe_error(error: BaseException) -> str:
     return str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
-
-
-def _command(answer: object) -> click.Command:
-    if not isinstance(answer, click.Command) or not answer.name:
-        raise PluginError(f"a result of type {type(answer).__name__} is not a click command with a name")
-    return answer
 
 
 def parse_settings(kind: type[Configurable], values: Mapping[str, JsonValue]) -> ProviderSettings:

@@ -19,15 +19,26 @@ from switchboard.plugin_sdk import (
     LLMProvider,
     MediaCodec,
     ModelUsage,
+    PossibleTurn,
     ProviderSettings,
     SpeechToTextProvider,
     TextToSpeechProvider,
+    TurnPrediction,
 )
 from switchboard.plugin_sdk.telephony_events import CallOutcome
 
 Tool: TypeAlias = AgentTool[Any]
 Role: TypeAlias = Literal["user", "agent", "tool", "system"]
 Clock: TypeAlias = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnDetectionSettings:
+    """An agent's `turn_detection`; each field means the same as the field of that name of the API's Agent."""
+
+    mode: Literal["silence", "text", "audio", "auto"] = "auto"
+    min_silence_seconds: float = 0.2
+    max_silence_seconds: float = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +63,7 @@ class AgentSettings:
     vad_confidence: float = 0.7
     vad_start_secs: float = 0.2
     vad_min_volume: float = 0.6
+    turn_detection: TurnDetectionSettings = field(default_factory=TurnDetectionSettings)
     disabled_tools: Sequence[str] = ()
     allowed_numbers: Sequence[str] = ()
     any_number: bool = False
@@ -117,12 +129,16 @@ class TurnLatency:
 
 @dataclass(slots=True)
 class CallUsage:
-    """Usage of a call, from which its cost is calculated."""
+    """Usage of a call, from which its cost is calculated.
+
+    `dropped_models` is the usage of answers that were asked for before the caller's turn was over, and not spoken.
+    """
 
     speech_to_text_seconds: float = 0.0
     text_to_speech_characters: int = 0
     models: list[ModelUsage] = field(default_factory=list)
     embeddings: list[ModelUsage] = field(default_factory=list)
+    dropped_models: list[ModelUsage] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +199,12 @@ class TextSender(Protocol):
     async def send_text(self, body: str, to_number: str | None) -> None: ...
 
 
+class TurnPredictor(Protocol):
+    """Predicts whether a caller who pauses has finished. Returns None if it cannot say, or not in time."""
+
+    async def predict(self, turn: PossibleTurn) -> TurnPrediction | None: ...
+
+
 class CallLog(Protocol):
     """Records a call while it goes on. The methods are called in order and must return at once: queue slow work.
 
@@ -203,7 +225,7 @@ class LiveCall:
     `variables` (the call's `metadata`) replace `{{name}}` in the prompt and the greeting. `hints` are phrases for
     speech-to-text to expect. With `voicemail` the engine is an answering machine: it speaks the greeting, beeps,
     records the message, and ends. With `digits_as_tones` keys are pressed as tones in the audio. `disclosure` opens the
-    call; None: no notice is due, and the call is recorded.
+    call; None: no notice is due, and the call is recorded. Without `turn_predictor` turns are judged by their words.
     """
 
     call_id: UUID
@@ -227,6 +249,7 @@ class LiveCall:
     knowledge: Knowledge | None = None
     redactor: Redactor = field(default_factory=Redactor)
     disclosure: Disclosure | None = None
+    turn_predictor: TurnPredictor | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,12 +74,16 @@ class KnowledgeRetrieval:
         start(self._fetch, self.interim_transcript, found)
 
     async def retrieve(self, text: str) -> Context:
-        """Return the context of a final transcript: the prefetched one if its words are the same."""
-        prefetched, self._prefetched = self._prefetched, None
-        if prefetched is not None and prefetched[0] == _split_words(text):
+        """Return the context of a final transcript: the one that was retrieved last if its words are the same."""
+        words, last = _split_words(text), self._prefetched
+        if last is not None and last[0] == words:
             # An interruption cancels the waiting task, and the retrieval runs to its end.
-            return await asyncio.shield(prefetched[1])
-        return await retrieve_context(self._knowledge, text)
+            return await asyncio.shield(last[1])
+        context = await retrieve_context(self._knowledge, text)
+        found: asyncio.Future[Context] = asyncio.get_running_loop().create_future()
+        found.set_result(context)
+        self._prefetched = (words, found)
+        return context
 
     async def _fetch(self, text: str, found: "asyncio.Future[Context]") -> None:
         found.set_result(await retrieve_context(self._knowledge, text))

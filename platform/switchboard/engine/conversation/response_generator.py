@@ -12,6 +12,7 @@ from opentelemetry.context import attach
 from switchboard.engine.conversation.call import Clock, LiveCall, Tool
 from switchboard.engine.conversation.knowledge import KnowledgeRetrieval
 from switchboard.engine.conversation.latency import TurnClock
+from switchboard.engine.conversation.preemptive import PreemptiveGeneration, TaskStarter
 from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply
 from switchboard.engine.conversation.toolbox import MAX_TOOL_ROUNDS, Toolbox
 from switchboard.engine.redaction.redactor import MODEL_NOTE
@@ -83,6 +84,7 @@ class ResponseGenerator:
         context = ToolContext(call.organization_id, call.agent.agent_id, call.call_id, call.from_number, call.to_number)
         self._toolbox = Toolbox(tools, context, disabled=call.agent.disabled_tools)
         self._failures = 0
+        self.preemptive = PreemptiveGeneration(call.llm)
         self.retrieval = KnowledgeRetrieval(call.knowledge)
         self.history: list[Message] = [Message("system", self._build_prompt())]
         self.usage: list[ModelUsage] = []
@@ -103,6 +105,22 @@ class ResponseGenerator:
     def add_instruction(self, text: str) -> None:
         """Add an instruction to the model that neither side said."""
         self.history.append(Message("system", text))
+
+    def prepare(self, text: str, start: TaskStarter) -> None:
+        """Ask the model for its answer to a turn that may be over. `generate` uses it if nothing has changed."""
+        conversation = (*self.history, Message("user", text))  # without what is said until the passages are there
+
+        async def build() -> ChatRequest:
+            return self._build_request(await self.retrieval.retrieve(text), conversation)
+
+        self.preemptive.begin(text, build, start)
+
+    def _build_request(self, passages: Sequence[Message], conversation: Sequence[Message]) -> ChatRequest:
+        # The passages stand beside the prompt and for this turn only: the caller's next words need others.
+        messages = (conversation[0], *passages, *conversation[1:])
+        return ChatRequest(
+            messages, self._call.agent.llm_model, self._call.agent.llm_temperature, tools=self._toolbox.specs
+        )
 
     async def generate(self, turn: TurnClock, clock: Clock) -> None:
         """Reply to the caller's last message.
@@ -147,12 +165,8 @@ class ResponseGenerator:
     async def _request_model(
         self, reply: SpokenReply, passages: Sequence[Message], turn: TurnClock, clock: Clock
     ) -> list[ToolCall]:
-        agent = self._call.agent
-        # The passages stand beside the prompt and for this turn only: the caller's next words need others.
-        messages = (self.history[0], *passages, *self.history[1:])
-        request = ChatRequest(messages, agent.llm_model, agent.llm_temperature, tools=self._toolbox.specs)
         calls, rest = [], ""
-        async for event in self._call.llm.chat(request):
+        async for event in self.preemptive.chat(self._build_request(passages, self.history)):
             if isinstance(event, ModelUsage):
                 self.usage.append(event)
                 continue

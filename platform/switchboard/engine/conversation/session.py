@@ -193,6 +193,7 @@ class CallSession:
                 turns.speech_input.transcription.seconds + self.supervision.seconds,
                 turns.speech_output.characters,
                 turns.generator.usage,
+                dropped_models=turns.generator.preemptive.dropped,
             ),
             recording_path=recording.path if recording is not None and recording.error is None else None,
             recording_error=recording.error if recording is not None else None,

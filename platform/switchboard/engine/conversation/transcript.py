@@ -14,6 +14,7 @@ class CallTranscript:
         self._redactor = call.redactor
         self._started_at = started_at
         self._clock = clock
+        self._turns = 0
         self.entries: list[TranscriptEntry] = []
         self.latencies: list[TurnLatency] = []
 
@@ -34,6 +35,11 @@ class CallTranscript:
         """Add the result of a tool."""
         content = json.dumps({"tool": name, "result": self._redactor.redact_json(result, for_model=False)})
         self._append(TranscriptEntry("tool", content, *self._measure()))
+
+    def count_turn(self) -> int:
+        """Return the number of a new turn, from 1."""
+        self._turns += 1
+        return self._turns
 
     def add_latency(self, latency: TurnLatency) -> None:
         """Record the latency of a turn."""

@@ -5,8 +5,9 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 from switchboard.engine.conversation import voicemail
-from switchboard.engine.conversation.call import EndedReason, SessionContext, Tool
+from switchboard.engine.conversation.call import EndedReason, SessionContext, Tool, TurnDetectionSettings
 from switchboard.engine.conversation.consent import REFUSED, ConsentDialog, ConsentHandler
+from switchboard.engine.conversation.endpointing.policy import CallerTurn, Endpointing
 from switchboard.engine.conversation.farewell import get_farewell
 from switchboard.engine.conversation.keypad import Keypad
 from switchboard.engine.conversation.knowledge import SearchKnowledge, warm_up
@@ -27,7 +28,7 @@ from switchboard.engine.conversation.transfer import Transfer, TransferRequest
 from switchboard.engine.conversation.turns import CallTimeouts, is_interruption
 from switchboard.engine.disclosure.disclosure import Disclosure
 from switchboard.engine.redaction.redactor import RedactedText
-from switchboard.plugin_sdk import ProviderError
+from switchboard.plugin_sdk import ProviderError, transcode_audio
 
 AgentState: TypeAlias = Literal["listening", "thinking", "speaking", "silent"]
 NOTHING_SAID = RedactedText("", "")
@@ -48,7 +49,6 @@ class TurnTaking:
         self._transfer = transfer
         self._requests = AgentRequests()
         self._silenced = False
-        self._turn_count = 0
         self._answering: asyncio.Task[None] | None = None
         self._held_back = NOTHING_SAID
         started_at, agent = context.socket.opened_at, call.agent
@@ -59,6 +59,8 @@ class TurnTaking:
         )
         self.transcript = CallTranscript(call, started_at, clock)
         self.speech_input = SpeechInput(call, context.encoding, clock, self, detection.schedule)
+        turn_detection = TurnDetectionSettings("silence") if call.voicemail else agent.turn_detection
+        self._endpointing = Endpointing(call, turn_detection, clock, lifetime, self)
         self.speech_output = SpeechOutput(call, context.socket, context.encoding, clock, self._handle_reply_ended)
         self.keypad = Keypad(call.redactor, self.transcript, self.speech_output, clock)
         self._consent = (
@@ -113,7 +115,9 @@ class TurnTaking:
         self.speech_output.say_only(text)
 
     def stop(self) -> None:
-        """Stop a reply that is being spoken, because the call is over."""
+        """Stop a reply that is being spoken, because the call is over, and keep a turn that was not."""
+        self._take_unfinished_turn()
+        self.generator.preemptive.drop()
         if self.speech_output.reply is not None:
             self.speech_output.interrupt()
 
@@ -122,10 +126,11 @@ class TurnTaking:
         self.speech_output.playout.tick(now)
         self.speech_output.tick()
         self.speech_input.tick(now)
+        self._endpointing.tick(now)
         if (digits := self.keypad.take_turn_if_idle(now)) is not None:
             self._take_digits(digits)
         is_busy = self.agent_state != "listening" or self.is_opening or self._transfer.in_progress
-        if is_busy or self.speech_input.activity.speaking:
+        if is_busy or self.speech_input.activity.speaking or self._endpointing.words.kept:
             self._timeouts.touch(now)
         if (reason := self._timeouts.check(now)) is not None:
             self._lifetime.end(EndedReason.VOICEMAIL if self._context.call.voicemail else reason)
@@ -145,6 +150,7 @@ class TurnTaking:
     def handle_speech_started(self) -> None:
         """Interrupt the agent, if the agent's settings let any speech do so."""
         self._timeouts.touch(self._context.clock())
+        self._endpointing.handle_speech_started(self.speech_input.speech_started_at)
         agent = self._context.call.agent
         if (
             agent.allow_interruptions
@@ -159,6 +165,7 @@ class TurnTaking:
     def handle_speech_stopped(self) -> None:
         """Retrieve knowledge: the words transcribed by now are probably all of them."""
         self._timeouts.touch(self._context.clock())
+        self._endpointing.handle_speech_stopped(self.speech_input.last_voice_at)
         self.generator.retrieval.prefetch(self._lifetime.start)
 
     def handle_transcript(self, text: str, finished: bool) -> None:
@@ -175,17 +182,24 @@ class TurnTaking:
         if text and busy and is_interruption(self._context.call.agent, text):
             self._interrupt()
             busy = False
-        self.generator.retrieval.interim_transcript = "" if finished else words.for_model
         if not finished:
-            if not self.speech_input.activity.speaking:
-                self.generator.retrieval.prefetch(self._lifetime.start)
+            self._handle_interim(words, text)
             return
-        if not text:
+        self.generator.retrieval.interim_transcript = ""
+        if not text and not self._endpointing.words.kept:
             self._answer_unanswered()
         elif not busy:
-            self._take_turn(words)
+            self._endpointing.add_words(words, text)
         elif not self._context.call.agent.allow_interruptions:
             self._held_back += words
+
+    def _handle_interim(self, words: RedactedText, text: str) -> None:
+        self.generator.retrieval.interim_transcript = (self._endpointing.words + words).for_model
+        self._endpointing.handle_interim(words, text)
+        if text:
+            self.generator.preemptive.drop()
+        if not self.speech_input.activity.speaking:
+            self.generator.retrieval.prefetch(self._lifetime.start)
 
     def _take_unanswered(self, words: RedactedText) -> None:
         """Take words to a supervisor, or to the question of consent; what was said before it is answered after it."""
@@ -205,14 +219,47 @@ class TurnTaking:
         return words
 
     def _take_digits(self, digits: RedactedText) -> None:
+        self._take_unfinished_turn()
         self.speech_input.speech_started_at = self.speech_input.last_voice_at = self._context.clock()
         self._take_turn(digits)
 
+    def _take_unfinished_turn(self) -> None:
+        """Take the words of a turn that was not over, without answering them."""
+        if (words := self._endpointing.take_words()).kept:
+            self._add_turn(words, self.speech_input.speech_started_at)
+
     def _take_turn(self, words: RedactedText) -> None:
-        self.transcript.add("user", words.kept, self.speech_input.speech_started_at)
-        self.generator.add_caller_message(words.for_model)
+        self._add_turn(words, self.speech_input.speech_started_at)
         if not self._context.call.voicemail:
             self._answer()
+
+    def _add_turn(self, words: RedactedText, started_at: float) -> None:
+        self.transcript.add("user", words.kept, started_at)
+        self.generator.add_caller_message(words.for_model)
+
+    # --- the ends of turns ---
+
+    def get_agent_utterance(self) -> str:
+        """Return what the agent said last."""
+        return next(
+            (message.content for message in reversed(self.generator.history) if message.role == "assistant"), ""
+        )
+
+    def get_turn_audio(self, since: float, until: float) -> bytes:
+        """Return the caller's audio between two moments, as 16-bit PCM."""
+        audio = self.speech_input.get_recent_audio(since, until)
+        return transcode_audio(audio, self._context.encoding, "pcm16")
+
+    def handle_possible_end(self, words: RedactedText) -> None:
+        """Ask the model already, and hold its answer until the turn is over."""
+        if not self._context.call.voicemail and not self._silenced:
+            self.generator.prepare(words.for_model, self._lifetime.start)
+
+    def handle_turn_over(self, turn: CallerTurn) -> None:
+        """Answer a finished turn."""
+        self._add_turn(turn.words, turn.started_at)
+        if not self._context.call.voicemail:
+            self._answer(turn.ended_at)
 
     # --- the agent ---
 
@@ -231,15 +278,15 @@ class TurnTaking:
     def _is_thinking(self) -> bool:
         return self._answering is not None and not self._answering.done()
 
-    def _answer(self) -> None:
+    def _answer(self, decided_at: float | None = None) -> None:
+        """Answer the caller; `decided_at` is the moment at which the turn was known to be over."""
         if self._silenced:
             return
         self._interrupt()
-        self._turn_count += 1
         last_voice_at = self.speech_input.last_voice_at
         now = self._context.clock()
-        turn = TurnClock(self._turn_count, last_voice_at, now=now, parent=self._context.trace)
-        turn.record_step("endpoint", last_voice_at + STOP_SECONDS)
+        turn = TurnClock(self.transcript.count_turn(), last_voice_at, now=now, parent=self._context.trace)
+        turn.record_step("endpoint", last_voice_at + STOP_SECONDS if decided_at is None else decided_at)
         turn.record_step("transcript", now)
         self._answering = self._lifetime.start(self.generator.generate, turn, self._context.clock)
 
@@ -339,6 +386,7 @@ class TurnTaking:
         self._interrupt()
         if self.speech_output.playout.is_playing(self._context.clock()):
             self.speech_output.playout.clear()
+        self._take_unfinished_turn()
         words, self._held_back = self._held_back, NOTHING_SAID
         if words.kept:
             self._take_turn(words)

@@ -19,6 +19,7 @@ from switchboard.plugin_sdk.testing.speech_to_text import SpeechToTextContract
 from switchboard.plugin_sdk.testing.telephony import MEDIA_URL, CarrierSamples, TelephonyContract
 from switchboard.plugin_sdk.testing.text_to_speech import TextToSpeechContract
 from switchboard.plugin_sdk.testing.tools import AgentToolContract
+from switchboard.plugin_sdk.testing.turn_detectors import TurnDetectorContract
 from switchboard.plugin_sdk.testing.vector_stores import VectorStoreContract
 
 __all__ = [
@@ -35,5 +36,6 @@ __all__ = [
     "SpeechToTextContract",
     "TelephonyContract",
     "TextToSpeechContract",
+    "TurnDetectorContract",
     "VectorStoreContract",
 ]

@@ -1,5 +1,6 @@
 """Tables of agents and their versions."""
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -7,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint
 from sqlmodel import Field
 
+from switchboard.engine.conversation.call import TurnDetectionSettings
 from switchboard.foundation.database import TenantTable, json_column, now
 from switchboard.foundation.web.row_counts import RowCounter
 
@@ -55,6 +57,7 @@ class Agent(TenantTable, table=True):
     extraction_schema: dict[str, Any] | None = json_column(None)
     redaction: dict[str, Any] | None = json_column(None)
     disclosure: dict[str, Any] | None = json_column(None)
+    turn_detection: dict[str, Any] = json_column(lambda: asdict(TurnDetectionSettings()))
     timezone: str | None = None
     updated_at: datetime = Field(default_factory=now)
 

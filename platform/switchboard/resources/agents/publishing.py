@@ -130,7 +130,7 @@ class AgentPublisher:
             fields
             - agents.PROVIDER_FIELDS.keys()
             - {"webhook_url", "webhook_secret", "knowledge_base_ids", "extraction_schema", "redaction", "tools"}
-            - {"disclosure"}
+            - {"disclosure", "turn_detection"}
         ):
             setattr(agent, field, getattr(data, field))
         if "tools" in fields:
@@ -143,8 +143,9 @@ class AgentPublisher:
             )
         if "redaction" in fields:
             agent.redaction = _check_redaction(data.redaction, self.registry)
-        if "disclosure" in fields:
-            agent.disclosure = data.disclosure.model_dump() if data.disclosure else None
+        for field in fields & {"disclosure", "turn_detection"}:
+            value = getattr(data, field)
+            setattr(agent, field, value.model_dump() if value else None)
         if fields & {"disclosure", "stt_language"}:
             check_disclosure(agent)
         if "knowledge_base_ids" in fields:

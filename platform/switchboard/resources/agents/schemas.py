@@ -67,6 +67,27 @@ class Redaction(RequestBody):
     )
 
 
+class TurnDetection(RequestBody):
+    """Rules by which a caller who pauses has finished."""
+
+    mode: Literal["silence", "text", "audio", "auto"] = Field(
+        "auto",
+        description=(
+            "`silence`: every pause of `min_silence_seconds` ends the turn. `text`: unless the words are incomplete. "
+            "`audio`: unless the organization's turn detector judges it incomplete. `auto`: by the words, and by the "
+            "turn detector where they leave doubt."
+        ),
+    )
+    min_silence_seconds: float = Field(0.2, ge=0.2, le=5, description="Shortest pause that ends a turn.")
+    max_silence_seconds: float = Field(2.0, ge=0.2, le=10, description="Pause that ends an incomplete turn, too.")
+
+    @model_validator(mode="after")
+    def _order_silences(self) -> Self:
+        if self.min_silence_seconds > self.max_silence_seconds:
+            raise ValueError("max_silence_seconds must not be less than min_silence_seconds")
+        return self
+
+
 class KeypadArgument(RequestBody):
     """An argument of a tool that the caller enters on the phone's keypad. The model does not see it."""
 
@@ -209,6 +230,9 @@ class AgentFields(RequestBody):
             "demand more, and never less. An addition."
         ),
     )
+    turn_detection: TurnDetection = Field(
+        default_factory=TurnDetection, description="When a caller who pauses has finished; an addition."
+    )
     webhook_secret: Secret | None = Field(None, description="Signs requests to `webhook_url`; never returned.")
 
 
@@ -283,6 +307,7 @@ class AgentOut(Answer):
     extraction_schema: ExtractionSchema | None = Field(description="An addition.")
     redaction: Redaction | None = Field(description="An addition.")
     disclosure: DisclosureSettings | None = Field(description="An addition.")
+    turn_detection: TurnDetection = Field(description="An addition.")
     created_at: Moment
     updated_at: Moment
 

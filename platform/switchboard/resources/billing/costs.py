@@ -14,13 +14,15 @@ MILLIONTH = Decimal("0.000001")
 def calculate_call_costs(prices: Prices, usage: CallUsage, *, duration_seconds: float) -> dict[str, Decimal]:
     """Calculate a call's costs in US dollars by part.
 
-    The parts are `carriage` (per started minute), `speech_to_text`, `text_to_speech`, `model`, and `embedding`.
+    The parts are `carriage` (per started minute), `speech_to_text`, `text_to_speech`, `model`, `dropped_model` (answers
+    of the model that nobody heard, because the caller went on), and `embedding`.
     """
     parts = {
         "carriage": Decimal(str(prices.call_minute)) * math.ceil(duration_seconds / 60),
         "speech_to_text": Decimal(str(prices.transcription_minute)) * Decimal(str(usage.speech_to_text_seconds)) / 60,
         "text_to_speech": Decimal(str(prices.speech_1000_characters)) * usage.text_to_speech_characters / 1000,
         "model": calculate_model_cost(prices, usage.models),
+        "dropped_model": calculate_model_cost(prices, usage.dropped_models),
         "embedding": calculate_embedding_cost(prices, usage.embeddings),
     }
     return {name: amount.quantize(MILLIONTH) for name, amount in parts.items()}

@@ -10,11 +10,12 @@ from pydantic import JsonValue
 from switchboard.apps.dashboard.forms.rows import Row, list_filled_rows, parse_with_errors, rename_error_fields
 from switchboard.foundation.web.errors import FieldError
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.schemas import NO_ARGUMENTS, AgentFields
+from switchboard.resources.agents.schemas import NO_ARGUMENTS, AgentFields, TurnDetection
 from switchboard.resources.disclosure.settings import DisclosureSettings
 
 Fields = TypeVar("Fields", bound=AgentFields)
 LISTS = ("knowledge_base_ids", "disabled_tools")
+TURN_DETECTION = tuple(f"turn_detection.{name}" for name in TurnDetection.model_fields)
 OF_THE_FORM = (
     *LISTS,
     "pronunciations",
@@ -95,6 +96,8 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue], *, sho
         "disclosure.presets.*": "disclosure.presets",
         "disclosure.countries.*": "disclosure.countries",
         "disclosure.texts.*": "disclosure.texts",
+        **{name: name for name in TURN_DETECTION},
+        "turn_detection": "turn_detection.max_silence_seconds",  # the order of the two pauses
     }
     data = parse_with_errors(model, fields, places, faults)
     if data.disclosure == DisclosureSettings():

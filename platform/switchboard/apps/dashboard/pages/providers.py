@@ -47,6 +47,7 @@ NAMES: Mapping[AnyCapability, tuple[str, str]] = {
     Capability.LLM: ("Language model", "Decides what agents say and do."),
     Capability.EMBEDDING: ("Embeddings", "Embeds documents and questions for knowledge search."),
     Capability.VECTOR_STORE: ("Vector store", "Stores the embeddings of knowledge bases."),
+    Capability.TURN_DETECTOR: ("Turn detection", "Judges by their voice whether callers have finished."),
     ExtensionKind.AUTOMATION_ACTION: ("Automation actions", "Actions of plugins, and their settings."),
     ExtensionKind.AGENT_TOOL: (
         "Agent tools",
@@ -246,6 +247,8 @@ async def _users(session: TenantSession, capability: AnyCapability, name: str) -
             return [base.name for base in await knowledge_bases.list_knowledge_bases_using(session, name)]
         case Capability.VECTOR_STORE:
             return [base.name for base in await knowledge_bases.resolve_knowledge_bases(session, None)]
+        case Capability.TURN_DETECTOR:  # agents go on without one
+            return []
 
 
 @dashboard.post("/dashboard/providers/<capability>/<provider:name>/check")

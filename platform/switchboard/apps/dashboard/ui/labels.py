@@ -35,6 +35,7 @@ CAPABILITIES: Final = {
     "speech_to_text": "Speech to text",
     "text_to_speech": "Text to speech",
     "embedding": "Embedding",
+    "turn_detector": "Turn detection",
     "analysis": "Analysis",
 }
 """Labels of the capabilities that serve a call."""
@@ -44,6 +45,7 @@ COST_PARTS: Final = {
     "speech_to_text": "Speech to text",
     "text_to_speech": "Text to speech",
     "model": "Language model",
+    "dropped_model": "Unused answers",
     "embedding": "Embedding",
 }
 """Labels of the parts of a call's cost."""

@@ -30,6 +30,7 @@ NAMES: Final = {
     "vad_min_volume": "Volume",
     "allow_interruptions": "Callers can interrupt",
     "interruption_min_words": "Words needed to interrupt",
+    "turn_detection": "Ends of turns",
     "end_call_silence_seconds": "Seconds of silence",
     "max_call_duration_seconds": "Maximum duration",
     "timezone": "Time zone",

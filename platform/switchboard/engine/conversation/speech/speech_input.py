@@ -3,16 +3,18 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from typing import Protocol
 
 from switchboard.engine.conversation.call import Clock, LiveCall
 from switchboard.engine.conversation.speech.transcription import TranscriptionStream
-from switchboard.engine.conversation.speech.vad import STOP_SECONDS, WINDOW, SpeechChange, VoiceActivity
+from switchboard.engine.conversation.speech.vad import STOP_SECONDS, WINDOW, WINDOW_SECONDS, SpeechChange, VoiceActivity
 from switchboard.plugin_sdk import Encoding
 
 BYTES_PER_SECOND = 8000
 PRE_ROLL_WINDOWS = 20
 PRE_ROLL_SECONDS = PRE_ROLL_WINDOWS * WINDOW / BYTES_PER_SECOND
+RECENT_WINDOWS = 8 * BYTES_PER_SECOND // WINDOW
 MUTE_SECONDS = 1.0
 """A speaker whose audio stops for this long has stopped speaking: many phones and browsers send nothing while muted."""
 
@@ -48,7 +50,8 @@ class SpeechInput:
         self._clock = clock
         self._events = events
         self._on_window = on_window
-        self._pre_roll: deque[bytes] = deque(maxlen=PRE_ROLL_WINDOWS)
+        self._recent: deque[bytes] = deque(maxlen=RECENT_WINDOWS)
+        self._detected_at = self.last_audio_at
 
     def add_audio(self, audio: bytes) -> None:
         """Add the speaker's next audio."""
@@ -59,14 +62,16 @@ class SpeechInput:
 
     def handle_window(self, window: bytes, change: SpeechChange) -> None:
         """Handle the voice activity of the next window of 32 milliseconds."""
-        self._pre_roll.append(window)
+        self._recent.append(window)
+        self._detected_at = self._clock()
         if change is SpeechChange.STARTED:
+            pre_roll = list(islice(self._recent, max(0, len(self._recent) - PRE_ROLL_WINDOWS), None))
             self.speech_started_at = self._clock() - self._start_seconds
             if self.unfinished_since is None:
                 # Of a burst of late audio, the windows that wait were spoken after this one.
-                behind = len(self.inbox) + sum(map(len, self._pre_roll))
+                behind = len(self.inbox) + sum(map(len, pre_roll))
                 self.unfinished_since = self.last_audio_at - behind / BYTES_PER_SECOND
-            self.transcription.add_audio(b"".join(self._pre_roll))
+            self.transcription.add_audio(b"".join(pre_roll))
             self._events.handle_speech_started()
         elif self.activity.speaking or change is SpeechChange.STOPPED:
             self.transcription.add_audio(window)
@@ -78,6 +83,14 @@ class SpeechInput:
         if self.activity.speaking and now - self.last_audio_at > MUTE_SECONDS:
             self.activity.speaking = False
             self._stop_speech()
+
+    def get_recent_audio(self, since: float, until: float) -> bytes:
+        """Return the audio between two moments, with what precedes the first voice, at most the last 8 seconds."""
+        first, last = (
+            max(0, len(self._recent) - max(0, round((self._detected_at - moment) / WINDOW_SECONDS)))
+            for moment in (since - PRE_ROLL_SECONDS, until)
+        )
+        return b"".join(islice(self._recent, first, last))
 
     async def wait_for_last_words(self, seconds: float) -> bool:
         """Finalize speech that goes on, and return whether everything was transcribed within some seconds."""

@@ -15,6 +15,7 @@ from switchboard.engine.conversation.call import (
     LiveCall,
     MediaSocket,
     Tool,
+    TurnDetectionSettings,
     TurnLatency,
 )
 from switchboard.engine.conversation.engine import CallEngine
@@ -246,11 +247,17 @@ class CallRunner:
         media_url: str,
     ) -> None:
         call, agent, disclosure = claimed.call, claimed.agent, claimed.disclosure
+        settings = build_agent_settings(agent)
         embeddings: list[ModelUsage] = []
         log = DatabaseCallLog(self.database, call)
         async with (
             open_conversation_providers(
-                self.database, self.providers, call.organization_id, agent, record=record
+                self.database,
+                self.providers,
+                call.organization_id,
+                agent,
+                record=record,
+                predicts_turns=settings.turn_detection.mode in ("audio", "auto"),
             ) as providers,
             log,
         ):
@@ -260,7 +267,7 @@ class CallRunner:
                 direction="inbound" if call.direction == "inbound" else "outbound",
                 from_number=call.from_number,
                 to_number=call.to_number,
-                agent=build_agent_settings(agent),
+                agent=settings,
                 speech_to_text=providers.speech_to_text,
                 text_to_speech=providers.text_to_speech,
                 llm=providers.llm,
@@ -278,6 +285,7 @@ class CallRunner:
                 ),
                 redactor=claimed.redactor,
                 disclosure=disclosure,
+                turn_predictor=providers.turn_predictor,
             )
             async with self.uploader.follow_call(call):
                 result = await self.engine.run_call(live, socket)
@@ -353,4 +361,5 @@ def _save_record(call: Call, record: ServiceRecord) -> None:
 def build_agent_settings(agent: Agent) -> AgentSettings:
     """Convert an agent to the engine's settings."""
     values = {field.name: getattr(agent, field.name) for field in fields(AgentSettings) if field.name != "agent_id"}
+    values["turn_detection"] = TurnDetectionSettings(**agent.turn_detection)
     return AgentSettings(agent_id=agent.id, **values)

@@ -1,0 +1,1 @@
+"""Endpointing: the decision that the caller has finished a turn."""

@@ -1,0 +1,196 @@
+"""Endpointing policy of one call: from the caller's pauses and words to the end of the turn."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from switchboard.engine.conversation.call import Clock, LiveCall, TurnDetectionSettings, TurnPredictor
+from switchboard.engine.conversation.endpointing.text import COMPLETE, INCOMPLETE, judge_words
+from switchboard.engine.conversation.lifetime import CallLifetime
+from switchboard.engine.conversation.speech.vad import STOP_SECONDS
+from switchboard.engine.redaction.redactor import RedactedText
+from switchboard.plugin_sdk import PossibleTurn
+
+COMPLETE_FROM: Final = 0.5
+"""Probability from which a turn counts as complete."""
+WORDLESS_SECONDS: Final = 5.0
+"""Speech that has brought no words for this long is noise: the words before it are the turn."""
+NO_WORDS: Final = RedactedText("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class CallerTurn:
+    """A finished turn. Times are in seconds of the engine's clock; `ended_at` is the moment of the decision."""
+
+    words: RedactedText
+    started_at: float
+    ended_at: float
+
+
+@dataclass(slots=True)
+class _UnfinishedTurn:
+    """A turn so far. `text` are its words without redaction; `is_transcribed` once those before the pause are known."""
+
+    words: RedactedText = NO_WORDS
+    interim: RedactedText = NO_WORDS
+    text: str = ""
+    started_at: float = 0.0
+    paused_at: float | None = None
+    is_transcribed: bool = False
+
+
+class TurnEvents(Protocol):
+    """Questions of the policy to the conversation, and its decisions. `get_turn_audio` returns 16-bit PCM.
+
+    `handle_possible_end` is called when a turn may be over and the words do not speak against it. Then either
+    `handle_turn_over` follows, or more words of the caller.
+    """
+
+    def get_agent_utterance(self) -> str: ...
+    def get_turn_audio(self, since: float, until: float) -> bytes: ...
+    def handle_possible_end(self, words: RedactedText) -> None: ...
+    def handle_turn_over(self, turn: CallerTurn) -> None: ...
+
+
+class Endpointing:
+    """Collects the caller's words and decides when the turn is over.
+
+    The words of a pause are judged once they are transcribed. A complete turn is over after `min_silence_seconds`, an
+    incomplete one when the silence has lasted for `max_silence_seconds`. Mode `silence` judges nothing. `text` judges
+    by the words. `audio` asks the organization's turn detector, and `auto` asks it where the words leave doubt; both go
+    by the words if there is no detector, or if it does not answer in time.
+    """
+
+    def __init__(
+        self, call: LiveCall, settings: TurnDetectionSettings, clock: Clock, lifetime: CallLifetime, events: TurnEvents
+    ) -> None:
+        self._language = call.agent.stt_language
+        self._settings = settings
+        self._predictor = call.turn_predictor
+        self._clock = clock
+        self._lifetime = lifetime
+        self._events = events
+        self._turn = _UnfinishedTurn()
+        self._speaking_since: float | None = None
+        self._prediction = COMPLETE
+        self._judged_at = 0.0
+        self._ask_at: float | None = None
+        self._asking: asyncio.Task[None] | None = None
+
+    @property
+    def words(self) -> RedactedText:
+        """Words of the turn so far, as far as their transcripts are final."""
+        return self._turn.words
+
+    def handle_speech_started(self, started_at: float) -> None:
+        """Handle the end of a pause. In mode `silence` one that has lasted for `min_silence_seconds` ends the turn."""
+        now = self._speaking_since = self._clock()
+        if self._turn.paused_at is not None and now - self._turn.paused_at < self._settings.min_silence_seconds:
+            self._turn.paused_at = None
+        if not self._turn.words.kept:
+            self._turn.started_at = started_at
+        self._stop_asking()
+
+    def handle_speech_stopped(self, last_voice_at: float) -> None:
+        """Handle the beginning of a pause, whose last words are still to be transcribed."""
+        self._speaking_since = None
+        self._turn.paused_at = last_voice_at
+        self._turn.is_transcribed = False
+
+    def handle_interim(self, words: RedactedText, text: str) -> None:
+        """Handle words that are not final yet. Speech that brings words is no noise, and a pause is judged again."""
+        if not self._turn.words.kept or not text:
+            return
+        self._turn.interim = words
+        if self._speaking_since is not None:
+            self._speaking_since = self._clock()
+        elif self._turn.is_transcribed:
+            self._judge(f"{self._turn.text} {text}")
+
+    def add_words(self, words: RedactedText, text: str) -> None:
+        """Add the final transcript of the words before a pause, empty if there were none; `text` is not redacted."""
+        self._turn.words += words
+        self._turn.text = f"{self._turn.text} {text}".strip()
+        self._turn.interim = NO_WORDS
+        self._turn.is_transcribed = True
+        self._judge(self._turn.text)
+        self.tick(self._clock())
+        if self._turn.words.kept and self._speaking_since is None and self._prediction is not INCOMPLETE:
+            self._events.handle_possible_end(self._turn.words)
+
+    def take_words(self) -> RedactedText:
+        """Return the words so far, which are no turn of their own any more."""
+        turn, self._turn = self._turn, _UnfinishedTurn(started_at=self._speaking_since or 0.0)
+        self._judged_at = 0.0
+        self._stop_asking()
+        return turn.words
+
+    def tick(self, now: float) -> None:
+        """End the turn if it is over, and ask the detector again when it wanted to be asked."""
+        if not self._turn.words.kept or not self._turn.is_transcribed:
+            return
+        if self._is_over(now):
+            ended_at = max((self._turn.paused_at or now) + self._settings.min_silence_seconds, self._judged_at)
+            turn = CallerTurn(self._turn.words, self._turn.started_at, ended_at)
+            self.take_words()
+            self._events.handle_turn_over(turn)
+        elif self._ask_at is not None and now >= self._ask_at:
+            self._ask_detector()
+
+    def _is_over(self, now: float) -> bool:
+        settings, paused_at = self._settings, self._turn.paused_at
+        if self._speaking_since is not None and (settings.mode != "silence" or paused_at is None):
+            self._judged_at = now
+            return now - self._speaking_since >= WORDLESS_SECONDS
+        pause = now - (now if paused_at is None else paused_at)
+        if pause < settings.min_silence_seconds:
+            return False
+        if settings.mode == "silence" or (self._asking is None and self._prediction.probability >= COMPLETE_FROM):
+            return True
+        if pause < settings.max_silence_seconds:
+            return False
+        self._judged_at = now
+        return True
+
+    def _judge(self, text: str) -> None:
+        """Judge the words, and ask the detector if they leave doubt."""
+        self._stop_asking()
+        if self._settings.mode == "silence" or self._speaking_since is not None:
+            return
+        by_words = judge_words(text, self._language, self._events.get_agent_utterance())
+        self._prediction = by_words or COMPLETE
+        if self._predictor is not None and (by_words is None or self._settings.mode == "audio"):
+            self._ask_detector()
+
+    def _ask_detector(self) -> None:
+        self._ask_at = None
+        if self._predictor is not None and self._asking is None:
+            self._asking = self._lifetime.start(self._ask, self._predictor)
+
+    async def _ask(self, predictor: TurnPredictor) -> None:
+        prediction = await predictor.predict(self._describe_turn())
+        self._asking = None
+        self._judged_at = self._clock()
+        if prediction is not None:
+            self._prediction = prediction
+            if prediction.ask_again_seconds is not None:
+                self._ask_at = self._judged_at + prediction.ask_again_seconds
+        self.tick(self._judged_at)
+
+    def _stop_asking(self) -> None:
+        self._ask_at = None
+        if self._asking is not None:
+            self._asking.cancel()
+            self._asking = None
+
+    def _describe_turn(self) -> PossibleTurn:
+        now = self._clock()
+        paused_at = now if self._turn.paused_at is None else self._turn.paused_at
+        return PossibleTurn(
+            self._events.get_turn_audio(self._turn.started_at, paused_at + STOP_SECONDS),
+            self._turn.words.for_model,
+            self._turn.interim.for_model,
+            self._events.get_agent_utterance(),
+            self._language,
+            now - paused_at,
+        )

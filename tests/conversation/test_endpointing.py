@@ -1,0 +1,275 @@
+"""Ends of turns: pauses inside a sentence, judged by words and by turn detectors, on a virtual clock."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from switchboard.engine.conversation.call import CallResult, TurnDetectionSettings, TurnPredictor
+from switchboard.engine.conversation.endpointing.text import COMPLETE, INCOMPLETE, judge_words, load_turn_ends
+from switchboard.engine.conversation.engine import CallEngine
+from switchboard.engine.providers.containment import contain
+from switchboard.engine.providers.service_record import ServiceRecord
+from switchboard.engine.providers.turn_prediction import DEADLINE_SECONDS, DeadlineTurnPredictor
+from switchboard.plugin_sdk import PossibleTurn, ProviderSettings, TurnDetector, TurnPrediction
+from switchboard.plugin_sdk.registry import Plugin
+
+from tests.fixtures.conversation import (
+    Model,
+    Socket,
+    Transcriber,
+    create_call,
+    list_candidates,
+    list_transcript,
+    synthesize_caller,
+)
+
+VIRTUAL_CLOCK = True
+pytestmark = pytest.mark.usefixtures("task_check")
+
+
+class ScriptedPredictor:
+    """Returns these probabilities, one for each question, and then that the turn is complete."""
+
+    def __init__(self, *predictions: TurnPrediction) -> None:
+        self.predictions = list(predictions)
+        self.asked: list[PossibleTurn] = []
+
+    async def predict(self, turn: PossibleTurn) -> TurnPrediction:
+        self.asked.append(turn)
+        return self.predictions.pop(0) if self.predictions else TurnPrediction(0.9)
+
+
+class Detector(TurnDetector[ProviderSettings]):
+    """Takes this time for each prediction, or fails."""
+
+    name = title = "detector"
+
+    def __init__(self, settings: ProviderSettings, *, seconds: float | None = None) -> None:
+        super().__init__(settings)
+        self._seconds = seconds
+
+    async def check(self) -> None:
+        """Succeed always."""
+
+    async def predict(self, turn: PossibleTurn) -> TurnPrediction:
+        if self._seconds is None:
+            raise KeyError("probability")
+        await asyncio.sleep(self._seconds)
+        return TurnPrediction(0.1)
+
+
+async def converse(
+    engine: CallEngine,
+    *texts: str,
+    predictor: TurnPredictor | None = None,
+    then: Sequence[str] = (),
+    seconds: float = 4.0,
+    **turn_detection: object,
+) -> CallResult:
+    """Let the caller say the texts, with a pause of half a second after each, press keys, and listen."""
+    settings = replace(TurnDetectionSettings(), **turn_detection)  # type: ignore[arg-type]
+    call = create_call(Model("Certainly."), Transcriber(*texts), turn_detection=settings, end_call_silence_seconds=5)
+    socket = Socket()
+    running = asyncio.create_task(engine.run_call(replace(call, turn_predictor=predictor), socket))
+    for text in texts:
+        await socket.say(synthesize_caller(text))
+    for digit in then:
+        socket.press(digit)
+    await asyncio.sleep(seconds)
+    socket.hang_up()
+    async with asyncio.timeout(40):
+        return await running
+
+
+def list_user_turns(result: CallResult) -> list[str]:
+    """Return the caller's turns."""
+    return [content for role, content in list_transcript(result) if role == "user"]
+
+
+def get_endpoint_seconds(result: CallResult) -> float:
+    """Return the time from the caller's last voice to the end of the first turn."""
+    endpoint = result.latencies[0].endpoint_ms
+    assert endpoint is not None
+    return endpoint / 1000
+
+
+async def test_words_that_go_on_after_a_pause_are_one_turn(engine: CallEngine) -> None:
+    result = await converse(engine, "I would like a table for", "four people on Friday")
+    assert list_transcript(result) == [
+        ("user", "I would like a table for four people on Friday"),
+        ("agent", "Certainly."),
+    ]
+    first = result.transcript[0]
+    assert first.started_ms < 1000
+    assert get_endpoint_seconds(result) < 0.3
+
+
+async def test_silence_alone_ends_a_turn_in_mode_silence(engine: CallEngine) -> None:
+    predictor = ScriptedPredictor(TurnPrediction(0.1))
+    result = await converse(engine, "I would like a table for", predictor=predictor, mode="silence")
+    assert list_transcript(result) == [("user", "I would like a table for"), ("agent", "Certainly.")]
+    assert get_endpoint_seconds(result) == pytest.approx(0.2, abs=0.02)
+    assert not predictor.asked
+
+
+async def test_a_longer_silence_may_be_demanded(engine: CallEngine) -> None:
+    result = await converse(engine, "Hello there", "my good friend", mode="silence", min_silence_seconds=1.0)
+    assert list_user_turns(result) == ["Hello there my good friend"]
+    assert get_endpoint_seconds(result) == pytest.approx(1.0, abs=0.05)
+
+
+async def test_an_incomplete_turn_is_over_after_the_longest_silence(engine: CallEngine) -> None:
+    result = await converse(engine, "I would like a table for", max_silence_seconds=1.5)
+    assert list_transcript(result) == [("user", "I would like a table for"), ("agent", "Certainly.")]
+    assert get_endpoint_seconds(result) == pytest.approx(1.5, abs=0.05)
+
+
+async def test_a_turn_that_goes_on_is_no_silence_that_ends_the_call(engine: CallEngine) -> None:
+    result = await converse(engine, "I would like a table for", max_silence_seconds=8.0, seconds=9.5)
+    assert list_transcript(result) == [("user", "I would like a table for"), ("agent", "Certainly.")]
+    assert result.ended_reason == "caller_hung_up"
+
+
+async def test_the_detector_is_asked_where_the_words_leave_doubt(engine: CallEngine) -> None:
+    predictor = ScriptedPredictor(TurnPrediction(0.1), TurnPrediction(0.8))
+    words = ("Good morning, I would like to", "book a table tomorrow evening", "for four people in all")
+    result = await converse(engine, *words, predictor=predictor)
+    assert list_user_turns(result) == [" ".join(words)]
+    asked, again = predictor.asked
+    assert (asked.transcript, again.transcript) == (" ".join(words[:2]), " ".join(words))
+    assert 0.15 <= asked.pause_seconds < 0.4
+    assert 1.5 < len(asked.audio) / 16_000 < len(again.audio) / 16_000 <= 8
+    assert asked.language == "en-US"
+
+
+async def test_the_detector_alone_decides_in_mode_audio(engine: CallEngine) -> None:
+    predictor = ScriptedPredictor(TurnPrediction(0.8))
+    result = await converse(engine, "I would like a table for", predictor=predictor, mode="audio")
+    assert get_endpoint_seconds(result) < 0.3
+    assert len(predictor.asked) == 1
+
+
+async def test_a_detector_may_be_asked_again_later(engine: CallEngine) -> None:
+    predictor = ScriptedPredictor(TurnPrediction(0.3, ask_again_seconds=0.5), TurnPrediction(0.6))
+    result = await converse(engine, "I would like a table", predictor=predictor)
+    assert len(predictor.asked) == 2
+    assert 0.6 < get_endpoint_seconds(result) < 0.9
+    assert predictor.asked[1].pause_seconds > predictor.asked[0].pause_seconds + 0.4
+
+
+@pytest.mark.parametrize("seconds", [None, 10.0])
+async def test_a_detector_that_fails_or_is_late_delays_nothing(engine: CallEngine, seconds: float | None) -> None:
+    plugin = Plugin("faulty", "switchboard-faulty", "1.2")
+    detector = contain(Detector, plugin)(ProviderSettings(), seconds=seconds)
+    record = ServiceRecord()
+    predictor = DeadlineTurnPredictor(list_candidates(detector), record)
+    result = await converse(engine, "I would like a table", predictor=predictor)
+    assert list_transcript(result) == [("user", "I would like a table"), ("agent", "Certainly.")]
+    assert get_endpoint_seconds(result) < 0.3 + DEADLINE_SECONDS
+    (failure,) = record.failures
+    assert failure.capability == "turn_detector"
+
+
+async def test_a_degraded_detector_is_not_asked(engine: CallEngine) -> None:
+    record = ServiceRecord()
+    candidates = list_candidates(Detector(ProviderSettings(), seconds=10.0))
+    for _ in range(3):
+        candidates[0].health.record_failure()
+    result = await converse(engine, "I would like a table", predictor=DeadlineTurnPredictor(candidates, record))
+    assert get_endpoint_seconds(result) < 0.3
+    assert not record.failures
+
+
+async def test_noise_without_words_neither_ends_nor_loses_a_turn(engine: CallEngine) -> None:
+    call = create_call(Model("Certainly."), Transcriber("I would like a table for", "", "four people"))
+    socket = Socket()
+    running = asyncio.create_task(engine.run_call(call, socket))
+    for _ in range(3):
+        await socket.say(synthesize_caller("This is a noise"))
+    await asyncio.sleep(3.0)
+    socket.hang_up()
+    assert list_user_turns(await running) == ["I would like a table for four people"]
+
+
+async def test_an_unfinished_turn_is_kept_when_the_caller_hangs_up(engine: CallEngine) -> None:
+    result = await converse(engine, "I would like a table for", seconds=0.1)
+    assert list_transcript(result) == [("user", "I would like a table for")]
+
+
+async def test_keys_end_an_unfinished_turn(engine: CallEngine) -> None:
+    result = await converse(engine, "My number is", then="42#")
+    assert list_transcript(result) == [("user", "My number is"), ("user", "DTMF: 42"), ("agent", "Certainly.")]
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("en-US", "I want to go to the"),
+        ("en-GB", "Yes, and"),
+        ("en-US", "Um,"),
+        ("en-US", "Let me see..."),
+        ("en-US", "My phone number is 415 555"),
+        ("en-US", "four one five"),
+        ("en-US", "my name is spelled S M"),
+        ("de-DE", "Ich hätte gern einen Termin für den"),
+        ("de", "Moment mal"),
+        ("es-MX", "Quisiera reservar una mesa para"),
+        ("fr-FR", "Je voudrais réserver une table pour"),
+        ("it-IT", "Vorrei prenotare un tavolo per"),
+        ("pt-BR", "Eu quero marcar uma consulta com o"),
+        ("nl-NL", "Ik wil graag een tafel voor"),
+        ("mul", "4 15 55"),
+    ],
+)
+def test_words_that_nobody_ends_with_are_incomplete(language: str, words: str) -> None:
+    assert judge_words(words, language) is INCOMPLETE
+
+
+@pytest.mark.parametrize(
+    ("language", "words", "question"),
+    [
+        ("en-US", "Can you help me?", ""),
+        ("en-US", "No, that's all", ""),
+        ("en-US", "415 555 2671", "What is your phone number?"),
+        ("de-DE", "Vielen Dank", ""),
+        ("es-ES", "Eso es todo, gracias.", ""),
+        ("fr-FR", "Non merci", ""),
+        ("it-IT", "Arrivederci", ""),
+        ("pt-PT", "Obrigada", ""),
+        ("nl-NL", "Dat is alles", ""),
+    ],
+)
+def test_words_that_end_a_turn_are_complete(language: str, words: str, question: str) -> None:
+    assert judge_words(words, language, question) is COMPLETE
+
+
+@pytest.mark.parametrize(
+    ("language", "words", "question"),
+    [
+        ("en-US", "", ""),
+        ("en-US", "I would like a table", ""),
+        ("en-US", "A table for four", "For how many people?"),
+        ("en-US", "Who is this for", ""),
+        ("en-US", "At three p m", ""),
+        ("en-US", "Yes, it is", ""),
+        ("en-US", "four one five five", "What are the last four digits of your card number?"),
+        ("de-DE", "Ich rufe Sie morgen an", ""),
+        ("de-DE", "Ich nehme das", ""),
+        ("es-ES", "Sí", ""),
+        ("it-IT", "Sì, lo è", ""),
+        ("sw", "na", ""),
+    ],
+)
+def test_other_words_leave_doubt(language: str, words: str, question: str) -> None:
+    assert judge_words(words, language, question) is None
+
+
+def test_the_words_of_every_language_are_found() -> None:
+    for language, rules in load_turn_ends().items():
+        for word in (*rules.unfinished, *rules.fillers, *rules.waiting):
+            if word not in rules.stranded and not word.endswith("'"):
+                assert judge_words(word, language) is INCOMPLETE, (language, word)
+        for phrase in rules.finished:
+            assert judge_words(phrase, language) is COMPLETE, (language, phrase)
+        assert rules.stranded <= rules.unfinished
