@@ -1,6 +1,6 @@
 # The one door: every target works on a fresh clone with Python 3.11+, make and git.
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench fuzz faults chaos attack docs screenshots lock wheels sbom package-check clean
+.PHONY: help run test check bench fuzz faults chaos attack holes docs screenshots lock wheels sbom package-check clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -48,7 +48,8 @@ check: $(DEVELOPED) ## linters and type checker
 # Four processes on two cores too: most of a test's time is spent waiting, for calls in real time. The checks run beside them.
 test: $(DEVELOPED) ## linters, type checker and every test
 	@$(MAKE) --no-print-directory check & checks=$$!; \
-	$(BIN)/python -m pytest --numprocesses 4 --dist worksteal --ignore tests/chaos --ignore tests/fuzz; tests=$$?; \
+	$(BIN)/python -m pytest --numprocesses 4 --dist worksteal --ignore tests/chaos --ignore tests/fuzz \
+		--ignore tests/attack/test_planted_holes.py; tests=$$?; \
 	wait $$checks && exit $$tests
 
 bench: $(DEVELOPED) ## the benchmarks as tables; NAME=calls runs one
@@ -66,6 +67,9 @@ chaos: $(DEVELOPED) ## restarts and faults behind haproxy while people talk; CAL
 
 attack: $(DEVELOPED) ## the penetration test on an instance of its own; URL=… CREDENTIALS=FILE attacks another, NAME=oauth runs one
 	@$(BIN)/python -m tests.attack $(if $(URL),--url $(URL)) $(if $(CREDENTIALS),--credentials $(CREDENTIALS)) $(NAME)
+
+holes: $(DEVELOPED) ## an instance with a hole for each attack, which the attack must find
+	$(BIN)/python -m pytest tests/attack/test_planted_holes.py
 
 docs: $(DEVELOPED) ## write the generated pages of docs/ anew
 	$(BIN)/switchboard docs
