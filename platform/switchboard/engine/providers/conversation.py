@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
@@ -17,11 +18,11 @@ from switchboard.engine.providers.failover import (
     RankedProvider,
 )
 from switchboard.engine.providers.health import ProviderHealth
-from switchboard.engine.providers.instances import Providers, ProviderT
+from switchboard.engine.providers.instances import OUTAGE_SECONDS, Providers, ProviderT
 from switchboard.engine.providers.service import list_provider_versions
 from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.engine.providers.turn_prediction import DeadlineTurnPredictor
-from switchboard.foundation.database import Database
+from switchboard.foundation.database import Database, retry_while_away
 from switchboard.plugin_sdk import (
     LLMProvider,
     ProviderError,
@@ -142,8 +143,11 @@ class _Opening:
         return [result for result in results if not isinstance(result, ProviderError)]
 
     async def _list_healths(self, base: type[ProviderT]) -> list[ProviderHealth]:
-        async with self.database.tenant(self.organization_id) as session:
-            versions = await list_provider_versions(session, find_capability(base))
+        async def read_versions() -> dict[str, datetime]:
+            async with self.database.tenant(self.organization_id) as session:
+                return await list_provider_versions(session, find_capability(base))
+
+        versions = await retry_while_away(read_versions, seconds=OUTAGE_SECONDS)
         return [
             self.providers.find_health(self.organization_id, base, name, version) for name, version in versions.items()
         ]

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from switchboard.engine.providers.configuration import format_secrets_label
 from switchboard.engine.providers.factory import ProviderFactory, refuse_settings
 from switchboard.engine.providers.health import ProviderHealth
 from switchboard.engine.providers.models import ProviderConfiguration
-from switchboard.foundation.database import Database
+from switchboard.foundation.database import Database, retry_while_away
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.registry import Capability, find_capability
@@ -28,6 +29,8 @@ logger = structlog.get_logger()
 PROBE_SECONDS = 15.0
 OPEN_SECONDS = 15.0
 """Time limit for opening a provider. A caller hears nothing meanwhile."""
+OUTAGE_SECONDS = 10.0
+"""Patience with the database where a call would fail otherwise: a restart takes some seconds."""
 
 Key = tuple[UUID, Capability, str]
 AnyProvider = Provider[ProviderSettings]
@@ -65,7 +68,9 @@ class Providers:
         organization has no such provider, or it cannot be created or opened.
         """
         capability = find_capability(base)
-        row = await self._configuration(organization_id, capability, name)
+        row = await retry_while_away(
+            partial(self._find_configuration, organization_id, capability, name), seconds=OUTAGE_SECONDS
+        )
         instance, replaced = self._instance(row, capability)
         instance.users += 1
         try:
@@ -116,7 +121,7 @@ class Providers:
         else:
             health.record_success()
 
-    async def _configuration(
+    async def _find_configuration(
         self, organization_id: UUID, capability: Capability, name: str | None
     ) -> ProviderConfiguration:
         rows = select(ProviderConfiguration).where(

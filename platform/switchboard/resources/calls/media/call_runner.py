@@ -347,10 +347,15 @@ async def _save_result(database: Database, live: Call, result: CallResult, recor
 async def _finish_without_result(
     database: Database, live: Call, reason: EndedReason, error: str | None, record: ServiceRecord
 ) -> None:
-    async with database.tenant(live.organization_id) as session:
-        call = await calls.get_call(session, live.id, lock=True)
-        _save_record(call, record)
-        await finish_call(session, call, "failed" if reason in FAILURES else "completed", reason=reason, error=error)
+    async def finish() -> None:
+        async with database.tenant(live.organization_id) as session:
+            call = await calls.get_call(session, live.id, lock=True)
+            _save_record(call, record)
+            await finish_call(
+                session, call, "failed" if reason in FAILURES else "completed", reason=reason, error=error
+            )
+
+    await retry_while_away(finish, seconds=RESULT_SECONDS)
 
 
 def _save_record(call: Call, record: ServiceRecord) -> None:
