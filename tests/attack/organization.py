@@ -185,9 +185,9 @@ async def populate(organization: Organization) -> None:
 
 
 async def buy_number(organization: Organization, agent: str) -> Json:
-    """Buy the first offered number that nobody else buys at this moment."""
+    """Buy the last offered number that nobody else has or buys: tests of carriers buy the first ones."""
     offers = await organization.api.post("/v1/phone-numbers/search", {"country": "US"})
-    for offer in offers.json["items"]:
+    for offer in reversed(offers.json["items"]):
         wanted = {"phone_number": offer["phone_number"], "inbound_agent_id": agent}
         bought = await organization.api.post("/v1/phone-numbers", {**wanted, "friendly_name": organization.canary})
         if bought.status == 201:

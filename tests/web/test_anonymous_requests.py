@@ -20,6 +20,7 @@ CHEAP = {
     "GET /dashboard/sign-in/callback",
     "GET /dashboard/static/<path:filename>",
     "GET /docs",
+    "GET /exports/<token>",
     "GET /healthz",
     "GET /metrics",
     "GET /oauth/authorize",

@@ -123,6 +123,7 @@ async def organization(runtime: Runtime, caller: Caller, people: People) -> Orga
 async def test_every_write_operation_records_one_entry_as_the_dashboard_does(organization: Organization) -> None:
     at = organization
     await _contacts(at)
+    await _privacy_requests(at)
     await _webhooks(at)
     await _knowledge(at)
     await _agents(at)
@@ -149,6 +150,12 @@ async def _contacts(at: Organization) -> None:
     await at.dashboard(AuditAction.DO_NOT_CALL_ENTRY_CREATED, do_not_call, {"phone_number": "+15550100001"})
     entry = await at.only("/v1/do-not-call")
     await at.dashboard(AuditAction.DO_NOT_CALL_ENTRY_DELETED, f"{do_not_call}/{entry}/remove")
+
+
+async def _privacy_requests(at: Organization) -> None:
+    wanted = {"kind": "export", "phone_number": "+15550100001"}
+    await at.api(AuditAction.PRIVACY_REQUEST_CREATED, "POST", "/v1/privacy-requests", wanted)
+    await at.dashboard(AuditAction.PRIVACY_REQUEST_CREATED, "/dashboard/privacy", dict(wanted))
 
 
 async def _webhooks(at: Organization) -> None:
