@@ -30,6 +30,8 @@ from tests.fixtures.json_access import Json, at, number_at, objects_at
 ANSWER = "The dough of our bread rests for thirty six hours before it is baked."
 QUESTION = "How long does the bread rest?"
 DOCUMENTS = {"bread.txt": ANSWER, "parking.txt": "Behind the bakery there is room for six cars."}
+CALLS = 3
+"""On a busy machine a search takes so long that the caller says goodbye before the answer."""
 PROMPT = (
     f'When the caller says "{QUESTION}": call search_knowledge(query="{QUESTION}")\n'
     'When the caller says "goodbye": say "Goodbye." and call end_call'
@@ -70,19 +72,30 @@ async def get_balance(caller: Caller) -> float:
     return amount
 
 
-async def test_on_the_phone_the_agent_answers_from_its_knowledge_base(
-    live: LivePlatform, expensive_embedding: None
-) -> None:
-    base = await teach(live, PROMPT)
+async def ask_on_the_phone(live: LivePlatform) -> list[tuple[object, object]]:
+    """Call, check that the call was charged for its embeddings, and return the transcript."""
+    before = await get_balance(live.caller)
     await live.simulate_call(QUESTION, "Goodbye")
     call = at((await live.caller.get("/v1/calls")).json, "items", 0)
     finished = await live.wait_for_end(at(call, "id"))
     assert number_at(finished, "costs", "embedding") == number_at(finished, "cost_total") >= 0.5
-    assert await get_balance(live.caller) == -0.25 * len(DOCUMENTS) - finished["cost_total"]  # type: ignore[operator]
+    assert await get_balance(live.caller) == pytest.approx(before - number_at(finished, "cost_total"))
     lines = (await live.caller.get(f"/v1/calls/{at(call, 'id')}/transcript")).json["items"]
-    transcript = [(line["role"], line["content"]) for line in objects_at(lines)]
-    assert ("agent", ANSWER) in transcript
-    assert any(role == "tool" and "search_knowledge" in str(content) for role, content in transcript)
+    return [(line["role"], line["content"]) for line in objects_at(lines)]
+
+
+async def test_on_the_phone_the_agent_answers_from_its_knowledge_base(
+    live: LivePlatform, expensive_embedding: None
+) -> None:
+    base = await teach(live, PROMPT)
+    assert await get_balance(live.caller) == -0.25 * len(DOCUMENTS)
+    for _ in range(CALLS):
+        transcript = await ask_on_the_phone(live)
+        assert any(role == "tool" and "search_knowledge" in str(content) for role, content in transcript)
+        if ("agent", ANSWER) in transcript:
+            break
+    else:
+        pytest.fail(f"the caller never heard the answer: {transcript}")
     assert (await live.caller.send("DELETE", f"/v1/knowledge-bases/{base['id']}")).status == 204
 
 
