@@ -19,8 +19,8 @@ from switchboard.engine.providers.failover import (
 )
 from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.resources.calls.media.media_socket import AsgiMediaSocket
-from switchboard_llm.chat_completions import ModelSettings
 from switchboard_llm.models import MODELS
+from switchboard_llm.vendor_model import ModelSettings
 from switchboard_speech.deepgram import DeepgramSettings, DeepgramSpeechToText
 from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSpeech
 from switchboard_telephony_twilio.codec import TwilioCodec

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator
 
 from pydantic import SecretStr
 from switchboard.plugin_sdk import ChatRequest, Message
-from switchboard_llm.chat_completions import ModelSettings, VendorModel
-from switchboard_llm.client import create_vendor_class
 from switchboard_llm.models import MODELS, LiteLLMModel
+from switchboard_llm.vendor_api import create_vendor_class
+from switchboard_llm.vendor_model import ModelSettings, VendorModel
 from switchboard_llm.vendors import VENDORS
 
 TOKENS, ANSWERS, ROUNDS, WARM = 60, 40, 7, 5

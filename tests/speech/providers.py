@@ -7,8 +7,8 @@ from typing import Final, TypeAlias, TypeVar
 
 from pydantic import HttpUrl, SecretStr
 from switchboard.plugin_sdk import Provider, ProviderSettings, SpeechToTextProvider, TextToSpeechProvider
-from switchboard_llm.client import LiteLLMSettings
 from switchboard_llm.transcription import TRANSCRIBERS
+from switchboard_llm.vendor_api import VendorSettings
 from switchboard_llm.voices import VOICES, VoiceSettings
 from switchboard_offline.espeak import EspeakTextToSpeech
 from switchboard_offline.pocketsphinx import PocketsphinxSpeechToText
@@ -50,7 +50,7 @@ SPEECH_TO_TEXT: Final[dict[str, tuple[type[SpeechVendor] | None, Callable[[str],
     ),
     "openai_compatible": (
         OpenAI,
-        lambda url: _compatible(TRANSCRIBERS)(LiteLLMSettings(api_key=SECRET, base_url=f"{url}/v1", model="whisper")),
+        lambda url: _compatible(TRANSCRIBERS)(VendorSettings(api_key=SECRET, base_url=f"{url}/v1", model="whisper")),
     ),
 }
 TEXT_TO_SPEECH: Final[dict[str, tuple[type[SpeechVendor] | None, Callable[[str], AnyTextToSpeech]]]] = {

@@ -2,10 +2,10 @@
 
 from switchboard.plugin_sdk import hookimpl
 
-from switchboard_llm.chat_completions import VendorModel
 from switchboard_llm.embeddings import EMBEDDINGS, VendorEmbedding
 from switchboard_llm.models import MODELS
 from switchboard_llm.transcription import TRANSCRIBERS, VendorTranscriber
+from switchboard_llm.vendor_model import VendorModel
 from switchboard_llm.voices import VOICES, VendorVoice
 
 

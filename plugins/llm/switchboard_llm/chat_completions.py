@@ -5,61 +5,26 @@ takes a fifth of it (`make bench NAME=models`).
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Final
 
 import aiohttp
 import msgspec
-from switchboard.plugin_sdk import ChatEvent, ChatRequest, LLMProvider, ProviderError, TextDelta
+from switchboard.plugin_sdk import ChatEvent, ChatRequest, ProviderError, TextDelta
 
-from switchboard_llm.client import RETRYABLE, LiteLLMSettings, build_headers, check_model, list_models, require_key
-from switchboard_llm.model_map import ListedModel, load_model_map
-from switchboard_llm.reasoning import EffortSetting, build_effort, choose_effort
-from switchboard_llm.requests import build_body, strip_fences
+from switchboard_llm.chat_body import build_body, strip_fences
+from switchboard_llm.model_map import ListedModel
+from switchboard_llm.reasoning import build_effort, choose_effort
 from switchboard_llm.stream import CHUNKS, ChatChunk, ToolCallCollector, Usage, build_usage
-from switchboard_llm.vendors import Vendor
+from switchboard_llm.vendor_api import RETRYABLE, build_headers
+from switchboard_llm.vendor_model import ModelSettings, VendorModel
 
 CONNECT_SECONDS: Final = 10.0
 LONGEST_LINE: Final = 2**20
 """Bytes of one event: a server that sends more is none of these."""
 LONGEST_REFUSAL: Final = 2**16
-
-
-class ModelSettings(LiteLLMSettings):
-    """Besides what every provider of a vendor has: `reasoning_effort`, what a model spends on reasoning before it
-    answers, which the other party hears as silence. `least` is the least that the model accepts.
-    """
-
-    reasoning_effort: EffortSetting = "least"
-
-
-class VendorModel(LLMProvider[ModelSettings]):
-    """Base of a vendor's models: what does not depend on the wire format."""
-
-    Settings = ModelSettings
-    vendor: Vendor
-
-    async def open(self) -> None:
-        require_key(self.vendor, self.settings)
-        await asyncio.to_thread(load_model_map)
-
-    async def check(self) -> None:
-        """Ask the vendor for its models, which costs nothing, needs the key, and shows whether it has the model."""
-        require_key(self.vendor, self.settings)
-        await check_model(self.vendor, self.settings, self.settings.model or self.vendor.default_model)
-
-    async def list_models(self) -> Sequence[str]:
-        """List the models of a server of your own; for a vendor, the chat models in LiteLLM's map."""
-        if self.settings.base_url is not None:
-            return sorted(await list_models(self.vendor, self.settings))
-        return sorted(set(load_model_map().list_chat_models(self.vendor.route)))
-
-    def choose_model(self, request: ChatRequest) -> tuple[str, ListedModel | None]:
-        """Return the model of a request, and its entry in LiteLLM's map."""
-        model = request.model or self.settings.model or self.vendor.default_model
-        return model, load_model_map().find(self.vendor.route, model)
 
 
 class ChatCompletionsModel(VendorModel):
@@ -108,8 +73,9 @@ class ChatCompletionsModel(VendorModel):
         address = (self.settings.base_url or self.vendor.address or "").rstrip("/")
         if not address:
             raise ProviderError(f"{self.vendor.title} needs a base_url in its settings", retryable=False)
-        if self.settings.api_version is not None:  # Azure's address of a deployment, before its v1 API
-            return f"{address}/openai/deployments/{model}/chat/completions?api-version={self.settings.api_version}"
+        version, dated = self.settings.api_version, self.vendor.dated_chat_path
+        if version is not None and dated is not None:
+            return f"{address}{dated.format(model=model, version=version)}"
         return f"{address}{self.vendor.chat_path}"
 
     @asynccontextmanager

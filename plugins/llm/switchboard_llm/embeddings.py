@@ -7,19 +7,18 @@ from typing import Literal
 
 from switchboard.plugin_sdk import EmbeddingProvider, Embeddings
 
-from switchboard_llm.client import (
+from switchboard_llm.litellm_client import (
     LiteLLMProvider,
-    LiteLLMSettings,
     build_arguments,
     calculate_cost,
-    create_vendor_class,
     load_litellm,
     translate_error,
 )
+from switchboard_llm.vendor_api import VendorSettings, create_vendor_class
 from switchboard_llm.vendors import VENDORS
 
 
-class VendorEmbedding(LiteLLMProvider, EmbeddingProvider[LiteLLMSettings]):
+class VendorEmbedding(LiteLLMProvider, EmbeddingProvider[VendorSettings]):
     """Embeddings of a vendor over LiteLLM."""
 
     async def embed(

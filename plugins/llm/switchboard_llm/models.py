@@ -7,11 +7,13 @@ from typing import Any
 
 from switchboard.plugin_sdk import ChatEvent, ChatRequest, JsonObject, ModelUsage, ProviderError, TextDelta
 
-from switchboard_llm.chat_completions import ChatCompletionsModel, VendorModel
-from switchboard_llm.client import build_arguments, calculate_cost, create_vendor_class, load_litellm, translate_error
+from switchboard_llm.chat_body import build_body, strip_fences
+from switchboard_llm.chat_completions import ChatCompletionsModel
+from switchboard_llm.litellm_client import build_arguments, calculate_cost, load_litellm, translate_error
 from switchboard_llm.reasoning import choose_effort
-from switchboard_llm.requests import build_body, strip_fences
 from switchboard_llm.stream import ToolCallCollector
+from switchboard_llm.vendor_api import create_vendor_class
+from switchboard_llm.vendor_model import VendorModel
 from switchboard_llm.vendors import VENDORS
 
 

@@ -12,14 +12,8 @@ from typing import Final
 from switchboard.plugin_sdk import PHONE_PCM, SpeechToTextProvider, SpeechToTextStream, Transcript, TranscriptionRequest
 from switchboard.plugin_sdk.languages import get_single_language
 
-from switchboard_llm.client import (
-    LiteLLMProvider,
-    LiteLLMSettings,
-    build_arguments,
-    create_vendor_class,
-    load_litellm,
-    translate_error,
-)
+from switchboard_llm.litellm_client import LiteLLMProvider, build_arguments, load_litellm, translate_error
+from switchboard_llm.vendor_api import VendorSettings, create_vendor_class
 from switchboard_llm.vendors import VENDORS, Vendor
 
 ANSWER_SECONDS: Final = 10.0
@@ -33,7 +27,7 @@ MOST_HINTS: Final = 50
 class _Stream(SpeechToTextStream):
     """Buffers an utterance until it is over; there are no interim transcripts."""
 
-    def __init__(self, vendor: Vendor, settings: LiteLLMSettings, request: TranscriptionRequest) -> None:
+    def __init__(self, vendor: Vendor, settings: VendorSettings, request: TranscriptionRequest) -> None:
         self._vendor = vendor
         self._settings = settings
         self._request = request
@@ -87,7 +81,7 @@ def _wav(audio: bytes) -> bytes:
     return buffer.getvalue()
 
 
-class VendorTranscriber(LiteLLMProvider, SpeechToTextProvider[LiteLLMSettings]):
+class VendorTranscriber(LiteLLMProvider, SpeechToTextProvider[VendorSettings]):
     """Transcription of a vendor over LiteLLM, one utterance at a time."""
 
     audio_format = PHONE_PCM

@@ -14,8 +14,9 @@ class Vendor:
 
     `address` is the base of its API where settings name none, and `models_path` what follows it for a list of models
     that needs the key; `lists_aliases`: every name that a model answers to is in that list. `chat_path` leads to its
-    chat completions in OpenAI's wire format; None: it has another format, which LiteLLM speaks. `key_header` carries
-    the key; None: a bearer token.
+    chat completions in OpenAI's wire format; None: it has another format, which LiteLLM speaks. `dated_chat_path` does,
+    with the model and the version filled in, where settings name an `api_version`. `key_header` carries the key; None:
+    a bearer token.
 
     `embedding_route` is LiteLLM's prefix for embeddings if it differs. `keeps_schemas`: its models can be constrained
     to a JSON schema; others only to JSON. `system_first`: its models, or its servers' chat templates, accept no system
@@ -34,6 +35,7 @@ class Vendor:
     models_path: str = "/models"
     lists_aliases: bool = True
     chat_path: str | None = "/chat/completions"
+    dated_chat_path: str | None = None
     key_header: str | None = None
     extra_headers: dict[str, str] = field(default_factory=dict)
     needs_key: bool = True
@@ -141,6 +143,7 @@ VENDORS = (
         "azure",
         models_path="/openai/v1/models",
         chat_path="/openai/v1/chat/completions",
+        dated_chat_path="/openai/deployments/{model}/chat/completions?api-version={version}",
         max_tokens_field="max_completion_tokens",
         fixes_temperature=True,
         lists_aliases=False,

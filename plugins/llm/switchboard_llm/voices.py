@@ -11,7 +11,7 @@ import aiohttp
 from pydantic import BaseModel
 from switchboard.plugin_sdk import AudioFormat, ProviderError, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice
 
-from switchboard_llm.client import RETRYABLE, LiteLLMSettings, create_vendor_class, list_models, require_key
+from switchboard_llm.vendor_api import RETRYABLE, VendorSettings, create_vendor_class, list_models, require_key
 from switchboard_llm.vendors import VENDORS, Vendor
 
 OPENAI: Final = "https://api.openai.com/v1"
@@ -35,7 +35,7 @@ CONNECT_SECONDS: Final = 5.0
 SILENCE_SECONDS: Final = 20.0
 
 
-class VoiceSettings(LiteLLMSettings):
+class VoiceSettings(VendorSettings):
     """`voice_id` is used if an agent names none."""
 
     voice_id: str = "alloy"

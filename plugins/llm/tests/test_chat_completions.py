@@ -10,11 +10,11 @@ import pytest
 from aiohttp import web
 from pydantic import JsonValue
 from switchboard.plugin_sdk import ChatEvent, ChatRequest, Message, ModelUsage, ProviderError, TextDelta
-from switchboard_llm.chat_completions import VendorModel
-from switchboard_llm.client import calculate_cost, load_litellm
 from switchboard_llm.default_models import DEFAULT_MODELS
+from switchboard_llm.litellm_client import calculate_cost, load_litellm
 from switchboard_llm.model_map import load_model_map
 from switchboard_llm.stream import PromptTokens, Usage, build_usage
+from switchboard_llm.vendor_model import VendorModel
 from switchboard_llm.vendors import VENDORS
 
 from tests.fixtures.chat_models import CreateModel
@@ -133,6 +133,12 @@ async def test_azure_is_asked_at_its_own_addresses_with_its_own_header(create_mo
         "/openai/deployments/fast/chat/completions?api-version=2024-10-21",
     ]
     assert server.credentials == [(None, KEY), (None, KEY)]
+
+
+async def test_a_version_changes_the_address_of_azure_only(create_model: CreateModel) -> None:
+    async with serve(build_delta(content="Hello.")) as server:
+        await ask(create_model(server.url, name="groq", api_version="2024-10-21"))
+    assert [path for path, _ in server.requests] == ["/chat/completions"]
 
 
 async def test_a_server_without_an_address_is_named(create_model: CreateModel) -> None:

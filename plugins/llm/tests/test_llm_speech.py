@@ -8,8 +8,8 @@ import pytest_asyncio
 from pydantic import SecretStr
 from switchboard.plugin_sdk import ProviderError, SpeechRequest, Transcript, TranscriptionRequest
 from switchboard.plugin_sdk.testing import SpeechToTextContract, TextToSpeechContract
-from switchboard_llm.client import LiteLLMSettings
 from switchboard_llm.transcription import TRANSCRIBERS, VendorTranscriber
+from switchboard_llm.vendor_api import VendorSettings
 from switchboard_llm.voices import VOICES, VendorVoice, VoiceSettings
 from switchboard_offline.espeak import speak_text
 
@@ -31,7 +31,7 @@ async def server() -> AsyncIterator[OpenAI]:
 
 def create_transcriber(server: OpenAI, *, key: str = KEY) -> VendorTranscriber:
     kind = next(kind for kind in TRANSCRIBERS if kind.name == "openai_compatible")
-    return kind(LiteLLMSettings(api_key=SecretStr(key), base_url=f"{server.address}/v1", model="whisper"))
+    return kind(VendorSettings(api_key=SecretStr(key), base_url=f"{server.address}/v1", model="whisper"))
 
 
 def create_voice(base_url: str | None, *, key: str = KEY, name: str = "openai_compatible") -> VendorVoice:

@@ -10,9 +10,9 @@ import pytest_asyncio
 from pydantic import JsonValue, SecretStr
 from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, ProviderError, TextDelta, ToolCall, ToolSpec
 from switchboard.plugin_sdk.testing import EmbeddingContract, LLMContract
-from switchboard_llm.chat_completions import VendorModel
-from switchboard_llm.client import LiteLLMSettings
 from switchboard_llm.embeddings import EMBEDDINGS, VendorEmbedding
+from switchboard_llm.vendor_api import VendorSettings
+from switchboard_llm.vendor_model import VendorModel
 
 from tests.fixtures.chat_models import CreateModel, build_chat_model
 from tests.fixtures.chat_server import KEY, ChatServer, Fault
@@ -53,7 +53,7 @@ class TestEmbeddings(EmbeddingContract[VendorEmbedding]):
     @pytest.fixture
     def provider(self, base_url: str) -> VendorEmbedding:
         kind = next(kind for kind in EMBEDDINGS if kind.name == "openai_compatible")
-        return kind(LiteLLMSettings(api_key=SecretStr(KEY), base_url=base_url, embedding_model="e"))
+        return kind(VendorSettings(api_key=SecretStr(KEY), base_url=base_url, embedding_model="e"))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ async def test_embeddings_report_their_cost_from_the_price_map(
     base_url: str, vendor: str, name: str, cost: float | None
 ) -> None:
     kind = next(kind for kind in EMBEDDINGS if kind.name == vendor)
-    result = await kind(LiteLLMSettings(api_key=SecretStr(KEY), base_url=base_url, embedding_model=name)).embed(
+    result = await kind(VendorSettings(api_key=SecretStr(KEY), base_url=base_url, embedding_model=name)).embed(
         ["one"], purpose="query"
     )
     assert (result.input_tokens, result.cost) == (3, pytest.approx(cost) if cost else None)
@@ -82,7 +82,7 @@ async def test_tool_calls_with_one_index_are_told_apart(create_model: CreateMode
 
 async def test_ollama_embeds(server: ChatServer) -> None:
     kind = next(kind for kind in EMBEDDINGS if kind.name == "ollama")
-    result = await kind(LiteLLMSettings(base_url=server.base_url.removesuffix("/v1"))).embed(
+    result = await kind(VendorSettings(base_url=server.base_url.removesuffix("/v1"))).embed(
         ["one", "three"], purpose="document"
     )
     assert (result.model, len(result.vectors), result.input_tokens) == ("nomic-embed-text", 2, 3)

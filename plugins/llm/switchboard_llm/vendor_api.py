@@ -1,0 +1,101 @@
+"""Settings of a vendor, and the requests that every vendor answers: its list of models, which also checks the key."""
+
+from typing import Any, Final, TypeVar
+
+import aiohttp
+from pydantic import AliasChoices, BaseModel, Field, SecretStr, TypeAdapter, ValidationError
+from switchboard.plugin_sdk import OPERATOR_ONLY, Provider, ProviderError, ProviderSettings
+
+from switchboard_llm.vendors import Vendor
+
+RETRYABLE: Final = (408, 409, 425, 429)
+"""Statuses below 500 after which the same request may succeed."""
+CHECK_SECONDS: Final = 10.0
+ProviderT = TypeVar("ProviderT", bound=Provider[Any])
+
+
+class VendorSettings(ProviderSettings):
+    """`api_key` if the vendor needs one; `base_url` for your own server or region; `model` if an agent names none.
+
+    `api_version` is for Azure.
+    """
+
+    api_key: SecretStr | None = None
+    base_url: str | None = Field(None, json_schema_extra=OPERATOR_ONLY)
+    model: str | None = None
+    embedding_model: str | None = None
+    api_version: str | None = None
+
+
+def require_key(vendor: Vendor, settings: VendorSettings) -> None:
+    """Raise `ProviderError` if a key is needed and missing."""
+    if vendor.needs_key and settings.api_key is None:
+        raise ProviderError(
+            f'{vendor.title} needs an API key: api_key = {{ env = "…" }} in the tenant file', retryable=False
+        )
+
+
+class _Named(BaseModel):
+    """Entry of a list of models: OpenAI's and Anthropic's `id`, Google's and Ollama's `name`."""
+
+    id: str = Field(validation_alias=AliasChoices("id", "name"))
+
+
+class _Models(BaseModel):
+    """OpenAI's and Anthropic's `data`, Google's and Ollama's `models`."""
+
+    data: list[_Named] = Field(validation_alias=AliasChoices("data", "models"))
+
+
+_MODELS: Final[TypeAdapter[_Models | list[_Named]]] = TypeAdapter(_Models | list[_Named])
+
+
+def build_headers(vendor: Vendor, settings: VendorSettings) -> dict[str, str]:
+    """Return the headers that carry the key of a direct request."""
+    if settings.api_key is None:
+        return {}
+    key = settings.api_key.get_secret_value()
+    return {**vendor.extra_headers, vendor.key_header or "Authorization": key if vendor.key_header else f"Bearer {key}"}
+
+
+async def check_model(vendor: Vendor, settings: VendorSettings, model: str) -> None:
+    """Ask a vendor for its models. Raises `ProviderError` for a refused key, or where it says that it lacks the model.
+
+    Aliases without a date are listed by some vendors with it.
+    """
+    offered = await list_models(vendor, settings)
+    if model == "default" or not offered or not vendor.lists_aliases:
+        return
+    if not any(name == model or name.startswith((f"{model}-", f"{model}:")) for name in offered):
+        raise ProviderError(f"{vendor.title} does not offer the model {model}", retryable=False)
+
+
+async def list_models(vendor: Vendor, settings: VendorSettings) -> list[str]:
+    """List the models of a vendor or a server; none if the list has another format. Raises `ProviderError`."""
+    headers = build_headers(vendor, settings)
+    address = (settings.base_url or vendor.address or "").rstrip("/")
+    if not address:
+        return []
+    url = f"{address}{vendor.models_path}"
+    try:
+        timeout = aiohttp.ClientTimeout(total=CHECK_SECONDS)
+        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, headers=headers) as response:
+            if response.status >= 400:
+                raise ProviderError(
+                    f"{vendor.title} answered {response.status} to a list of its models",
+                    code=str(response.status),
+                    retryable=False,
+                )
+            listed = _MODELS.validate_json(await response.read())
+            models = listed if isinstance(listed, list) else listed.data
+            return [model.id.removeprefix("models/") for model in models]
+    except ValidationError:
+        return []
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise ProviderError(f"{vendor.title} cannot be reached at {address}: {error}") from error
+
+
+def create_vendor_class(kind: type[ProviderT], vendor: Vendor, noun: str) -> type[ProviderT]:
+    """Create the provider class of a vendor, named after the vendor and the noun."""
+    name = f"{vendor.name.title().replace('_', '')}{noun}"
+    return type(name, (kind,), {"name": vendor.name, "title": vendor.title, "vendor": vendor, "__doc__": kind.__doc__})

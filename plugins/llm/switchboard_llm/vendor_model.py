@@ -1,0 +1,46 @@
+"""Base of a vendor's language models: settings, choice of the model, and check, whatever the wire format."""
+
+import asyncio
+from collections.abc import Sequence
+
+from switchboard.plugin_sdk import ChatRequest, LLMProvider
+
+from switchboard_llm.model_map import ListedModel, load_model_map
+from switchboard_llm.reasoning import EffortSetting
+from switchboard_llm.vendor_api import VendorSettings, check_model, list_models, require_key
+from switchboard_llm.vendors import Vendor
+
+
+class ModelSettings(VendorSettings):
+    """Besides what every provider of a vendor has: `reasoning_effort`, what a model spends on reasoning before it
+    answers, which the other party hears as silence. `least` is the least that the model accepts.
+    """
+
+    reasoning_effort: EffortSetting = "least"
+
+
+class VendorModel(LLMProvider[ModelSettings]):
+    """Models of one vendor."""
+
+    Settings = ModelSettings
+    vendor: Vendor
+
+    async def open(self) -> None:
+        require_key(self.vendor, self.settings)
+        await asyncio.to_thread(load_model_map)
+
+    async def check(self) -> None:
+        """Ask the vendor for its models, which costs nothing, needs the key, and shows whether it has the model."""
+        require_key(self.vendor, self.settings)
+        await check_model(self.vendor, self.settings, self.settings.model or self.vendor.default_model)
+
+    async def list_models(self) -> Sequence[str]:
+        """List the models of a server of your own; for a vendor, the chat models in LiteLLM's map."""
+        if self.settings.base_url is not None:
+            return sorted(await list_models(self.vendor, self.settings))
+        return sorted(set(load_model_map().list_chat_models(self.vendor.route)))
+
+    def choose_model(self, request: ChatRequest) -> tuple[str, ListedModel | None]:
+        """Return the model of a request, and its entry in LiteLLM's map."""
+        model = request.model or self.settings.model or self.vendor.default_model
+        return model, load_model_map().find(self.vendor.route, model)
