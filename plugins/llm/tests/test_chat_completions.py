@@ -19,6 +19,7 @@ from switchboard_llm.vendors import VENDORS
 
 from tests.fixtures.chat_models import CreateModel
 from tests.fixtures.chat_server import KEY
+from tests.fixtures.http_server import serve_application
 
 pytestmark = [
     pytest.mark.usefixtures("litellm_clients"),
@@ -51,14 +52,8 @@ async def serve(
     server = RawServer(stream if body is None else body, status, headers or {})
     application = web.Application()
     application.router.add_post("/{path:.*}", server.answer)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    try:
+    async with serve_application(application) as server.url:
         yield server
-    finally:
-        await runner.cleanup()
 
 
 def build_delta(**delta: JsonValue) -> JsonValue:
