@@ -124,16 +124,19 @@ class DeliveryWorker:
         task.add_done_callback(lambda done: self._sending.pop(done, None))
 
     async def _deliver(self, claimed: ClaimedDelivery, claimed_at: float) -> None:
-        slow = succeeded = False
+        slow = succeeded = queued = False
         try:
             result = await self._sender.send(claimed, claimed_at=claimed_at)
             slow, succeeded = result.slow, result.error is None
             await self._recorder.put(result)
+            queued = True
         except SecretError as error:
             # Not the receiver's fault: no attempt is counted, and the row becomes due again when its lease lapses.
-            metrics.leases_held.labels("delivery").dec()
             logger.error("a delivery cannot be signed", delivery_id=str(claimed.id), error=str(error))
         finally:
+            if not queued:
+                # Its lease is handed back or lapses; that of a queued result ends when the result is written.
+                metrics.leases_held.labels("delivery").dec()
             metrics.deliveries_under_way.dec()
             self._rooms.give_back(claimed.target_id, claimed.organization_id, slow=slow, succeeded=succeeded)
             self._due.set()
