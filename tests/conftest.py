@@ -6,6 +6,7 @@ pytest_plugins = [
     f"tests.fixtures.{name}"
     for name in (
         "servers",
+        "logs",
         "administrator",
         "shared_parts",
         "app",

@@ -5,7 +5,6 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
-import structlog
 from sqlmodel import col, delete, select, update
 from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.worker import jobs
@@ -201,29 +200,26 @@ async def test_only_expired_rows_are_deleted(application: Application) -> None:
     assert (await application.refresh(refreshed.json["refresh_token"])).status == 200
 
 
+@pytest.mark.usefixtures("server_logs")
 async def test_secrets_appear_neither_in_the_database_nor_in_the_logs(
     servers: DataDirectory, application: Application, public_application: Application, capfd: pytest.CaptureFixture[str]
 ) -> None:
     logs.configure_logging("DEBUG", json=True)
     secrets = [str(application.secret)]
-    try:
-        for client, proof in ((application, {}), (public_application, PROOF)):
-            secrets.append(await client.obtain_code(**proof))
-            tokens = await client.obtain_tokens(**proof)
-            refreshed = await client.refresh(tokens["refresh_token"])
-            secrets += [
-                tokens["access_token"],
-                tokens["refresh_token"],
-                str(refreshed.json["access_token"]),
-                str(refreshed.json["refresh_token"]),
-            ]
-            await client.refresh(tokens["refresh_token"])
-            await client.build_caller(tokens).get("/v1/agents")
-            await client.revoke(tokens["access_token"])
-    finally:
-        logged = "".join(capfd.readouterr())
-        logs.configure_logging("WARNING", json=True)
-        structlog.reset_defaults()
+    for client, proof in ((application, {}), (public_application, PROOF)):
+        secrets.append(await client.obtain_code(**proof))
+        tokens = await client.obtain_tokens(**proof)
+        refreshed = await client.refresh(tokens["refresh_token"])
+        secrets += [
+            tokens["access_token"],
+            tokens["refresh_token"],
+            str(refreshed.json["access_token"]),
+            str(refreshed.json["refresh_token"]),
+        ]
+        await client.refresh(tokens["refresh_token"])
+        await client.build_caller(tokens).get("/v1/agents")
+        await client.revoke(tokens["access_token"])
+    logged = "".join(capfd.readouterr())
     assert "/api/oauth/token" in logged
     async with application.runtime.database.system() as session:
         connection = await session.connection()
