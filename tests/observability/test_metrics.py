@@ -6,7 +6,6 @@ from collections import Counter
 from contextlib import AsyncExitStack
 
 import pytest
-import pytest_asyncio
 from sqlalchemy import text
 from switchboard.foundation.database import now
 from switchboard.foundation.observability.organization_metrics import MAX_ORGANIZATIONS, OTHER
@@ -83,17 +82,8 @@ async def test_reconcilers_report_runs_and_what_they_found(runtime: Runtime, cli
     assert series[runs] >= 1
 
 
-@pytest_asyncio.fixture
-async def no_other_deliveries(runtime: Runtime) -> None:
-    """End the deliveries of tests before: a worker would try them again, and count them."""
-    async with runtime.database.system() as session:
-        await (await session.connection()).execute(
-            text("update delivery set status = 'failed', due_at = null where status = 'pending'")
-        )
-
-
 @pytest.mark.local_receivers
-@pytest.mark.usefixtures("no_other_deliveries", "running_worker")
+@pytest.mark.usefixtures("running_worker")
 async def test_a_delivery_whose_lease_another_worker_has_is_counted_as_lost(
     runtime: Runtime, client: Client, caller: Caller, receiver: Receiver
 ) -> None:
@@ -120,7 +110,7 @@ async def test_a_delivery_whose_lease_another_worker_has_is_counted_as_lost(
 
 
 @pytest.mark.local_receivers
-@pytest.mark.usefixtures("no_other_deliveries", "running_worker")
+@pytest.mark.usefixtures("running_worker")
 async def test_a_failed_delivery_counts_for_its_organization(
     client: Client, caller: Caller, receiver: Receiver
 ) -> None:
