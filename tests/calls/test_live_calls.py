@@ -275,8 +275,8 @@ async def test_the_page_may_connect_to_another_process_than_the_call(
             await ada.wait_for_message("state", holder={"name": "Ada", "you": True})
             await speak_until_heard(ada, caller)
             process.terminate()
-            async with asyncio.timeout(20):
-                assert await process.wait() == 0
+            await asyncio.to_thread(process.join, 20)
+            assert process.exitcode == 0
             assert ada.socket.closed
         async with open_page(live, caller) as again:
             await again.wait_for_message("state", holder={"name": "Ada", "you": True})

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.fixtures.command_line import Operator
+from tests.fixtures.command_line import Operator, start_command
 from tests.fixtures.eventually import eventually
 
 
@@ -115,11 +115,8 @@ async def test_a_worker_serves_metrics_and_stops_on_a_signal(operator: Operator)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command, environment = (
-        [sys.executable, "-m", "switchboard", "worker"],
-        {**operator.environment, "SWITCHBOARD_WORKER_PORT": str(port)},
-    )
-    worker = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+    operator.environment["SWITCHBOARD_WORKER_PORT"] = str(port)
+    worker = start_command(["worker"], operator.environment)
     try:
         page = await eventually(lambda: asyncio.to_thread(_read_page, f"http://127.0.0.1:{port}/metrics"), seconds=60)
         for name in ("delivery_attempts", "delivery_latency_seconds", "deliveries_under_way", "endpoints_disabled"):
@@ -127,13 +124,13 @@ async def test_a_worker_serves_metrics_and_stops_on_a_signal(operator: Operator)
         assert json.loads(_read_page(f"http://127.0.0.1:{port}/readyz"))["status"] == "ok"
         with pytest.raises(HTTPError, match="404"):
             await asyncio.to_thread(urlopen, f"http://127.0.0.1:{port}/v1/calls")
-        second = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+        second = await asyncio.to_thread(operator.run, "worker")
         assert "set SWITCHBOARD_WORKER_PORT" in second.stderr
         assert second.returncode == 1
     finally:
         worker.terminate()
-        worker.communicate(timeout=20)
-    assert worker.returncode == 0
+        await asyncio.to_thread(worker.join, 20)
+    assert worker.exitcode == 0
 
 
 def test_a_balance_is_credited_and_shown(operator: Operator) -> None:

@@ -5,7 +5,6 @@ stored after an outage of the server.
 import asyncio
 import io
 import os
-import sys
 import wave
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,11 +21,12 @@ from switchboard.resources.calls.media import call_runner
 from switchboard.resources.calls.models import Call
 
 from tests.fixtures.app import LivePlatform, Organizations, create_bakery, find_free_port, fresh_number
+from tests.fixtures.command_line import start_command
 from tests.fixtures.eventually import eventually, wait_for_port
 from tests.fixtures.json_access import Json
 from tests.fixtures.monitors import connect_telephone
 from tests.fixtures.object_store import S3Server, start_s3_server
-from tests.fixtures.processes import start_platform
+from tests.fixtures.processes import kill_process, start_platform
 from tests.fixtures.servers import SECRET_KEY
 
 INTERVAL = 2.0
@@ -44,18 +44,11 @@ class Server:
         }
 
     async def start(self) -> None:
-        self.process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "switchboard", "serve"),
-            env={**os.environ, **self._environment},
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
+        self._process = await asyncio.to_thread(start_command, ["serve"], {**os.environ, **self._environment})
         await wait_for_port(self.settings.host, self.settings.port)
 
     async def kill(self) -> None:
-        if self.process.returncode is None:
-            self.process.kill()
-        await self.process.wait()
+        await kill_process(self._process)
 
     @property
     def spool(self) -> list[Path]:
