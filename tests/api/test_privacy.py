@@ -1,8 +1,10 @@
 """Privacy requests: copies of a person's data and its deletion, by an owner's key."""
 
+import asyncio
 import io
 import json
-from datetime import timedelta
+from collections import Counter
+from datetime import datetime, timedelta
 from uuid import UUID
 from zipfile import ZipFile
 
@@ -12,6 +14,8 @@ from sqlmodel import col, select
 from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import now
 from switchboard.resources.identity.policy import Encryption, Policy, Retention
+from switchboard.resources.privacy import runner
+from switchboard.resources.privacy.export import PersonExporter
 from switchboard.resources.privacy.models import PrivacyRequest
 from switchboard.resources.privacy.runner import PrivacyRequestRunner
 from switchboard.runtime import Runtime
@@ -104,6 +108,38 @@ async def test_an_erasure_waits_for_a_live_call(runtime: Runtime, caller: Caller
     done = await run_request(runtime, caller, request)
     assert (done["status"], at(done, "report", "waiting")) == ("completed", {})
     assert at(done, "report", "deleted", "call") == 1
+
+
+async def test_the_lease_of_a_request_holds_as_long_as_its_worker_lives(
+    runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, released = asyncio.Event(), asyncio.Event()
+    monkeypatch.setattr(runner, "RENEW_SECONDS", 0.01)
+
+    async def export(*_arguments: object, **_options: object) -> Counter[str]:
+        """Export for longer than it takes to renew the lease."""
+        begun.set()
+        await released.wait()
+        return Counter()
+
+    monkeypatch.setattr(PersonExporter, "export", export)
+    request = await create_request(caller, "export")
+    worker = asyncio.create_task(run_request(runtime, caller, request))
+    await begun.wait()
+
+    async def read_lease() -> datetime:
+        async with runtime.database.tenant(caller.organization_id) as session:
+            due_at = (await session.get_one(PrivacyRequest, UUID(str(request["id"])))).due_at
+        assert due_at is not None
+        return due_at
+
+    first = await read_lease()
+    await eventually(read_lease, lambda lease: lease > first)
+    worker.cancel()
+    await asyncio.wait({worker})
+    assert await read_lease() - now() < timedelta(minutes=3), "another worker takes it up soon"
+    released.set()
+    assert (await run_request(runtime, caller, request))["status"] == "completed"
 
 
 async def test_the_file_of_an_export_is_deleted_when_it_expires(runtime: Runtime, caller: Caller) -> None:

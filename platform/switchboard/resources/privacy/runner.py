@@ -1,13 +1,17 @@
 """Carry out privacy requests: one worker claims a request, and another one claims it again if that worker dies."""
 
+import asyncio
 import tempfile
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
 import structlog
+from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.keyring import KeyRing
@@ -21,14 +25,14 @@ from switchboard.resources.privacy.export_files import EXPORT_CONTENT_TYPE, buil
 from switchboard.resources.privacy.models import PrivacyRequest
 from switchboard.resources.privacy.schemas import PrivacyReport
 from switchboard.resources.privacy.service import (
-    JOB_SECONDS,
     decrypt_number,
     get_privacy_request,
     list_privacy_requests,
 )
 
 logger = structlog.get_logger()
-LEASE: Final = timedelta(seconds=JOB_SECONDS + 60)
+LEASE: Final = timedelta(minutes=2)
+RENEW_SECONDS: Final = 30.0
 RETRY_AFTER: Final = timedelta(minutes=5)
 """Time until a request is taken up again whose rows are still in use, or whose store is away."""
 FILE_KEPT: Final = timedelta(days=7)
@@ -69,21 +73,45 @@ class PrivacyRequestRunner:
             logger.warning("a privacy request waits for the store", request_id=str(request_id), error=str(error))
             await self._save(request, due_at=now() + RETRY_AFTER)
 
+    @asynccontextmanager
+    async def _renew_lease(self, request: PrivacyRequest) -> AsyncIterator[None]:
+        """Renew the lease within the block, which may take an hour: it lapses soon after its worker has died."""
+
+        async def renew() -> None:
+            while True:
+                await asyncio.sleep(RENEW_SECONDS)
+                try:
+                    async with self.database.tenant(request.organization_id) as session:
+                        stored = await get_privacy_request(session, request.id, lock=True)
+                        if stored.completed_at is None:  # by a worker that took it up after this lease had lapsed
+                            stored.due_at = now() + LEASE
+                except (SQLAlchemyError, OSError) as error:
+                    logger.warning("the lease of a privacy request was not renewed", error=type(error).__name__)
+
+        renewing = asyncio.create_task(renew())
+        try:
+            yield
+        finally:
+            renewing.cancel()
+            await asyncio.wait({renewing})
+
     async def _export(self, request: PrivacyRequest, number: str) -> None:
         folder = get_spool_folder(self.settings)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder) as file:
-            counted = await self.exporter.export(request.organization_id, number, file, actor=request.actor)
-            file.seek(0)
-            key = build_export_key(request)
-            await self.archive.put_file(request.organization_id, key, file, EXPORT_CONTENT_TYPE)
+        async with self._renew_lease(request):
+            with tempfile.TemporaryFile(dir=folder) as file:
+                counted = await self.exporter.export(request.organization_id, number, file, actor=request.actor)
+                file.seek(0)
+                key = build_export_key(request)
+                await self.archive.put_file(request.organization_id, key, file, EXPORT_CONTENT_TYPE)
         expires_at = now() + FILE_KEPT
         report = PrivacyReport(exported=dict(counted))
         await self._end(request, "completed", report=report.model_dump(), due_at=expires_at, file_expires_at=expires_at)
 
     async def _erase(self, request: PrivacyRequest, number: str) -> None:
         try:
-            erased = await self.eraser.erase(request.organization_id, number, actor=request.actor)
+            async with self._renew_lease(request):
+                erased = await self.eraser.erase(request.organization_id, number, actor=request.actor)
         except ErasureRefused as error:
             await self._end(request, "failed", error_message=f"{error}.")
             return
