@@ -114,7 +114,7 @@ async def test_a_stopping_server_tells_event_streams_to_reconnect(live: LivePlat
         aiohttp.ClientSession(runtime.settings.base_url, cookie_jar=CookieJar(unsafe=True)) as session,
     ):
         await session.post("/dashboard/sign-in", data=form)
-        async with session.get("/dashboard/live/calls") as stream:
+        async with session.get("/dashboard/live-parts", params={"part": "/dashboard/live/calls"}) as stream:
             assert stream.content_type == "text/event-stream"
             await stream.content.readany()
             stop.set()

@@ -137,15 +137,14 @@ async def test_the_page_of_an_ended_call_waits_for_its_recording(
     assert f'data-live="/dashboard/calls/{call.id}/talk"' in html
 
 
-async def test_the_stream_of_an_ended_call_shows_the_last_words_and_ends(
+async def test_the_live_parts_of_an_ended_call_show_the_last_words_and_are_final(
     people: People, caller: Caller, runtime: Runtime
 ) -> None:
     call = await create_spoken_call(runtime, caller)
     owner = await people.join(caller.organization_id)
     talk = await owner.get(f"/dashboard/calls/{call.id}/talk")
-    assert talk.headers["Content-Type"].startswith("text/event-stream")
+    assert talk.headers["Live-Part-Final"] == "1"
     assert "We are." in talk.html
-    assert talk.html.rstrip().endswith("event: over\ndata:")
     assert "Reason for ending" not in (await owner.get(f"/dashboard/calls/{call.id}/about")).html
 
 

@@ -1,22 +1,115 @@
-"""Parts of pages that the server keeps current, as long as the user has access."""
+"""Parts of pages that the server keeps current: one stream for all tabs, as long as the user has access."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import aiohttp
+import pytest
+from playwright.async_api import Page, expect
 
 from tests.fixtures.app import LivePlatform
-from tests.fixtures.dashboard import PASSWORD, People, create_person
+from tests.fixtures.dashboard import PASSWORD, People, Person, Window, create_person
+from tests.fixtures.eventually import eventually
+from tests.fixtures.monitors import connect_telephone
+
+STREAM = "/dashboard/live-parts"
+INBOX, CALLS = "/dashboard/texts/live", "/dashboard/live/calls"
+TABS = 10
+
+
+@asynccontextmanager
+async def sign_in_client(live: LivePlatform, person: Person) -> AsyncIterator[aiohttp.ClientSession]:
+    jar = aiohttp.CookieJar(unsafe=True)
+    async with aiohttp.ClientSession(live.runtime.settings.base_url, cookie_jar=jar) as browser:
+        async with browser.post("/dashboard/sign-in", data={"email": person.email, "password": PASSWORD}) as signed_in:
+            assert signed_in.status == 200
+        yield browser
 
 
 async def test_a_live_part_ends_with_the_membership(live: LivePlatform, people: People) -> None:
     owner = await people.join(live.caller.organization_id)
     member = await create_person(live.runtime, live.caller.client, live.caller.organization_id, role="member")
-    jar = aiohttp.CookieJar(unsafe=True)
-    async with aiohttp.ClientSession(live.runtime.settings.base_url, cookie_jar=jar) as browser:
-        async with browser.post("/dashboard/sign-in", data={"email": member.email, "password": PASSWORD}) as signed_in:
-            assert signed_in.status == 200
-        async with browser.get("/dashboard/texts/live") as stream:
-            assert (await stream.content.readline()).startswith(b"data:")
-            assert (await owner.post(f"/dashboard/team/{member.user_id}/remove")).status == 303
-            async with asyncio.timeout(20):
-                assert b"event: over" in await stream.content.read()
+    async with sign_in_client(live, member) as browser, browser.get(STREAM, params={"part": INBOX}) as stream:
+        assert (await stream.content.readline()).startswith(b"data:")
+        assert (await owner.post(f"/dashboard/team/{member.user_id}/remove")).status == 303
+        async with asyncio.timeout(20):
+            assert b"event: over" in await stream.content.read()
+
+
+async def test_a_stream_has_each_part_once(live: LivePlatform) -> None:
+    person = await create_person(live.runtime, live.caller.client, live.caller.organization_id)
+    parts = [("part", address) for address in (INBOX, CALLS, INBOX)]
+    async with sign_in_client(live, person) as browser, browser.get(STREAM, params=parts) as stream:
+        assert stream.content_type == "text/event-stream"
+        lines = [await stream.content.readline() for _ in range(4)]
+    assert sum(INBOX.encode() in line for line in lines) == sum(CALLS.encode() in line for line in lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("parts", "status"),
+    [
+        ([], 422),
+        ([f"{INBOX}?offset={offset}" for offset in range(51)], 422),
+        (["/dashboard/team"], 404),
+        (["/dashboard/nowhere"], 404),
+        (["https://example.com/dashboard/live/nothing"], 404),
+        (["//[half"], 404),
+    ],
+)
+async def test_only_live_parts_are_streamed(live: LivePlatform, people: People, parts: list[str], status: int) -> None:
+    owner = await people.join(live.caller.organization_id)
+    query = "&".join(f"part={part.replace('?', '%3F').replace('[', '%5B')}" for part in parts)
+    assert (await owner.get(f"{STREAM}?{query}")).status == status
+
+
+async def test_ten_tabs_stay_current_by_one_stream(live: LivePlatform, window: Window) -> None:
+    """A browser opens six connections to a host over HTTP/1.1; each tab shows two live parts or one."""
+    streams = list[str]()
+    window.page.context.on("request", lambda request: STREAM in request.url and streams.append(request.url))
+    tabs = [window.page, *[await window.page.context.new_page() for _ in range(TABS - 1)]]
+    for tab in tabs:
+        await tab.goto(f"{live.runtime.settings.base_url}/dashboard/live")
+        await expect(tab.get_by_text("No live calls")).to_be_visible()
+    async with connect_telephone(live):
+        for tab in tabs:
+            await expect(tab.get_by_role("link", name="Listen to")).to_be_visible()
+        await tabs[3].goto(f"{live.runtime.settings.base_url}/dashboard/texts")
+        await tabs[4].close()
+    for tab in (*tabs[:3], *tabs[5:]):
+        await expect(tab.get_by_text("No live calls")).to_be_visible()
+    assert len(set(streams)) <= 2, "one for the calls, and one with the inbox"
+
+
+async def test_a_browser_without_shared_workers_asks_again(live: LivePlatform, window: Window) -> None:
+    await window.page.add_init_script("delete window.SharedWorker")
+    await window.open("/dashboard/live")
+    asked = list[str]()
+    window.page.on("request", lambda request: asked.append(request.url))
+    async with connect_telephone(live):
+        await expect(window.page.get_by_role("link", name="Listen to")).to_be_visible()
+    await expect(window.page.get_by_text("No live calls")).to_be_visible()
+    assert not any(STREAM in url for url in asked)
+
+
+async def test_a_hidden_tab_is_not_kept_current(live: LivePlatform, window: Window) -> None:
+    await window.page.add_init_script("delete window.SharedWorker")
+    await window.open("/dashboard/live")
+    await set_visibility(window.page, "hidden")
+    async with connect_telephone(live):
+        await eventually(lambda: is_listed(live))
+        await set_visibility(window.page, "visible")
+        await expect(window.page.get_by_role("link", name="Listen to")).to_be_visible()
+
+
+async def is_listed(live: LivePlatform) -> bool:
+    return bool((await live.caller.get("/v1/calls?status=in-progress")).json["items"])
+
+
+async def set_visibility(page: Page, state: str) -> None:
+    """Hide or show the page, as the browser does when another tab is selected."""
+    await page.evaluate(
+        "state => { Object.defineProperty(document, 'hidden', {value: state === 'hidden', configurable: true});"
+        " document.dispatchEvent(new Event('visibilitychange')); }",
+        state,
+    )

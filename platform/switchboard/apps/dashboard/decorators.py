@@ -1,5 +1,5 @@
-"""The two decorators of the dashboard: `page` shows something to a signed-in user, `action` changes something and
-redirects.
+"""The decorators of the dashboard: `page` shows something to a signed-in user, `live_part` keeps a part of a page
+current, and `action` changes something and redirects.
 
     @dashboard.get("/dashboard/contacts")
     @page(query=ContactQuery)
@@ -29,6 +29,7 @@ from pydantic import BaseModel, JsonValue
 from quart import Response, request
 
 from switchboard.apps.dashboard.forms.form import Form, nest_fields, parse_form
+from switchboard.apps.dashboard.ui.live_parts import FINAL_HEADER, FinalPart
 from switchboard.apps.dashboard.viewer import BrowserSessions, PageForbidden, Viewer, get_sending_page
 from switchboard.foundation.web.errors import ApiError, NotFound
 from switchboard.foundation.web.pipeline import Arguments, Handler, HandlerPipeline, parse_path, parse_query
@@ -50,13 +51,14 @@ class Next:
 
 
 @dataclass(frozen=True, slots=True)
-class _Page:
+class PageDeclaration:
     """A handler's declaration. The repository's rules look for it."""
 
     role: str
     pipeline: HandlerPipeline
     query: type[Query] | None = None
     form: type[BaseModel] | None = None
+    is_live: bool = False
 
     async def call(self, viewer: Viewer, arguments: Arguments) -> Any:
         """Call the handler, within a transaction if it names `session`."""
@@ -68,10 +70,18 @@ class _Page:
 
 def page(*, role: str = "member", query: type[Query] | None = None) -> Callable[[Handler], View]:
     """Make a handler a page: it returns HTML, or a `Response` of its own."""
+    return _declare_page(role, query, is_live=False)
 
+
+def live_part(*, query: type[Query] | None = None) -> Callable[[Handler], View]:
+    """Make a handler a live part of pages: it returns HTML, and a `FinalPart` once that does not change any more."""
+    return _declare_page("member", query, is_live=True)
+
+
+def _declare_page(role: str, query: type[Query] | None, *, is_live: bool) -> Callable[[Handler], View]:
     def decorate(handler: Handler) -> View:
         offered = ("viewer", "session", "form") if query is None else ("viewer", "session", "form", "query")
-        declared = _Page(role, HandlerPipeline.of(handler, *offered), query)
+        declared = PageDeclaration(role, HandlerPipeline.of(handler, *offered), query, is_live=is_live)
 
         @wraps(handler)
         async def serve(**path: str) -> Response:
@@ -91,7 +101,7 @@ def action(
 
     def decorate(handler: Handler) -> View:
         offered = ("viewer", "session", "files") if form is None else ("viewer", "session", "files", "data")
-        declared = _Page(role, HandlerPipeline.of(handler, *offered), form=form)
+        declared = PageDeclaration(role, HandlerPipeline.of(handler, *offered), form=form)
 
         @wraps(handler)
         async def serve(**path: str) -> Response:
@@ -111,18 +121,34 @@ def action(
 
 
 async def show_page(
-    declared: _Page, viewer: Viewer, path: Mapping[str, str], form: Form | None = None, status: int = 200
+    declared: PageDeclaration, viewer: Viewer, path: Mapping[str, str], form: Form | None = None, status: int = 200
 ) -> Response:
-    """Render a page, with the refused form if there is one."""
+    """Respond with a page, with the refused form if there is one."""
+    shown = await render_page(declared, viewer, path, request.args, form)
+    if isinstance(shown, Response):
+        return shown
+    headers = {FINAL_HEADER: "1"} if isinstance(shown, FinalPart) else {}
+    return Response(shown, status, headers, content_type=HTML)
+
+
+async def render_page(
+    declared: PageDeclaration,
+    viewer: Viewer,
+    path: Mapping[str, str],
+    query: Mapping[str, str],
+    form: Form | None = None,
+) -> Any:
+    """Return what the page's handler returns for this path and these parameters."""
     arguments: Arguments = {"viewer": viewer, "form": form or Form(), **parse_path(path)}
     if declared.query is not None:
         # A filter form sends its empty fields too.
-        arguments["query"] = parse_query(declared.query, {name: value for name, value in request.args.items() if value})
-    shown = await declared.call(viewer, arguments)
-    return shown if isinstance(shown, Response) else Response(shown, status, content_type=HTML)
+        arguments["query"] = parse_query(declared.query, {name: value for name, value in query.items() if value})
+    return await declared.call(viewer, arguments)
 
 
-async def _act(declared: _Page, viewer: Viewer, path: Mapping[str, str], values: dict[str, JsonValue]) -> Response:
+async def _act(
+    declared: PageDeclaration, viewer: Viewer, path: Mapping[str, str], values: dict[str, JsonValue]
+) -> Response:
     arguments: Arguments = {"viewer": viewer, "files": await request.files, **parse_path(path)}
     if declared.form is not None:
         arguments["data"] = parse_form(declared.form, values)
@@ -143,7 +169,7 @@ async def _refuse(
     error: ApiError | IdentityError,
     values: dict[str, JsonValue],
     viewer: Viewer,
-    invalid: _Page | None,
+    invalid: PageDeclaration | None,
     path: Mapping[str, str],
 ) -> Response:
     if isinstance(error, NotFound | PageForbidden):

@@ -17,6 +17,7 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
     keys,
     knowledge,
     live_calls,
+    live_parts,
     oauth_clients,
     overview,
     phone_numbers,

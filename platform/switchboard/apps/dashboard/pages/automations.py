@@ -5,18 +5,17 @@ from typing import Literal
 from uuid import UUID
 
 from pydantic import JsonValue
-from quart import Response, request, url_for
+from quart import request, url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, live_part, page
 from switchboard.apps.dashboard.forms import automation as forms
 from switchboard.apps.dashboard.forms.form import Form, nest_fields
 from switchboard.apps.dashboard.pages.campaigns import list_campaign_choices as campaign_choices
-from switchboard.apps.dashboard.ui.live_parts import LiveParts
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer
 from switchboard.engine.providers.extensions import Extensions
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.errors import ValidationFailed
@@ -224,20 +223,12 @@ async def retry_automation_run(
 
 
 @dashboard.get("/dashboard/automations/<automation_id>/runs/<run_id>/live")
-@page()
-async def automation_run_live(
-    viewer: Viewer, automation_id: UUID, run_id: UUID, *, database: Database, registry: Registry, live_parts: LiveParts
-) -> Response:
-    """Stream a run's progress."""
-    async with database.tenant(viewer.organization_id) as session:
-        await automations.get_run(session, automation_id, run_id)
-
-    async def show(session: TenantSession) -> str:
-        return await render_part(
-            "dashboard/automations/actions.html", **await _run(session, registry, automation_id, run_id)
-        )
-
-    return await live_parts.stream(viewer, show)
+@live_part()
+async def automation_run_live(session: TenantSession, automation_id: UUID, run_id: UUID, registry: Registry) -> str:
+    """Render a run's progress."""
+    return await render_part(
+        "dashboard/automations/actions.html", **await _run(session, registry, automation_id, run_id)
+    )
 
 
 async def _run(session: TenantSession, registry: Registry, automation_id: UUID, run_id: UUID) -> dict[str, object]:

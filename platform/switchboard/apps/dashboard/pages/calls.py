@@ -8,12 +8,12 @@ from pydantic import Field, JsonValue
 from quart import Response, url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui import charts, waveform
 from switchboard.apps.dashboard.ui.labels import CAPABILITIES, CONSENT_ANSWERS, COST_PARTS, ENDED
 from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
-from switchboard.apps.dashboard.ui.live_parts import FinalPart, LiveParts
+from switchboard.apps.dashboard.ui.live_parts import FinalPart
 from switchboard.apps.dashboard.ui.rendering import dollars, load_list, number_name, render, render_part
 from switchboard.apps.dashboard.ui.turn_latencies import STEPS, build_turns
 from switchboard.apps.dashboard.viewer import Viewer
@@ -109,31 +109,21 @@ async def call_page(session: TenantSession, call_id: UUID) -> str:
 
 
 @dashboard.get("/dashboard/calls/<call_id>/talk")
-@page()
-async def call_talk(viewer: Viewer, session: TenantSession, call_id: UUID, live_parts: LiveParts) -> Response:
-    """Stream the transcript of a call; at its end, with the recording."""
-    await calls.get_call(session, call_id)
-
-    async def show(session: TenantSession) -> str:
-        call = await calls.get_call(session, call_id)
-        shown = await render_part("dashboard/calls/talk.html", **await _talk(session, call))
-        return FinalPart(shown) if is_over(call) and not _awaits_recording(call) else shown
-
-    return await live_parts.stream(viewer, show)
+@live_part()
+async def call_talk(session: TenantSession, call_id: UUID) -> str:
+    """Render the transcript of a call; at its end, with the recording."""
+    call = await calls.get_call(session, call_id)
+    shown = await render_part("dashboard/calls/talk.html", **await _talk(session, call))
+    return FinalPart(shown) if is_over(call) and not _awaits_recording(call) else shown
 
 
 @dashboard.get("/dashboard/calls/<call_id>/about")
-@page()
-async def call_about(viewer: Viewer, session: TenantSession, call_id: UUID, live_parts: LiveParts) -> Response:
-    """Stream the details of a call until it has ended and is analyzed."""
-    await calls.get_call(session, call_id)
-
-    async def show(session: TenantSession) -> str:
-        call = await calls.get_call(session, call_id)
-        shown = await render_part("dashboard/calls/about.html", **await _about(session, call))
-        return shown if _changes(call) else FinalPart(shown)
-
-    return await live_parts.stream(viewer, show)
+@live_part()
+async def call_about(session: TenantSession, call_id: UUID) -> str:
+    """Render the details of a call until it has ended and is analyzed."""
+    call = await calls.get_call(session, call_id)
+    shown = await render_part("dashboard/calls/about.html", **await _about(session, call))
+    return shown if _changes(call) else FinalPart(shown)
 
 
 @dashboard.get("/dashboard/calls/<call_id>/recording")

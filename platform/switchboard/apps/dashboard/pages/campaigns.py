@@ -3,14 +3,13 @@
 from uuid import UUID
 
 from pydantic import JsonValue
-from quart import Response, url_for
+from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
-from switchboard.apps.dashboard.ui.live_parts import LiveParts
+from switchboard.apps.dashboard.decorators import Next, action, live_part, page
 from switchboard.apps.dashboard.ui.rendering import load_list, number_name, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.agents import service as agents
 from switchboard.resources.campaigns import lifecycle
@@ -76,41 +75,22 @@ def get_calling_hours(viewer: Viewer) -> CallingHours | None:
 
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/live")
-@page()
-async def campaign_live(viewer: Viewer, campaign_id: UUID, database: Database, live_parts: LiveParts) -> Response:
-    """Stream a campaign's progress."""
-    await _require(database, viewer, campaign_id)
-
-    async def show(session: TenantSession) -> str:
-        return await render_part(
-            "dashboard/campaigns/progress.html",
-            **await _progress(session, await campaigns.get_campaign(session, campaign_id)),
-        )
-
-    return await live_parts.stream(viewer, show)
+@live_part()
+async def campaign_live(session: TenantSession, campaign_id: UUID) -> str:
+    """Render a campaign's progress."""
+    progress = await _progress(session, await campaigns.get_campaign(session, campaign_id))
+    return await render_part("dashboard/campaigns/progress.html", **progress)
 
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/contacts/live")
-@page(query=CampaignContactQuery)
-async def campaign_contacts_live(
-    viewer: Viewer, campaign_id: UUID, query: CampaignContactQuery, database: Database, live_parts: LiveParts
-) -> Response:
-    """Stream a campaign's contacts."""
-    await _require(database, viewer, campaign_id)
-
-    async def show(session: TenantSession) -> str:
-        found = await load_list(
-            session, campaigns.list_campaign_contacts(session, campaign_id, status=query.status), query
-        )
-        return await render_part("dashboard/campaigns/contacts.html", contacts=found, query=query)
-
-    return await live_parts.stream(viewer, show)
-
-
-async def _require(database: Database, viewer: Viewer, campaign_id: UUID) -> None:
-    """Raise `NotFound` before a stream starts."""
-    async with database.tenant(viewer.organization_id) as session:
-        await campaigns.get_campaign(session, campaign_id)
+@live_part(query=CampaignContactQuery)
+async def campaign_contacts_live(session: TenantSession, campaign_id: UUID, query: CampaignContactQuery) -> str:
+    """Render a campaign's contacts."""
+    await campaigns.get_campaign(session, campaign_id)
+    listed = campaigns.list_campaign_contacts(session, campaign_id, status=query.status)
+    return await render_part(
+        "dashboard/campaigns/contacts.html", contacts=await load_list(session, listed, query), query=query
+    )
 
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/start")

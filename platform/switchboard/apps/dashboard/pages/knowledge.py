@@ -7,9 +7,8 @@ from quart import Response, request, url_for
 from werkzeug.datastructures import FileStorage, MultiDict
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.ui.live_parts import LiveParts
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import Database, TenantSession
@@ -100,19 +99,12 @@ async def knowledge_base_page(session: TenantSession, base_id: UUID, query: Page
 
 
 @dashboard.get("/dashboard/knowledge/<base_id>/documents")
-@page(query=PageQuery)
-async def live_documents(
-    viewer: Viewer, base_id: UUID, query: PageQuery, database: Database, live_parts: LiveParts
-) -> Response:
-    """Stream the documents while they are processed."""
-
-    async def show(session: TenantSession) -> str:
-        found = await load_list(session, knowledge.list_documents(session, base_id), query)
-        return await render_part("dashboard/knowledge/documents.html", documents=found)
-
-    async with database.tenant(viewer.organization_id) as session:
-        await knowledge.get_knowledge_base(session, base_id)
-    return await live_parts.stream(viewer, show)
+@live_part(query=PageQuery)
+async def live_documents(session: TenantSession, base_id: UUID, query: PageQuery) -> str:
+    """Render the documents, which may be being processed."""
+    await knowledge.get_knowledge_base(session, base_id)
+    found = await load_list(session, knowledge.list_documents(session, base_id), query)
+    return await render_part("dashboard/knowledge/documents.html", documents=found)
 
 
 @dashboard.post("/dashboard/knowledge/<base_id>/upload")
@@ -197,20 +189,12 @@ async def document_page(session: TenantSession, document_id: UUID) -> str:
 
 
 @dashboard.get("/dashboard/documents/<document_id>/status")
-@page()
-async def live_document(viewer: Viewer, document_id: UUID, database: Database, live_parts: LiveParts) -> Response:
-    """Stream a document's status."""
-
-    async def show(session: TenantSession) -> str:
-        try:
-            document = await knowledge.get_document(session, document_id)
-        except NotFound:
-            document = None
-        return await render_part("dashboard/knowledge/status.html", document=document)
-
-    async with database.tenant(viewer.organization_id) as session:
-        await knowledge.get_document(session, document_id)
-    return await live_parts.stream(viewer, show)
+@live_part()
+async def live_document(session: TenantSession, document_id: UUID) -> str:
+    """Render a document's status."""
+    return await render_part(
+        "dashboard/knowledge/status.html", document=await knowledge.get_document(session, document_id)
+    )
 
 
 @dashboard.get("/dashboard/documents/<document_id>/text")

@@ -6,9 +6,9 @@ from uuid import UUID
 from quart import Response, url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import action, page
+from switchboard.apps.dashboard.decorators import action, live_part, page
 from switchboard.apps.dashboard.pages.calls import list_transcript_lines
-from switchboard.apps.dashboard.ui.live_parts import FinalPart, LiveParts
+from switchboard.apps.dashboard.ui.live_parts import FinalPart
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.call import Supervisor
@@ -29,14 +29,10 @@ async def live_page(session: TenantSession) -> str:
 
 
 @dashboard.get("/dashboard/live/calls")
-@page()
-async def live_calls(viewer: Viewer, live_parts: LiveParts) -> Response:
-    """Stream the list of calls in progress."""
-
-    async def show(session: TenantSession) -> str:
-        return await render_part("dashboard/live/calls.html", **await _ongoing(session))
-
-    return await live_parts.stream(viewer, show)
+@live_part()
+async def live_calls(session: TenantSession) -> str:
+    """Render the list of calls in progress."""
+    return await render_part("dashboard/live/calls.html", **await _ongoing(session))
 
 
 @dashboard.get("/dashboard/live/<call_id>")
@@ -59,24 +55,19 @@ async def live_call_page(session: TenantSession, call_id: UUID) -> str | Respons
 
 
 @dashboard.get("/dashboard/live/<call_id>/said")
-@page()
-async def live_call_said(viewer: Viewer, session: TenantSession, call_id: UUID, live_parts: LiveParts) -> Response:
-    """Stream the transcript of a call until it ends."""
-    await calls.get_call(session, call_id)
-
-    async def show(session: TenantSession) -> str:
-        call = await calls.get_call(session, call_id)
-        is_over = not _is_on_the_line(call)
-        shown = await render_part(
-            "dashboard/live/said.html",
-            call=call,
-            lines=await list_transcript_lines(session, call_id),
-            is_live=True,
-            is_over=is_over,
-        )
-        return FinalPart(shown) if is_over else shown
-
-    return await live_parts.stream(viewer, show)
+@live_part()
+async def live_call_said(session: TenantSession, call_id: UUID) -> str:
+    """Render the transcript of a call until it ends."""
+    call = await calls.get_call(session, call_id)
+    is_over = not _is_on_the_line(call)
+    shown = await render_part(
+        "dashboard/live/said.html",
+        call=call,
+        lines=await list_transcript_lines(session, call_id),
+        is_live=True,
+        is_over=is_over,
+    )
+    return FinalPart(shown) if is_over else shown
 
 
 @dashboard.post("/dashboard/live/<call_id>/ticket")

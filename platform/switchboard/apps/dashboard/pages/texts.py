@@ -3,15 +3,13 @@
 from uuid import UUID
 
 from pydantic import Field
-from quart import Response, url_for
+from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
-from switchboard.apps.dashboard.ui.live_parts import LiveParts
 from switchboard.apps.dashboard.ui.rendering import load_list, number_name, render, render_part
-from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import Page, PageQuery, Query
 from switchboard.resources.contacts import service as contacts
@@ -42,14 +40,10 @@ async def texts_page(session: TenantSession, query: InboxQuery) -> str:
 
 
 @dashboard.get("/dashboard/texts/live")
-@page(query=InboxQuery)
-async def texts_live(viewer: Viewer, query: InboxQuery, live_parts: LiveParts) -> Response:
-    """Stream the inbox."""
-
-    async def show(session: TenantSession) -> str:
-        return await render_part("dashboard/texts/conversations.html", **await _inbox(session, query))
-
-    return await live_parts.stream(viewer, show)
+@live_part(query=InboxQuery)
+async def texts_live(session: TenantSession, query: InboxQuery) -> str:
+    """Render the inbox."""
+    return await render_part("dashboard/texts/conversations.html", **await _inbox(session, query))
 
 
 @dashboard.get("/dashboard/texts/new")
@@ -91,20 +85,13 @@ async def conversation_page(session: TenantSession, conversation_id: UUID, query
 
 
 @dashboard.get("/dashboard/texts/<conversation_id>/live")
-@page()
-async def conversation_live(
-    viewer: Viewer, session: TenantSession, conversation_id: UUID, live_parts: LiveParts
-) -> Response:
-    """Stream a conversation's latest messages."""
-    await sms.get_conversation(session, conversation_id)
-
-    async def show(session: TenantSession) -> str:
-        conversation = await sms.get_conversation(session, conversation_id)
-        return await render_part(
-            "dashboard/texts/messages.html", **await _messages(session, conversation, SmsMessageQuery())
-        )
-
-    return await live_parts.stream(viewer, show)
+@live_part()
+async def conversation_live(session: TenantSession, conversation_id: UUID) -> str:
+    """Render a conversation's latest messages."""
+    conversation = await sms.get_conversation(session, conversation_id)
+    return await render_part(
+        "dashboard/texts/messages.html", **await _messages(session, conversation, SmsMessageQuery())
+    )
 
 
 @dashboard.post("/dashboard/texts/<conversation_id>")

@@ -6,15 +6,14 @@ from typing import Literal
 from uuid import UUID
 
 from pydantic import JsonValue
-from quart import Response, url_for
+from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.ui.live_parts import LiveParts
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import Database, TenantSession, now
+from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.events.models import EventTarget
 from switchboard.foundation.events.outbox import read_payload
@@ -180,16 +179,10 @@ async def delivery_page(session: TenantSession, delivery_id: UUID) -> str:
 
 
 @dashboard.get("/dashboard/webhooks/deliveries/<delivery_id>/live")
-@page()
-async def delivery_live(viewer: Viewer, delivery_id: UUID, database: Database, live_parts: LiveParts) -> Response:
-    """Stream a delivery's attempts."""
-    async with database.tenant(viewer.organization_id) as session:
-        await deliveries.get_delivery(session, delivery_id)
-
-    async def show(session: TenantSession) -> str:
-        return await render_part("dashboard/webhooks/attempts.html", **await _delivery(session, delivery_id))
-
-    return await live_parts.stream(viewer, show)
+@live_part()
+async def delivery_live(session: TenantSession, delivery_id: UUID) -> str:
+    """Render a delivery's attempts."""
+    return await render_part("dashboard/webhooks/attempts.html", **await _delivery(session, delivery_id))
 
 
 async def _delivery(session: TenantSession, delivery_id: UUID) -> dict[str, object]:

@@ -4,16 +4,14 @@ import json
 from uuid import UUID
 
 from pydantic import Field, JsonValue
-from quart import Response, request, url_for
+from quart import request, url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.decorators import Next, action, live_part, page
 from switchboard.apps.dashboard.forms import simulation as forms
 from switchboard.apps.dashboard.forms.form import Form, nest_fields
-from switchboard.apps.dashboard.ui.live_parts import LiveParts
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
-from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import PageQuery, Query, parse_id
 from switchboard.plugin_sdk.registry import Registry
@@ -40,22 +38,15 @@ async def simulations_page(session: TenantSession, agent_id: UUID, query: PageQu
 
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/rows")
-@page(query=PageQuery)
-async def live_simulations(
-    viewer: Viewer, agent_id: UUID, query: PageQuery, database: Database, live_parts: LiveParts
-) -> Response:
-    """Stream the list of simulations."""
-
-    async def show(session: TenantSession) -> str:
-        return await render_part(
-            "dashboard/agents/simulation_rows.html",
-            agent_id=agent_id,
-            simulations=await load_list(session, simulations.list_simulations(session, agent_id), query),
-        )
-
-    async with database.tenant(viewer.organization_id) as session:
-        await agents.get_agent(session, agent_id)
-    return await live_parts.stream(viewer, show)
+@live_part(query=PageQuery)
+async def live_simulations(session: TenantSession, agent_id: UUID, query: PageQuery) -> str:
+    """Render the list of simulations."""
+    await agents.get_agent(session, agent_id)
+    return await render_part(
+        "dashboard/agents/simulation_rows.html",
+        agent_id=agent_id,
+        simulations=await load_list(session, simulations.list_simulations(session, agent_id), query),
+    )
 
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/new")
@@ -102,22 +93,11 @@ async def simulation_page(session: TenantSession, agent_id: UUID, simulation_id:
 
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/<simulation_id>/result")
-@page()
-async def live_simulation(
-    viewer: Viewer, agent_id: UUID, simulation_id: UUID, database: Database, live_parts: LiveParts
-) -> Response:
-    """Stream a simulation's progress and result."""
-
-    async def show(session: TenantSession) -> str:
-        try:
-            simulation = await simulations.get_simulation(session, agent_id, simulation_id)
-        except NotFound:
-            return "The simulation was deleted with its agent."
-        return await render_part("dashboard/agents/simulation_result.html", **_build_context(simulation))
-
-    async with database.tenant(viewer.organization_id) as session:
-        await simulations.get_simulation(session, agent_id, simulation_id)
-    return await live_parts.stream(viewer, show)
+@live_part()
+async def live_simulation(session: TenantSession, agent_id: UUID, simulation_id: UUID) -> str:
+    """Render a simulation's progress and result."""
+    simulation = await simulations.get_simulation(session, agent_id, simulation_id)
+    return await render_part("dashboard/agents/simulation_result.html", **_build_context(simulation))
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/simulations/<simulation_id>/again")
