@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from switchboard.engine.conversation.call import CallResult, TurnDetectionSettings, TurnPredictor
+from switchboard.engine.conversation.call import CallResult, TurnDetectionSettings, TurnJudgment, TurnPredictor
 from switchboard.engine.conversation.endpointing.text import COMPLETE, INCOMPLETE, judge_words, load_turn_ends
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.containment import contain
@@ -35,9 +35,9 @@ class ScriptedPredictor:
         self.predictions = list(predictions)
         self.asked: list[PossibleTurn] = []
 
-    async def predict(self, turn: PossibleTurn) -> TurnPrediction:
+    async def predict(self, turn: PossibleTurn) -> TurnJudgment:
         self.asked.append(turn)
-        return self.predictions.pop(0) if self.predictions else TurnPrediction(0.9)
+        return TurnJudgment(self.predictions.pop(0) if self.predictions else TurnPrediction(0.9), "scripted")
 
 
 class Detector(TurnDetector[ProviderSettings]):
