@@ -57,9 +57,9 @@ class CallTranscript:
         self.latencies.append(latency)
         self._log.record_latency(latency)
 
-    def has_role(self, role: Role) -> bool:
-        """Return whether there is an entry of that role."""
-        return any(entry.role == role for entry in self.entries)
+    def has_caller_turn(self) -> bool:
+        """Return whether the caller has had a turn."""
+        return any(entry.role == "user" and not entry.backchannel for entry in self.entries)
 
     def _measure(self, started_at: float | None = None, ended_at: float | None = None) -> tuple[int, int]:
         """Return beginning and end in milliseconds of the call."""

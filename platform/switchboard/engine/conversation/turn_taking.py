@@ -184,7 +184,8 @@ class TurnTaking:
             self._interrupt()
             busy = False
         if not finished:
-            self._handle_interim(words, text)
+            if not busy:
+                self._handle_interim(words, text)
             return
         self.generator.retrieval.interim_transcript = ""
         if not text and not self._endpointing.words.kept:
@@ -340,7 +341,7 @@ class TurnTaking:
             self._lifetime.end(self._requests.ending)
         elif (words := self._interruptions.take_held_back()).kept:
             self._take_turn(words)
-        elif self._context.call.voicemail and not self.transcript.has_role("user"):
+        elif self._context.call.voicemail and not self.transcript.has_caller_turn():
             self.speech_output.playout.add(voicemail.render_beep(self._context.encoding))
 
     # --- the agent's tools ---

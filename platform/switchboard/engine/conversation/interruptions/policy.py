@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from switchboard.engine.conversation.call import AgentSettings, Clock
-from switchboard.engine.conversation.interruptions.backchannels import is_backchannel
+from switchboard.engine.conversation.interruptions.backchannels import QUESTION_MARKS, is_backchannel
 from switchboard.engine.conversation.media.playout import Playout
 from switchboard.engine.conversation.transcript import CallTranscript
 from switchboard.engine.redaction.redactor import RedactedText
@@ -74,7 +74,7 @@ class Interruptions:
 
         Those in the last second of `question`, a reply that was spoken to its end, answer it and are held back.
         """
-        answered_from = self._clock() - ANSWER_SECONDS if question.rstrip().endswith("?") else float("inf")
+        answered_from = self._clock() - ANSWER_SECONDS if question.rstrip().endswith(QUESTION_MARKS) else float("inf")
         backchannels, self._backchannels = self._backchannels, []
         for said in backchannels:
             if said.ended_at >= answered_from:
@@ -89,7 +89,7 @@ class Interruptions:
 
     def tick(self, now: float, *, may_hold: bool) -> None:
         """Hold the agent's audio, if it may be, when a sound has lasted; let it go on when no words came."""
-        if self._resume_at is not None and now >= self._resume_at:
+        if self._resume_at is not None and (now >= self._resume_at or not self._playout.is_playing(now)):
             self._resume()
         elif self._hold_at is not None and now >= self._hold_at:
             self._hold_at = None
