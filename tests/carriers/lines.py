@@ -124,33 +124,37 @@ async def open_loopback_line(runtime: Runtime, organizations: Organizations) -> 
 
 
 async def _create_bakery(
-    runtime: Runtime, organizations: Organizations, carrier: str, settings: dict[str, JsonValue]
+    runtime: Runtime,
+    organizations: Organizations,
+    carrier: str,
+    settings: dict[str, JsonValue],
+    providers: Sequence[ProviderSpec] = (),
 ) -> LivePlatform:
-    """Create a bakery with a number of this carrier, and the loopback carrier as the second choice."""
+    """Create a bakery with a number of this carrier, and the loopback carrier as the second choice.
+
+    Other capabilities have these providers, and otherwise those that need no vendor.
+    """
     caller = await organizations.create()
     async with runtime.database.tenant(caller.organization_id) as session:
         provider = ProviderSpec(Capability.TELEPHONY, carrier, settings)
-        await configure_providers(
-            session, runtime.registry, runtime.keyring, [provider, *list_embedded_providers(runtime.registry)]
-        )
+        embedded = list_embedded_providers(runtime.registry)
+        await configure_providers(session, runtime.registry, runtime.keyring, [provider, *providers, *embedded])
     return await create_bakery(runtime, caller, fresh_number())
 
 
 @asynccontextmanager
 async def open_twilio_line(
-    runtime: Runtime, organizations: Organizations, **settings: JsonValue
+    runtime: Runtime, organizations: Organizations, *providers: ProviderSpec, **settings: JsonValue
 ) -> AsyncIterator[tuple[Line, TwilioServer]]:
-    """A bakery with a Twilio number."""
+    """A bakery with a Twilio number, and with these providers of other capabilities."""
     async with serve_twilio() as twilio, run_server(runtime):
         account: dict[str, JsonValue] = {
             "account_sid": twilio.account_sid,
             "auth_token": twilio.auth_token,
             "base_url": twilio.address,
         }
-        yield (
-            Line("twilio", await _create_bakery(runtime, organizations, "twilio", {**account, **settings}), twilio),
-            twilio,
-        )
+        live = await _create_bakery(runtime, organizations, "twilio", {**account, **settings}, providers)
+        yield Line("twilio", live, twilio), twilio
 
 
 @asynccontextmanager

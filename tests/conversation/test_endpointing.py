@@ -4,14 +4,16 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from switchboard.engine.conversation.call import CallResult, TurnDetectionSettings, TurnPredictor
+from switchboard.engine.conversation.call import CallResult, TurnDetectionSettings, TurnJudgment, TurnPredictor
 from switchboard.engine.conversation.endpointing.text import COMPLETE, INCOMPLETE, judge_words, load_turn_ends
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.containment import contain
 from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.engine.providers.turn_prediction import DEADLINE_SECONDS, DeadlineTurnPredictor
 from switchboard.plugin_sdk import PossibleTurn, ProviderSettings, TurnDetector, TurnPrediction
+from switchboard.plugin_sdk.audio import decode_audio
 from switchboard.plugin_sdk.registry import Plugin
 
 from tests.fixtures.conversation import (
@@ -35,9 +37,9 @@ class ScriptedPredictor:
         self.predictions = list(predictions)
         self.asked: list[PossibleTurn] = []
 
-    async def predict(self, turn: PossibleTurn) -> TurnPrediction:
+    async def predict(self, turn: PossibleTurn) -> TurnJudgment:
         self.asked.append(turn)
-        return self.predictions.pop(0) if self.predictions else TurnPrediction(0.9)
+        return TurnJudgment(self.predictions.pop(0) if self.predictions else TurnPrediction(0.9), "scripted")
 
 
 class Detector(TurnDetector[ProviderSettings]):
@@ -82,6 +84,14 @@ async def converse(
         return await running
 
 
+def synthesize_voice_without_pauses(seconds: float) -> bytes:
+    """Return speech in mu-law of which every frame is loud."""
+    speech = synthesize_caller("Anyone who owns eleven yellow lemons may lend me one in May. " * 3)
+    frames = [speech[at : at + 160] for at in range(0, len(speech), 160)]
+    loud = [frame for frame in frames if np.abs(decode_audio(frame, "mulaw")).max() > 3000]
+    return (b"".join(loud) * 2)[: round(seconds * 8000)]
+
+
 def list_user_turns(result: CallResult) -> list[str]:
     """Return the caller's turns."""
     return [content for role, content in list_transcript(result) if role == "user"]
@@ -105,11 +115,37 @@ async def test_words_that_go_on_after_a_pause_are_one_turn(engine: CallEngine) -
     assert get_endpoint_seconds(result) < 0.3
 
 
+async def test_each_pause_is_kept_with_its_judgment(engine: CallEngine) -> None:
+    predictor = ScriptedPredictor(TurnPrediction(0.1), TurnPrediction(0.3))
+    words = ("Good morning, I would like to", "book a table tomorrow evening", "for four people in all")
+    result = await converse(engine, *words, predictor=predictor)
+    turn, pauses = result.transcript[0], result.transcript[0].pauses
+    judged = [(pause.ended_turn, pause.detector, pause.probability) for pause in pauses]
+    assert judged == [(False, "words", 0.05), (False, "scripted", 0.1), (True, "scripted", 0.3)]
+    assert [pause.waited_ms for pause in pauses] == [*[pytest.approx(600, abs=200)] * 2, pytest.approx(2000, abs=20)]
+    assert [pause.after_ms for pause in pauses] == sorted({pause.after_ms for pause in pauses})
+    assert turn.started_ms + pauses[-1].after_ms + 2000 == pytest.approx(turn.ended_ms, abs=20)
+
+
+async def test_noise_that_ends_a_turn_belongs_to_its_last_pause(engine: CallEngine) -> None:
+    call = create_call(Model("Certainly."), Transcriber("I would like a table for", ""))
+    socket = Socket()
+    running = asyncio.create_task(engine.run_call(call, socket))
+    await socket.say(synthesize_caller("I would like a table for"))
+    await socket.say(synthesize_voice_without_pauses(6.0))
+    socket.hang_up()
+    (pause,) = (await running).transcript[0].pauses
+    assert pause.ended_turn
+    assert pause.waited_ms > 5000
+
+
 async def test_silence_alone_ends_a_turn_in_mode_silence(engine: CallEngine) -> None:
     predictor = ScriptedPredictor(TurnPrediction(0.1))
     result = await converse(engine, "I would like a table for", predictor=predictor, mode="silence")
     assert list_transcript(result) == [("user", "I would like a table for"), ("agent", "Certainly.")]
     assert get_endpoint_seconds(result) == pytest.approx(0.2, abs=0.02)
+    (pause,) = result.transcript[0].pauses
+    assert (pause.waited_ms, pause.ended_turn, pause.detector, pause.probability) == (200, True, "silence", None)
     assert not predictor.asked
 
 

@@ -81,10 +81,18 @@ def test_sentences_are_emitted_as_soon_as_they_are_complete() -> None:
 
 def test_an_interrupted_sentence_ends_at_a_word() -> None:
     text = "one **two** three four"
-    sentence = Sentence(text, normalize_text(text, "en"), start=0, end=8000)
+    sentence = Sentence(text, normalize_text(text, "en"), start=0, end=8000, is_whole=True)
     assert [sentence.heard_text(until) for until in (0, 4000, 8000)] == ["", "one **two**", text]
     sentence.words = [Word("one", 0, 100), Word("two", 100, 200), Word("three", 200, 900), Word("four", 900, 1000)]
     assert sentence.heard_text(4000) == "one **two**"
+
+
+def test_a_sentence_that_is_still_synthesized_was_not_heard_to_its_end() -> None:
+    text = "one two three four five six seven eight nine ten"
+    sentence = Sentence(text, normalize_text(text, "en"), start=0, end=8000)
+    assert sentence.heard_text(8000) == "one two three"
+    sentence.words = [Word("one", 0, 300), Word("two", 300, 900)]
+    assert sentence.heard_text(8000) == "one two"
 
 
 def test_variables_are_filled_in_and_unknown_ones_removed() -> None:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
-from switchboard.engine.conversation.call import CallResult, LiveCall, TurnDetectionSettings
+from switchboard.engine.conversation.call import CallResult, LiveCall, TurnDetectionSettings, TurnJudgment
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.plugin_sdk import (
     ChatEvent,
@@ -47,8 +47,8 @@ class SlowModel(Model):
 class IncompletePredictor:
     """Takes every turn for incomplete."""
 
-    async def predict(self, turn: PossibleTurn) -> TurnPrediction:
-        return TurnPrediction(0.2)
+    async def predict(self, turn: PossibleTurn) -> TurnJudgment:
+        return TurnJudgment(TurnPrediction(0.2), "doubtful")
 
 
 def create_patient_call(model: Model, *texts: str) -> LiveCall:

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from typing import Any
 
 from playwright.async_api import expect
 from switchboard.foundation.database import now
@@ -87,6 +88,49 @@ async def test_a_call_shows_its_consent(people: People, caller: Caller, runtime:
     page = (await (await people.join(caller.organization_id)).get(f"/dashboard/calls/{call.id}")).html
     for shown in ("consent given", "Key pressed: 1", "May we &lt;record&gt; this call?", "5.1 s", "preset us-ca of"):
         assert shown in page, shown
+
+
+async def test_a_call_marks_each_pause_with_its_judgment(people: People, caller: Caller, runtime: Runtime) -> None:
+    call = await create_spoken_call(runtime, caller)
+    judged = (
+        (2000, 700, False, "words", 0.05),
+        (4000, 600, False, "smart_turn", 0.31),
+        (6000, 2000, True, "smart_turn", 0.12),
+        (7000, 230, True, "smart_turn", 0.9),
+        (8000, 200, True, "silence", None),
+        (9000, 200, True, None, None),
+    )
+    names = ("after_ms", "waited_ms", "ended_turn", "detector", "probability")
+    async with runtime.database.tenant(caller.organization_id) as session:
+        lines = [("user", [dict(zip(names, pause, strict=True)) for pause in judged], False), ("user", [], True)]
+        for position, (role, pauses, backchannel) in enumerate(lines, start=3):
+            session.add(
+                TranscriptLine(
+                    organization_id=call.organization_id,
+                    call_id=call.id,
+                    position=position,
+                    role=role,
+                    content="A table for four",
+                    timestamp_ms=3000,
+                    ended_ms=12000,
+                    backchannel=backchannel,
+                    pauses=pauses,
+                )
+            )
+    entries: Any = (await caller.get(f"/v1/calls/{call.id}/transcript")).json["items"]
+    assert entries[3]["pauses"][0] == dict(zip(names, judged[0], strict=True))
+    assert [entry["backchannel"] for entry in entries] == [False, False, False, False, True]
+    html = (await (await people.join(caller.organization_id)).get(f"/dashboard/calls/{call.id}")).html
+    shown = re.findall(r'"pause-at">(.*?)</li>', html)
+    assert [re.sub("<[^>]*>", "", pause) for pause in shown] == [
+        "0:05 Went on after 0.7 s (words: 5% likely complete)",
+        "0:07 Went on after 0.6 s (smart_turn: 31% likely complete)",
+        "0:09 Turn over after 2.0 s, the longest wait (smart_turn: 12% likely complete)",
+        "0:10 Turn over after 0.2 s (smart_turn: 90% likely complete)",
+        "0:11 Turn over after 0.2 s (silence decides)",
+        "0:12 Turn over after 0.2 s (the words left doubt, and no turn detector answered)",
+    ]
+    assert "while the agent spoke" in html
 
 
 async def test_a_call_shows_its_transcript_analysis_and_cost(people: People, caller: Caller, runtime: Runtime) -> None:

@@ -5,7 +5,7 @@ known here.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from uuid import uuid4
 
 import aiohttp
@@ -20,10 +20,10 @@ from switchboard_offline.loopback.callbacks import (
     IncomingCallNotice,
 )
 from switchboard_offline.loopback.leg import CONNECT_SECONDS, LoopbackLeg, MediaFailed, join_legs
-from switchboard_offline.loopback.persons import Subscriber, synthesize_mulaw
+from switchboard_offline.loopback.persons import Person, Subscriber, synthesize_mulaw
 
 from tests.carriers.twilio.wire import CallRecord, Number, TwilioPost, TwilioStream, read_markup
-from tests.carriers.vendor import JsonBody, Refused, Vendor, stereo
+from tests.carriers.vendor import JsonBody, Refused, Vendor, WrittenCaller, stereo
 
 
 def new_sid(prefix: str) -> str:
@@ -34,13 +34,14 @@ UNREACHABLE = "Stream - WebSocket - Connection Timeout"
 
 
 class TwilioLeg(LoopbackLeg):
-    """A person's line, connected by a Twilio media stream."""
+    """A person's line, connected by a Twilio media stream, which is `stream` once it is open."""
 
     def __init__(self, post: TwilioPost) -> None:
         super().__init__(post.record.sid, post, "")
         self.post = post
         self.altered: dict[str, str] = {}
         self.unreachable = False
+        self.stream: TwilioStream | None = None
 
     def parameters(self, url: str) -> dict[str, str]:
         return {**self.post.record.streams[url], **self.altered}
@@ -56,6 +57,7 @@ class TwilioLeg(LoopbackLeg):
                     raise TimeoutError
                 socket = await self.post.http.ws_connect(url, timeout=aiohttp.ClientWSTimeout(ws_close=1.0))
                 stream = TwilioStream(socket, self.post.account_sid, self.call_id, self.parameters(url))
+                self.stream = stream
                 await stream.start()
         except (aiohttp.ClientError, TimeoutError) as error:
             notice = {
@@ -146,6 +148,21 @@ class TwilioServer(Vendor[TwilioLeg]):
             more=given,
         )
         return await self._start_call(record, lines)
+
+    async def connect_person(self, from_number: str, to_number: str, person: Callable[["TwilioLeg"], Person]) -> None:
+        """Let a person call a number of the account and behave as written, until one side hangs up."""
+        number = self.numbers[to_number]
+        record = CallRecord(
+            new_sid("CA"),
+            "inbound",
+            from_number,
+            to_number,
+            voice_url=number.voice_url,
+            status_callback=number.status_callback,
+        )
+        leg, notice = self._leg(record), IncomingCallNotice(record.sid, from_number, to_number)
+        caller = WrittenCaller(self.directory, lambda _: person(leg))
+        await self.run(leg, lambda ringing: caller.ring(ringing, leg.post, "", notice))
 
     async def _start_call(self, record: CallRecord, lines: Sequence[str]) -> SimulatedCall:
         leg = self._leg(record)

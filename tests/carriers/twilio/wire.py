@@ -30,7 +30,7 @@ from switchboard_offline.loopback.callbacks import (
     TargetReadyNotice,
     TextStatusNotice,
 )
-from switchboard_offline.loopback.codec import read_command
+from switchboard_offline.loopback.codec import LoopbackClear, read_command
 from switchboard_offline.loopback.line import MediaStream
 
 AMD_SECONDS = 0.3
@@ -259,7 +259,10 @@ class TwilioPost(NoticeSender):
 
 
 class TwilioStream(MediaStream):
-    """A media stream with Twilio's messages: the loopback carrier's, rewritten on output and checked on input."""
+    """A media stream with Twilio's messages: the loopback carrier's, rewritten on output and checked on input.
+
+    `cleared_at` are the times of the loop's clock at which the buffer was cleared.
+    """
 
     def __init__(
         self, socket: aiohttp.ClientWebSocketResponse, account_sid: str, call_sid: str, parameters: Mapping[str, str]
@@ -267,6 +270,7 @@ class TwilioStream(MediaStream):
         super().__init__(socket, call_sid, "MZ" + hashlib.md5(call_sid.encode(), usedforsecurity=False).hexdigest())
         self._account_sid = account_sid
         self._parameters = parameters
+        self.cleared_at: list[float] = []
         self._sequence = 0
         self._chunk = 0
 
@@ -279,7 +283,10 @@ class TwilioStream(MediaStream):
                 self.fault = "31951: the message does not name its stream"
                 return
             try:
-                await self._execute(read_command(message.data))
+                command = read_command(message.data)
+                if isinstance(command, LoopbackClear):
+                    self.cleared_at.append(asyncio.get_running_loop().time())
+                await self._execute(command)
             except ValueError as error:
                 self.fault = f"31951: {error}"
                 return

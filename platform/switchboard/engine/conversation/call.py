@@ -91,12 +91,30 @@ class EndedReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """A pause of the caller within a turn or at its end, and the judgment about it.
+
+    `after_ms` counts from the beginning of the turn, and `waited_ms` from the last voice to the end of the turn, or
+    until the caller went on. `detector` is `silence` if nothing was to be judged, `words`, or the name of a turn
+    detector; None if the words left doubt and no detector answered. `probability` that the turn is complete is None
+    without a judgment.
+    """
+
+    after_ms: int
+    waited_ms: int
+    ended_turn: bool
+    detector: str | None = None
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TranscriptEntry:
     """One utterance or event of a call.
 
     `started_ms` and `ended_ms` count from the moment at which the media socket was opened. `content` is only the part
     that the other party can have heard. With `by_person` a supervisor who had taken the call over said it in the
-    agent's place; the role is still `agent`.
+    agent's place; the role is still `agent`. A `backchannel` was said while the agent spoke, and did not stop it.
+    `pauses` are those of a turn of the caller.
     """
 
     role: Role
@@ -105,6 +123,8 @@ class TranscriptEntry:
     ended_ms: int
     interrupted: bool = False
     by_person: bool = False
+    backchannel: bool = False
+    pauses: tuple[Pause, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +219,18 @@ class TextSender(Protocol):
     async def send_text(self, body: str, to_number: str | None) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class TurnJudgment:
+    """A prediction, and what has made it: `words`, or the name of a turn detector; None if nothing spoke against it."""
+
+    prediction: TurnPrediction
+    detector: str | None
+
+
 class TurnPredictor(Protocol):
     """Predicts whether a caller who pauses has finished. Returns None if it cannot say, or not in time."""
 
-    async def predict(self, turn: PossibleTurn) -> TurnPrediction | None: ...
+    async def predict(self, turn: PossibleTurn) -> TurnJudgment | None: ...
 
 
 class CallLog(Protocol):

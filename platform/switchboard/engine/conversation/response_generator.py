@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import structlog
@@ -13,7 +14,7 @@ from switchboard.engine.conversation.call import Clock, LiveCall, Tool
 from switchboard.engine.conversation.knowledge import KnowledgeRetrieval
 from switchboard.engine.conversation.latency import TurnClock
 from switchboard.engine.conversation.preemptive import PreemptiveGeneration, TaskStarter
-from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply
+from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply, join_heard
 from switchboard.engine.conversation.toolbox import MAX_TOOL_ROUNDS, Toolbox
 from switchboard.engine.redaction.redactor import MODEL_NOTE
 from switchboard.plugin_sdk import (
@@ -98,9 +99,17 @@ class ResponseGenerator:
         self.history.append(Message("user", text))
 
     def add_agent_message(self, text: str) -> None:
-        """Add what the caller heard the agent say to the history."""
+        """Add what the caller heard the agent, or a supervisor in its place, say to the history."""
         if text:
             self.history.append(Message("assistant", text))
+
+    def record_heard(self, reply: SpokenReply) -> None:
+        """Record what the caller heard of a reply that is over, also where the history has all of it already."""
+        begin = 0
+        for place, end in reply.recorded:
+            self.history[place] = replace(self.history[place], content=join_heard(reply.sentences[begin:end]))
+            begin = end
+        self.add_agent_message(join_heard(reply.sentences[begin:]))
 
     def add_instruction(self, text: str) -> None:
         """Add an instruction to the model that neither side said."""
@@ -148,8 +157,9 @@ class ResponseGenerator:
             calls = await self._request_model(reply, passages, turn, clock)
             if not calls:
                 return
-            spoken = " ".join(sentence.text for sentence in reply.sentences[reply.in_history :])
-            reply.in_history = len(reply.sentences)
+            begin = reply.recorded[-1][1] if reply.recorded else 0
+            spoken = " ".join(sentence.text for sentence in reply.sentences[begin:])
+            reply.recorded.append((len(self.history), len(reply.sentences)))
             self.history.append(Message("assistant", spoken, tool_calls=tuple(calls)))
             # Vendors refuse a conversation with a tool call that has no result, and an interruption may come at any
             # moment.

@@ -1,8 +1,9 @@
 """Transcript and latencies of one call, kept for its result and recorded in its log."""
 
 import json
+from collections.abc import Sequence
 
-from switchboard.engine.conversation.call import Clock, LiveCall, Role, TranscriptEntry, TurnLatency
+from switchboard.engine.conversation.call import Clock, LiveCall, Pause, Role, TranscriptEntry, TurnLatency
 from switchboard.plugin_sdk import JsonObject
 
 
@@ -31,6 +32,16 @@ class CallTranscript:
         start, end = self._measure(started_at)
         self._append(TranscriptEntry(role, self._redactor.redact(content).kept, start, end, interrupted, by_person))
 
+    def add_turn(self, content: str, started_at: float, pauses: Sequence[Pause]) -> None:
+        """Add a turn of the caller that ends now."""
+        times = self._measure(started_at)
+        self._append(TranscriptEntry("user", self._redactor.redact(content).kept, *times, pauses=tuple(pauses)))
+
+    def add_backchannel(self, content: str, started_at: float, ended_at: float) -> None:
+        """Add words of the caller that did not stop the agent."""
+        times = self._measure(started_at, ended_at)
+        self._append(TranscriptEntry("user", self._redactor.redact(content).kept, *times, backchannel=True))
+
     def add_tool_use(self, name: str, result: JsonObject) -> None:
         """Add the result of a tool."""
         content = json.dumps({"tool": name, "result": self._redactor.redact_json(result, for_model=False)})
@@ -46,13 +57,13 @@ class CallTranscript:
         self.latencies.append(latency)
         self._log.record_latency(latency)
 
-    def has_role(self, role: Role) -> bool:
-        """Return whether there is an entry of that role."""
-        return any(entry.role == role for entry in self.entries)
+    def has_caller_turn(self) -> bool:
+        """Return whether the caller has had a turn."""
+        return any(entry.role == "user" and not entry.backchannel for entry in self.entries)
 
-    def _measure(self, started_at: float | None = None) -> tuple[int, int]:
-        """Return beginning and end, which is now, in milliseconds of the call."""
-        ended_at = self._clock()
+    def _measure(self, started_at: float | None = None, ended_at: float | None = None) -> tuple[int, int]:
+        """Return beginning and end in milliseconds of the call."""
+        ended_at = self._clock() if ended_at is None else ended_at
         moments = (ended_at if started_at is None else started_at, ended_at)
         start, end = (max(0, round((moment - self._started_at) * 1000)) for moment in moments)
         return start, end

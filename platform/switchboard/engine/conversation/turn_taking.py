@@ -9,6 +9,7 @@ from switchboard.engine.conversation.call import EndedReason, SessionContext, To
 from switchboard.engine.conversation.consent import REFUSED, ConsentDialog, ConsentHandler
 from switchboard.engine.conversation.endpointing.policy import CallerTurn, Endpointing
 from switchboard.engine.conversation.farewell import get_farewell
+from switchboard.engine.conversation.interruptions.policy import Interruptions
 from switchboard.engine.conversation.keypad import Keypad
 from switchboard.engine.conversation.knowledge import SearchKnowledge, warm_up
 from switchboard.engine.conversation.latency import TurnClock
@@ -25,13 +26,12 @@ from switchboard.engine.conversation.speech.vad import STOP_SECONDS
 from switchboard.engine.conversation.tools import AgentRequests, EndCall, PressDigits, TransferCall
 from switchboard.engine.conversation.transcript import CallTranscript
 from switchboard.engine.conversation.transfer import Transfer, TransferRequest
-from switchboard.engine.conversation.turns import CallTimeouts, is_interruption
+from switchboard.engine.conversation.turns import CallTimeouts
 from switchboard.engine.disclosure.disclosure import Disclosure
 from switchboard.engine.redaction.redactor import RedactedText
 from switchboard.plugin_sdk import ProviderError, transcode_audio
 
 AgentState: TypeAlias = Literal["listening", "thinking", "speaking", "silent"]
-NOTHING_SAID = RedactedText("", "")
 
 
 class TurnTaking:
@@ -50,18 +50,14 @@ class TurnTaking:
         self._requests = AgentRequests()
         self._silenced = False
         self._answering: asyncio.Task[None] | None = None
-        self._held_back = NOTHING_SAID
         started_at, agent = context.socket.opened_at, call.agent
-        self._timeouts = CallTimeouts(
-            started_at,
-            silence_seconds=voicemail.SILENCE_SECONDS if call.voicemail else agent.end_call_silence_seconds,
-            max_seconds=voicemail.MAX_SECONDS if call.voicemail else agent.max_call_duration_seconds,
-        )
+        self._timeouts = CallTimeouts(call, started_at)
         self.transcript = CallTranscript(call, started_at, clock)
         self.speech_input = SpeechInput(call, context.encoding, clock, self, detection.schedule)
         turn_detection = TurnDetectionSettings("silence") if call.voicemail else agent.turn_detection
         self._endpointing = Endpointing(call, turn_detection, clock, lifetime, self)
         self.speech_output = SpeechOutput(call, context.socket, context.encoding, clock, self._handle_reply_ended)
+        self._interruptions = Interruptions(agent, self.speech_output.playout, self.transcript, clock)
         self.keypad = Keypad(call.redactor, self.transcript, self.speech_output, clock)
         self._consent = (
             ConsentDialog(context, call.disclosure, self.speech_output, self.transcript) if call.disclosure else None
@@ -120,12 +116,14 @@ class TurnTaking:
         self.generator.preemptive.drop()
         if self.speech_output.reply is not None:
             self.speech_output.interrupt()
+        self._interruptions.end_reply()
 
     def tick(self, now: float) -> None:
         """End replies, pauses and turns of digits that are over, and a call that exceeds its timeouts."""
         self.speech_output.playout.tick(now)
         self.speech_output.tick()
         self.speech_input.tick(now)
+        self._interruptions.tick(now, may_hold=self._may_be_interrupted())
         self._endpointing.tick(now)
         if (digits := self.keypad.take_turn_if_idle(now)) is not None:
             self._take_digits(digits)
@@ -151,21 +149,24 @@ class TurnTaking:
         """Interrupt the agent, if the agent's settings let any speech do so."""
         self._timeouts.touch(self._context.clock())
         self._endpointing.handle_speech_started(self.speech_input.speech_started_at)
-        agent = self._context.call.agent
-        if (
-            agent.allow_interruptions
-            and agent.interruption_min_words == 0
+        self._interruptions.handle_speech_started(self.speech_input.speech_started_at)
+        if self._context.call.agent.interruption_min_words == 0 and self._may_be_interrupted():
+            self._interrupt()
+
+    def _may_be_interrupted(self) -> bool:
+        return (
+            self._context.call.agent.allow_interruptions
             and not self._context.call.voicemail
             and not self._silenced
             and not self.is_opening
             and self.keypad.entry_since is None
-        ):
-            self._interrupt()
+        )
 
     def handle_speech_stopped(self) -> None:
         """Retrieve knowledge: the words transcribed by now are probably all of them."""
         self._timeouts.touch(self._context.clock())
         self._endpointing.handle_speech_stopped(self.speech_input.last_voice_at)
+        self._interruptions.handle_speech_stopped()
         self.generator.retrieval.prefetch(self._lifetime.start)
 
     def handle_transcript(self, text: str, finished: bool) -> None:
@@ -179,19 +180,21 @@ class TurnTaking:
                 self._take_unanswered(words)
             return
         busy = self.speech_output.is_speaking() or self._is_thinking()
-        if text and busy and is_interruption(self._context.call.agent, text):
+        if busy and self._interruptions.handle_words(text):
             self._interrupt()
             busy = False
         if not finished:
-            self._handle_interim(words, text)
+            if not busy:
+                self._handle_interim(words, text)
             return
         self.generator.retrieval.interim_transcript = ""
         if not text and not self._endpointing.words.kept:
             self._answer_unanswered()
         elif not busy:
             self._endpointing.add_words(words, text)
-        elif not self._context.call.agent.allow_interruptions:
-            self._held_back += words
+        else:
+            speech = self.speech_input
+            self._interruptions.add_words(words, text, speech.speech_started_at, speech.last_voice_at)
 
     def _handle_interim(self, words: RedactedText, text: str) -> None:
         self.generator.retrieval.interim_transcript = (self._endpointing.words + words).for_model
@@ -208,7 +211,7 @@ class TurnTaking:
             return
         since = self.speech_input.unfinished_since
         if not self._consent.handle_words(words, self.speech_input.speech_started_at if since is None else since):
-            self._held_back += words
+            self._interruptions.held_back += words
 
     def _redact(self, text: str, finished: bool) -> RedactedText:
         """Redact the caller's words, in the recording too."""
@@ -225,17 +228,17 @@ class TurnTaking:
 
     def _take_unfinished_turn(self) -> None:
         """Take the words of a turn that was not over, without answering them."""
-        if (words := self._endpointing.take_words()).kept:
-            self._add_turn(words, self.speech_input.speech_started_at)
+        if (turn := self._endpointing.take_turn(self._context.clock())).words.kept:
+            self._add_turn(turn)
 
     def _take_turn(self, words: RedactedText) -> None:
-        self._add_turn(words, self.speech_input.speech_started_at)
+        self._add_turn(CallerTurn(words, self.speech_input.speech_started_at, self._context.clock()))
         if not self._context.call.voicemail:
             self._answer()
 
-    def _add_turn(self, words: RedactedText, started_at: float) -> None:
-        self.transcript.add("user", words.kept, started_at)
-        self.generator.add_caller_message(words.for_model)
+    def _add_turn(self, turn: CallerTurn) -> None:
+        self.transcript.add_turn(turn.words.kept, turn.started_at, turn.pauses)
+        self.generator.add_caller_message(turn.words.for_model)
 
     # --- the ends of turns ---
 
@@ -257,7 +260,7 @@ class TurnTaking:
 
     def handle_turn_over(self, turn: CallerTurn) -> None:
         """Answer a finished turn."""
-        self._add_turn(turn.words, turn.started_at)
+        self._add_turn(turn)
         if not self._context.call.voicemail:
             self._answer(turn.ended_at)
 
@@ -308,18 +311,17 @@ class TurnTaking:
             self._requests.ending = self._requests.transfer = None
             self.speech_output.interrupt()
 
-    def _handle_reply_ended(self, reply: SpokenReply, heard: str, interrupted: bool) -> None:
-        now = self._context.clock()
+    def _handle_reply_ended(self, reply: SpokenReply, interrupted: bool) -> None:
+        now, said, heard = self._context.clock(), reply.text, reply.heard
         self._timeouts.touch(now)
-        said = " ".join(sentence.text for sentence in reply.sentences)
         if reply.started_at is not None and self._context.call.redactor.redact(said).is_redacted:
             # A carrier may return the last mark before the last audio was played.
             self.speech_output.playout.silence(Channel.AGENT, reply.started_at, now + MAX_LEAD_SECONDS)
         self._context.call.redactor.hear_agent(heard)
         if heard:
             self.transcript.add("agent", heard, reply.started_at, interrupted=interrupted)
-        in_history = " ".join(sentence.text for sentence in reply.sentences[: reply.in_history])
-        self.generator.add_agent_message(heard.removeprefix(in_history).strip())
+        self._interruptions.end_reply("" if interrupted else said)
+        self.generator.record_heard(reply)
         if reply.turn is not None:
             self.transcript.add_latency(reply.turn.build_latency())
             reply.turn.end(interrupted=interrupted)
@@ -337,10 +339,9 @@ class TurnTaking:
             self._lifetime.start(self._transfer_call, request)
         elif self._requests.ending is not None:
             self._lifetime.end(self._requests.ending)
-        elif self._held_back.kept:
-            words, self._held_back = self._held_back, NOTHING_SAID
+        elif (words := self._interruptions.take_held_back()).kept:
             self._take_turn(words)
-        elif self._context.call.voicemail and not self.transcript.has_role("user"):
+        elif self._context.call.voicemail and not self.transcript.has_caller_turn():
             self.speech_output.playout.add(voicemail.render_beep(self._context.encoding))
 
     # --- the agent's tools ---
@@ -387,8 +388,7 @@ class TurnTaking:
         if self.speech_output.playout.is_playing(self._context.clock()):
             self.speech_output.playout.clear()
         self._take_unfinished_turn()
-        words, self._held_back = self._held_back, NOTHING_SAID
-        if words.kept:
+        if (words := self._interruptions.take_held_back()).kept:
             self._take_turn(words)
 
     def resume_agent(self) -> None:

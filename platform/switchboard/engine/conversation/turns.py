@@ -1,25 +1,18 @@
-"""Rules of turn taking: what interrupts the agent, how long silence may last, and when pressed digits are a turn."""
+"""Rules of turn taking: how long silence may last, and when pressed digits are a turn."""
 
-from switchboard.engine.conversation.call import AgentSettings, EndedReason
+from switchboard.engine.conversation import voicemail
+from switchboard.engine.conversation.call import EndedReason, LiveCall
 
 DIGIT_IDLE_SECONDS = 2.0
-
-
-def is_interruption(agent: AgentSettings, text: str) -> bool:
-    """Return whether words said while the agent speaks interrupt it: at least `interruption_min_words` of them.
-
-    Fewer words ("mhm") are ignored. If the agent allows no interruptions, the caller is answered once the agent has
-    finished speaking.
-    """
-    return agent.allow_interruptions and len(text.split()) >= max(1, agent.interruption_min_words)
 
 
 class CallTimeouts:
     """Limits on a call's silence and length, in seconds of the engine's clock."""
 
-    def __init__(self, started_at: float, *, silence_seconds: float, max_seconds: float) -> None:
-        self._silence_seconds = silence_seconds
-        self._max_end = started_at + max_seconds
+    def __init__(self, call: LiveCall, started_at: float) -> None:
+        agent, records = call.agent, call.voicemail
+        self._silence_seconds = voicemail.SILENCE_SECONDS if records else agent.end_call_silence_seconds
+        self._max_end = started_at + (voicemail.MAX_SECONDS if records else agent.max_call_duration_seconds)
         self._last_activity_at = started_at
 
     def touch(self, now: float) -> None:

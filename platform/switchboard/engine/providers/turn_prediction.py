@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from switchboard.engine.conversation.call import TurnJudgment
 from switchboard.engine.providers.failover import FAILURES, RankedProvider
 from switchboard.engine.providers.service_record import ServiceRecord
-from switchboard.plugin_sdk import PossibleTurn, ProviderSettings, TurnDetector, TurnPrediction
+from switchboard.plugin_sdk import PossibleTurn, ProviderSettings, TurnDetector
 
 DEADLINE_SECONDS: Final = 0.15
 """Time that a prediction may take: no longer than a caller notices."""
@@ -20,8 +21,8 @@ class DeadlineTurnPredictor:
     detectors: Sequence[RankedProvider[TurnDetector[ProviderSettings]]]
     record: ServiceRecord
 
-    async def predict(self, turn: PossibleTurn) -> TurnPrediction | None:
-        """Return the prediction; None if there is none in time."""
+    async def predict(self, turn: PossibleTurn) -> TurnJudgment | None:
+        """Return the prediction and the detector's name; None if there is none in time."""
         detector = next((candidate for candidate in self.detectors if not candidate.health.degraded), None)
         if detector is None:
             return None
@@ -32,4 +33,4 @@ class DeadlineTurnPredictor:
             self.record.record_failure(detector.health, failure)
             return None
         self.record.record_success(detector.health)
-        return prediction
+        return TurnJudgment(prediction, detector.provider.name)

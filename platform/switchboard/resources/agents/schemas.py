@@ -179,7 +179,13 @@ class AgentFields(RequestBody):
     max_call_duration_seconds: int = Field(1800, ge=30, le=14_400)
     allow_interruptions: bool = True
     interruption_min_words: int = Field(
-        1, ge=0, le=10, description="Number of words that interrupt the agent; 0: any speech interrupts."
+        1,
+        ge=0,
+        le=10,
+        description=(
+            "Number of words that interrupt the agent; 0: any speech interrupts. From 1 on, backchannels such as "
+            '"mhm" and "okay" never do.'
+        ),
     )
     vad_confidence: Share = 0.7
     vad_start_secs: Share = 0.2

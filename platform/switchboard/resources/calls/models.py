@@ -112,7 +112,11 @@ class Call(TenantTable, table=True):
 
 @encrypted_texts("content")
 class TranscriptLine(TenantTable, table=True):
-    """Entry of a call's transcript, written while the call goes on. Milliseconds count from the start of the audio."""
+    """Entry of a call's transcript, written while the call goes on. Milliseconds count from the start of the audio.
+
+    A `backchannel` of the caller did not stop the agent. `pauses` are those of the caller's turn, as in the engine's
+    `Pause`.
+    """
 
     __tablename__ = "transcript_line"
     __table_args__ = (
@@ -129,3 +133,5 @@ class TranscriptLine(TenantTable, table=True):
     ended_ms: int
     interrupted: bool = False
     by_person: bool = False
+    backchannel: bool = False
+    pauses: list[dict[str, Any]] = json_column(list)

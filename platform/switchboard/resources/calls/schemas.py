@@ -168,6 +168,21 @@ class RecordingLinkOut(Answer):
     )
 
 
+class PauseOut(Answer):
+    """Pause of the caller within a turn or at its end, and the judgment about it."""
+
+    after_ms: int = Field(description="Milliseconds from the beginning of the entry to the beginning of the pause.")
+    waited_ms: int = Field(
+        description="Milliseconds from the caller's last voice to the end of the turn, or until the caller went on."
+    )
+    ended_turn: bool
+    detector: str | None = Field(
+        description="`silence` if the agent judges no turns, `words`, or the name of a turn detector; null if the "
+        "words left doubt and no detector answered."
+    )
+    probability: float | None = Field(description="Judged probability from 0 to 1 that the turn was complete.")
+
+
 class TranscriptEntryOut(Answer):
     """Utterance, tool call, or event of a call. Milliseconds count from the start of the call's audio."""
 
@@ -177,6 +192,10 @@ class TranscriptEntryOut(Answer):
     by_person: bool = Field(
         description="True if a user who had taken the call over said it in the agent's place; an addition."
     )
+    backchannel: bool = Field(
+        description="True if the caller said it while the agent spoke, and it did not stop the agent; an addition."
+    )
+    pauses: list[PauseOut] = Field(description="Pauses of a turn of the caller; an addition.")
 
     @classmethod
     def of(cls, line: TranscriptLine) -> "TranscriptEntryOut":

@@ -84,7 +84,8 @@ class AudioMode:
 def _read(call: Call, lines: list[TranscriptLine], played: SimulatedConversation) -> None:
     """Read the transcript of a call. Raises `SimulationError` for one that the platform or a provider ended."""
     played.call_id = call.id
-    played.spoken = [Utterance(line.role, line.content) for line in lines]  # type: ignore[arg-type]
+    said = [line for line in lines if not line.backchannel]
+    played.spoken = [Utterance(line.role, line.content) for line in said]  # type: ignore[arg-type]
     played.tools = [RecordedToolCall(str(json.loads(line.content)["tool"])) for line in lines if line.role == "tool"]
     played.latencies = [int(turn["first_frame_ms"]) for turn in call.latencies if turn["first_frame_ms"] is not None]
     ended_by = ENDED_BY.get(call.ended_reason or "")

@@ -1,6 +1,7 @@
 """Calls: list, details (recording, transcript, latency, and costs), and placing a call."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
 from switchboard.apps.dashboard.ui.live_parts import FinalPart
 from switchboard.apps.dashboard.ui.rendering import dollars, load_list, number_name, render, render_part
 from switchboard.apps.dashboard.ui.turn_latencies import STEPS, build_turns
+from switchboard.apps.dashboard.ui.turn_pauses import PauseMark, build_pause_marks
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import Database, TenantSession
 from switchboard.foundation.object_store import ObjectStoreAway
@@ -51,11 +53,12 @@ class NewCallQuery(Query):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A transcript entry: speech, or a tool call with its result as indented JSON."""
+    """A transcript entry: speech with its pauses, or a tool call with its result as indented JSON."""
 
     entry: TranscriptLine
     tool: str = ""
     result: str = ""
+    pauses: Sequence[PauseMark] = ()
 
 
 @dashboard.get("/dashboard/calls")
@@ -197,7 +200,10 @@ async def _about(session: TenantSession, call: Call) -> dict[str, object]:
 async def list_transcript_lines(session: TenantSession, call_id: UUID) -> list[Line]:
     """Return a call's transcript for `calls/lines.html`. Raises `NotFound`."""
     return [
-        _tool(entry) if entry.role == "tool" else Line(entry) for entry in await calls.get_transcript(session, call_id)
+        _tool(entry)
+        if entry.role == "tool"
+        else Line(entry, pauses=build_pause_marks(entry.timestamp_ms, entry.pauses))
+        for entry in await calls.get_transcript(session, call_id)
     ]
 
 

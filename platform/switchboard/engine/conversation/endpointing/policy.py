@@ -1,10 +1,18 @@
 """Endpointing policy of one call: from the caller's pauses and words to the end of the turn."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from switchboard.engine.conversation.call import Clock, LiveCall, TurnDetectionSettings, TurnPredictor
+from switchboard.engine.conversation.call import (
+    Clock,
+    LiveCall,
+    Pause,
+    TurnDetectionSettings,
+    TurnJudgment,
+    TurnPredictor,
+)
 from switchboard.engine.conversation.endpointing.text import COMPLETE, INCOMPLETE, judge_words
 from switchboard.engine.conversation.lifetime import CallLifetime
 from switchboard.engine.conversation.speech.vad import STOP_SECONDS
@@ -16,15 +24,18 @@ COMPLETE_FROM: Final = 0.5
 WORDLESS_SECONDS: Final = 5.0
 """Speech that has brought no words for this long is noise: the words before it are the turn."""
 NO_WORDS: Final = RedactedText("", "")
+NO_JUDGMENT: Final = TurnJudgment(COMPLETE, None)
+"""Words that leave doubt count as complete if no detector answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallerTurn:
-    """A finished turn. Times are in seconds of the engine's clock; `ended_at` is the moment of the decision."""
+    """A turn. Times are in seconds of the engine's clock; `ended_at` is the moment of the decision."""
 
     words: RedactedText
     started_at: float
     ended_at: float
+    pauses: Sequence[Pause] = ()
 
 
 @dataclass(slots=True)
@@ -37,6 +48,7 @@ class _UnfinishedTurn:
     started_at: float = 0.0
     paused_at: float | None = None
     is_transcribed: bool = False
+    pauses: list[Pause] = field(default_factory=list)
 
 
 class TurnEvents(Protocol):
@@ -72,7 +84,7 @@ class Endpointing:
         self._events = events
         self._turn = _UnfinishedTurn()
         self._speaking_since: float | None = None
-        self._prediction = COMPLETE
+        self._judgment = NO_JUDGMENT
         self._judged_at = 0.0
         self._ask_at: float | None = None
         self._asking: asyncio.Task[None] | None = None
@@ -89,6 +101,8 @@ class Endpointing:
             self._turn.paused_at = None
         if not self._turn.words.kept:
             self._turn.started_at = started_at
+        elif self._turn.is_transcribed:
+            self._add_pause(started_at, ended_turn=False)
         self._stop_asking()
 
     def handle_speech_stopped(self, last_voice_at: float) -> None:
@@ -115,15 +129,15 @@ class Endpointing:
         self._turn.is_transcribed = True
         self._judge(self._turn.text)
         self.tick(self._clock())
-        if self._turn.words.kept and self._speaking_since is None and self._prediction is not INCOMPLETE:
+        if self._turn.words.kept and self._speaking_since is None and self._judgment.prediction is not INCOMPLETE:
             self._events.handle_possible_end(self._turn.words)
 
-    def take_words(self) -> RedactedText:
-        """Return the words so far, which are no turn of their own any more."""
+    def take_turn(self, ended_at: float) -> CallerTurn:
+        """Return the turn so far, which is over."""
         turn, self._turn = self._turn, _UnfinishedTurn(started_at=self._speaking_since or 0.0)
         self._judged_at = 0.0
         self._stop_asking()
-        return turn.words
+        return CallerTurn(turn.words, turn.started_at, ended_at, turn.pauses)
 
     def tick(self, now: float) -> None:
         """End the turn if it is over, and ask the detector again when it wanted to be asked."""
@@ -131,9 +145,8 @@ class Endpointing:
             return
         if self._is_over(now):
             ended_at = max((self._turn.paused_at or now) + self._settings.min_silence_seconds, self._judged_at)
-            turn = CallerTurn(self._turn.words, self._turn.started_at, ended_at)
-            self.take_words()
-            self._events.handle_turn_over(turn)
+            self._add_pause(ended_at, ended_turn=True)
+            self._events.handle_turn_over(self.take_turn(ended_at))
         elif self._ask_at is not None and now >= self._ask_at:
             self._ask_detector()
 
@@ -145,7 +158,9 @@ class Endpointing:
         pause = now - (now if paused_at is None else paused_at)
         if pause < settings.min_silence_seconds:
             return False
-        if settings.mode == "silence" or (self._asking is None and self._prediction.probability >= COMPLETE_FROM):
+        if settings.mode == "silence" or (
+            self._asking is None and self._judgment.prediction.probability >= COMPLETE_FROM
+        ):
             return True
         if pause < settings.max_silence_seconds:
             return False
@@ -158,7 +173,7 @@ class Endpointing:
         if self._settings.mode == "silence" or self._speaking_since is not None:
             return
         by_words = judge_words(text, self._language, self._events.get_agent_utterance())
-        self._prediction = by_words or COMPLETE
+        self._judgment = NO_JUDGMENT if by_words is None else TurnJudgment(by_words, "words")
         if self._predictor is not None and (by_words is None or self._settings.mode == "audio"):
             self._ask_detector()
 
@@ -168,13 +183,13 @@ class Endpointing:
             self._asking = self._lifetime.start(self._ask, self._predictor)
 
     async def _ask(self, predictor: TurnPredictor) -> None:
-        prediction = await predictor.predict(self._describe_turn())
+        judgment = await predictor.predict(self._describe_turn())
         self._asking = None
         self._judged_at = self._clock()
-        if prediction is not None:
-            self._prediction = prediction
-            if prediction.ask_again_seconds is not None:
-                self._ask_at = self._judged_at + prediction.ask_again_seconds
+        if judgment is not None:
+            self._judgment = judgment
+            if (seconds := judgment.prediction.ask_again_seconds) is not None:
+                self._ask_at = self._judged_at + seconds
         self.tick(self._judged_at)
 
     def _stop_asking(self) -> None:
@@ -182,6 +197,24 @@ class Endpointing:
         if self._asking is not None:
             self._asking.cancel()
             self._asking = None
+
+    def _add_pause(self, until: float, *, ended_turn: bool) -> None:
+        """Add the pause that has ended, with its judgment, to those of the turn."""
+        turn, judgment = self._turn, self._judgment
+        if turn.paused_at is None:
+            return
+        after_ms, waited_ms = (
+            max(0, round((end - begin) * 1000))
+            for begin, end in ((turn.started_at, turn.paused_at), (turn.paused_at, until))
+        )
+        if turn.pauses and turn.pauses[-1].after_ms == after_ms:
+            turn.pauses.pop()  # the sound that ended it has brought no words
+        if self._settings.mode == "silence":
+            pause = Pause(after_ms, waited_ms, ended_turn, "silence")
+        else:
+            probability = judgment.prediction.probability if judgment.detector is not None else None
+            pause = Pause(after_ms, waited_ms, ended_turn, judgment.detector, probability)
+        turn.pauses.append(pause)
 
     def _describe_turn(self) -> PossibleTurn:
         now = self._clock()

@@ -1,5 +1,8 @@
 """Outgoing audio of a call: paced slightly ahead of the clock, with marks in their places, dropped at once on barge-in.
 
+Held audio is not sent: the carrier plays what it has, at most `MAX_LEAD_SECONDS`, and the rest follows when it goes on.
+Nothing is dropped and sent again, so nothing is lost or repeated, and marks stay true.
+
 The clock decides how much the caller has heard: everything that was sent plays without a gap. A mark that comes back
 can only show that playing ended sooner, so a mark that never comes back delays nothing.
 """
@@ -35,6 +38,7 @@ class Playout:
         self._started_at = socket.opened_at
         self._play_end = 0.0
         self._marks = 0
+        self._held = False
         self._sent = 0
         self.queued = 0
         self.mixers: list[StereoMixer] = []
@@ -73,10 +77,21 @@ class Playout:
         """Convert the beginning of speech to a position before it: audio may lie earlier than it arrived."""
         return max(0, self.position_at(moment) - MAX_DRIFT)
 
+    def hold(self) -> None:
+        """Send nothing more until `resume` or `clear`."""
+        self._held = True
+
+    def resume(self) -> None:
+        """Go on where the audio was held."""
+        self._held = False
+        self._wake.set()
+
     def clear(self) -> int:
         """Drop everything that has not been heard; return how many of all bytes ever added have been heard."""
         now = self._clock()
         heard = self.count_heard(now)
+        self._held = False
+        self._marks += 1  # the carrier returns the marks that it drops, which say nothing about later audio
         self._items.clear()
         self._urgent.append(self._codec.clear())
         self._wake.set()
@@ -118,7 +133,7 @@ class Playout:
     def _next_message(self) -> Frame | None:
         if self._urgent:
             return self._urgent.popleft()
-        if not self._items:
+        if self._held or not self._items:
             return None
         item = self._items[0]
         if isinstance(item, str):

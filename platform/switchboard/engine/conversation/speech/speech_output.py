@@ -1,7 +1,7 @@
 """The agent's speech: text-to-speech sentence by sentence, playout, and an account of what the caller really heard."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -23,15 +23,25 @@ from switchboard.plugin_sdk import AudioFormat, Encoding, ProviderError, SpeechR
 logger = structlog.get_logger()
 
 
+LETTERS_PER_SECOND = 14
+"""Estimated pace of a sentence whose synthesis goes on, without word timing: English is spoken at 12 to 16."""
+
+
 @dataclass(slots=True)
 class Sentence:
-    """A sentence, how it is read aloud, and where its audio lies in the playout."""
+    """A sentence, how it is read aloud, and where its audio lies in the playout.
+
+    `is_whole` is set once `end` is the end of its audio. `heard` is the part of the text that the caller has heard, set
+    at the end of the reply.
+    """
 
     text: str
     pieces: Sequence[Piece] = ()
     start: int | None = None
     end: int = 0
+    is_whole: bool = False
     words: list[Word] = field(default_factory=list)
+    heard: str = ""
 
     def restart(self) -> None:
         """Forget the audio so far, which broke off: the whole sentence is spoken again after it."""
@@ -41,34 +51,51 @@ class Sentence:
         """Return the text before a position of the playout, by the words' times or, if unknown, in proportion."""
         if self.start is None or until <= self.start:
             return ""
-        if until >= self.end:
+        if self.is_whole and until >= self.end:
             return self.text
         if self.words:
             milliseconds = (until - self.start) * 1000 // BYTES_PER_SECOND
             letters = sum(count_letters(word.text) for word in self.words if word.end_ms <= milliseconds)
             return find_heard_text(self.pieces, letters)
-        words = self.text.split()
-        return " ".join(words[: int(len(words) * (until - self.start) / (self.end - self.start))])
+        words, length = self.text.split(), self.end - self.start
+        if not self.is_whole:
+            length = max(length, count_letters(self.text) * BYTES_PER_SECOND // LETTERS_PER_SECOND)
+        return " ".join(words[: int(len(words) * (until - self.start) / length)])
 
 
 @dataclass(slots=True)
 class SpokenReply:
-    """The agent's reply in one turn. `complete` is set once nothing more will be added."""
+    """The agent's reply in one turn. `complete` is set once nothing more will be added.
+
+    `recorded` has the sentences that the history holds already, because a tool was called after them: the place of each
+    message, and the number of sentences up to its end.
+    """
 
     turn: TurnClock | None = None
     sentences: list[Sentence] = field(default_factory=list)
     pending: int = 0
     complete: bool = False
     started_at: float | None = None
-    in_history: int = 0
+    recorded: list[tuple[int, int]] = field(default_factory=list)
 
-    def heard_text(self, until: int) -> str:
-        """Return the text before a position of the playout."""
-        return " ".join(filter(None, (sentence.heard_text(until) for sentence in self.sentences)))
+    @property
+    def text(self) -> str:
+        """Everything that was to be said."""
+        return " ".join(sentence.text for sentence in self.sentences)
+
+    @property
+    def heard(self) -> str:
+        """The part that the caller has heard, of a reply that is over."""
+        return join_heard(self.sentences)
+
+
+def join_heard(sentences: Iterable[Sentence]) -> str:
+    """Return the text that the caller has heard of some sentences."""
+    return " ".join(filter(None, (sentence.heard for sentence in sentences)))
 
 
 class SpeechOutput:
-    """Speaks one reply at a time. `on_reply_ended(reply, heard, interrupted)` is called when a reply is over."""
+    """Speaks one reply at a time. `on_reply_ended(reply, interrupted)` is called when a reply is over."""
 
     def __init__(
         self,
@@ -76,7 +103,7 @@ class SpeechOutput:
         socket: MediaSocket,
         encoding: Encoding,
         clock: Clock,
-        on_reply_ended: Callable[[SpokenReply, str, bool], None],
+        on_reply_ended: Callable[[SpokenReply, bool], None],
     ) -> None:
         self._call = call
         self._wire = AudioFormat(encoding, 8000)
@@ -122,7 +149,9 @@ class SpeechOutput:
         if self._synthesis is not None:
             self._synthesis.cancel()
         if reply is not None:
-            self._on_reply_ended(reply, reply.heard_text(heard_bytes), True)
+            for sentence in reply.sentences:
+                sentence.heard = sentence.heard_text(heard_bytes)
+            self._on_reply_ended(reply, True)
 
     def tick(self) -> None:
         """End a reply that has been played."""
@@ -130,7 +159,9 @@ class SpeechOutput:
         if reply is None or not reply.complete or reply.pending or self.playout.is_playing(self._clock()):
             return
         self.reply = None
-        self._on_reply_ended(reply, " ".join(sentence.text for sentence in reply.sentences), False)
+        for sentence in reply.sentences:
+            sentence.heard = sentence.text
+        self._on_reply_ended(reply, False)
 
     async def run(self) -> None:
         """Synthesize sentences until canceled. Raises `ProviderError` when text-to-speech fails."""
@@ -179,6 +210,7 @@ class SpeechOutput:
         if converter is None:
             raise ProviderError(f"{provider.title} returned no audio")
         self._play(sentence, converter.convert(b"", last=True), ())
+        sentence.is_whole = True
         self.playout.add_mark()
 
     def _play(self, sentence: Sentence, audio: bytes, words: tuple[Word, ...]) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 from types import TracebackType
@@ -61,6 +62,8 @@ class DatabaseCallLog:
             ended_ms=entry.ended_ms,
             interrupted=entry.interrupted,
             by_person=entry.by_person,
+            backchannel=entry.backchannel,
+            pauses=[asdict(pause) for pause in entry.pauses],
         )
         self._position += 1
         self._writes.put_nowait(partial(_add_line, line))

@@ -11,6 +11,7 @@ const PING_MILLISECONDS = 2000;
  * @property {number} timestamp_ms
  * @property {number} ended_ms
  * @property {boolean} interrupted
+ * @property {boolean} backchannel
  * @property {boolean} by_person
  */
 

@@ -1,0 +1,39 @@
+"""Pauses of a caller's turn as marks below its words: how long the agent waited, and why."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+COMPLETE_FROM: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class PauseMark:
+    """A pause. `at_ms` counts from the start of the call's audio; `kind` is its class in the style sheet."""
+
+    at_ms: int
+    kind: str
+    decision: str
+    reason: str
+
+
+def build_pause_marks(entry_ms: int, pauses: Sequence[Mapping[str, Any]]) -> list[PauseMark]:
+    """Return the marks of a transcript entry that begins at `entry_ms`, from its `pauses`."""
+    return [_build_mark(entry_ms, pause) for pause in pauses]
+
+
+def _build_mark(entry_ms: int, pause: Mapping[str, Any]) -> PauseMark:
+    seconds = f"{pause['waited_ms'] / 1000:.1f} s"
+    at_ms, reason = entry_ms + pause["after_ms"], _describe_judgment(pause["detector"], pause["probability"])
+    if not pause["ended_turn"]:
+        return PauseMark(at_ms, "open", f"Went on after {seconds}", reason)
+    was_complete = pause["probability"] is None or pause["probability"] >= COMPLETE_FROM
+    return PauseMark(at_ms, "over", f"Turn over after {seconds}{'' if was_complete else ', the longest wait'}", reason)
+
+
+def _describe_judgment(detector: str | None, probability: float | None) -> str:
+    if detector is None:
+        return "the words left doubt, and no turn detector answered"
+    if probability is None:
+        return "silence decides"
+    return f"{detector}: {probability:.0%} likely complete"

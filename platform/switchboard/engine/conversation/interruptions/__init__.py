@@ -1,0 +1,1 @@
+"""Speech of the caller over the agent: backchannels, sounds, and interruptions."""

@@ -1,0 +1,103 @@
+"""Interruption policy of one call: what the caller's voice and words do while the agent speaks."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from switchboard.engine.conversation.call import AgentSettings, Clock
+from switchboard.engine.conversation.interruptions.backchannels import QUESTION_MARKS, is_backchannel
+from switchboard.engine.conversation.media.playout import Playout
+from switchboard.engine.conversation.transcript import CallTranscript
+from switchboard.engine.redaction.redactor import RedactedText
+
+SOUND_SECONDS: Final = 0.5
+"""Speech over the agent that goes on for longer holds the agent's audio. Most backchannels are shorter. The carrier
+still has up to 0.4 seconds of audio then, so that even a sound of 0.8 seconds leaves no gap."""
+WORDS_SECONDS: Final = 0.8
+"""Time for which held audio waits for words."""
+ANSWER_SECONDS: Final = 1.0
+"""A "yes" in the last second of the agent's question answers it."""
+NO_WORDS: Final = RedactedText("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Backchannel:
+    """Words of the caller that did not stop the agent. Times are in seconds of the engine's clock."""
+
+    words: RedactedText
+    started_at: float
+    ended_at: float
+
+
+class Interruptions:
+    """Judges what the caller says while the agent speaks or thinks.
+
+    Words interrupt the agent if there are `interruption_min_words` of them and they are no backchannel. Speech without
+    words holds the agent's audio, which goes on where it stopped when the words do not interrupt, or when none come.
+    `held_back` are words that are answered once the agent has finished.
+    """
+
+    def __init__(self, agent: AgentSettings, playout: Playout, transcript: CallTranscript, clock: Clock) -> None:
+        self._agent = agent
+        self._playout = playout
+        self._transcript = transcript
+        self._clock = clock
+        self._hold_at: float | None = None
+        self._resume_at: float | None = None
+        self._backchannels: list[Backchannel] = []
+        self.held_back = NO_WORDS
+
+    def handle_speech_started(self, started_at: float) -> None:
+        """Handle a sound that may become an interruption."""
+        self._hold_at = started_at + SOUND_SECONDS
+
+    def handle_speech_stopped(self) -> None:
+        """Handle the end of a sound: one that has not held the agent's audio yet was short."""
+        self._hold_at = None
+
+    def handle_words(self, text: str) -> bool:
+        """Return whether the caller's words so far, none if nothing was said, interrupt the agent."""
+        self._hold_at = None
+        self._resume()
+        if not self._agent.allow_interruptions or is_backchannel(text, self._agent.stt_language):
+            return False
+        return len(text.split()) >= max(1, self._agent.interruption_min_words)
+
+    def add_words(self, words: RedactedText, text: str, started_at: float, ended_at: float) -> None:
+        """Keep finished words that did not interrupt the agent; `text` is not redacted."""
+        if self._agent.allow_interruptions or is_backchannel(text, self._agent.stt_language):
+            self._backchannels.append(Backchannel(words, started_at, ended_at))
+        else:
+            self.held_back += words
+
+    def end_reply(self, question: str = "") -> None:
+        """Add the backchannels of a reply that is over to the transcript.
+
+        Those in the last second of `question`, a reply that was spoken to its end, answer it and are held back.
+        """
+        answered_from = self._clock() - ANSWER_SECONDS if question.rstrip().endswith(QUESTION_MARKS) else float("inf")
+        backchannels, self._backchannels = self._backchannels, []
+        for said in backchannels:
+            if said.ended_at >= answered_from:
+                self.held_back += said.words
+            else:
+                self._transcript.add_backchannel(said.words.kept, said.started_at, said.ended_at)
+
+    def take_held_back(self) -> RedactedText:
+        """Return the words that wait for an answer, which do not wait any more."""
+        words, self.held_back = self.held_back, NO_WORDS
+        return words
+
+    def tick(self, now: float, *, may_hold: bool) -> None:
+        """Hold the agent's audio, if it may be, when a sound has lasted; let it go on when no words came."""
+        if self._resume_at is not None and (now >= self._resume_at or not self._playout.is_playing(now)):
+            self._resume()
+        elif self._hold_at is not None and now >= self._hold_at:
+            self._hold_at = None
+            if may_hold and self._playout.is_playing(now):
+                self._resume_at = now + WORDS_SECONDS
+                self._playout.hold()
+
+    def _resume(self) -> None:
+        if self._resume_at is not None:
+            self._resume_at = None
+            self._playout.resume()
