@@ -79,8 +79,13 @@ TRANSLATIONS: dict[str, tuple[str, dict[str, str], CarrierEvent | None]] = {
     ),
     "failed, with Twilio's words": (
         "status",
-        {"CallStatus": "failed", "ErrorCode": "13224", "ErrorMessage": "Invalid number"},
+        {"CallStatus": "failed", "ErrorCode": "13223", "ErrorMessage": "Invalid number"},
         failed_call("invalid_number", "Invalid number"),
+    ),
+    "failed, because no carrier of Twilio's delivers it": (
+        "status",
+        {"CallStatus": "failed", "ErrorCode": "13224", "ErrorMessage": "Not supported"},
+        failed_call("13224", "Not supported"),
     ),
     "a state of the future": ("status", {"CallStatus": "levitating"}, None),
     "a human": ("machine", {"AnsweredBy": "human"}, CallAnswered(SID, "human")),

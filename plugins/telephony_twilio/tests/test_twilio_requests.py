@@ -78,8 +78,10 @@ async def test_instructions_are_markup(carrier: TwilioTelephony) -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "spoken"), [("en-GB", "en-GB"), ("de", "de-DE"), ("nn-NO", "nb-NO"), ("mul", None)]
-)
+    ("language", "spoken"),
+    [("en-GB", "en-GB"), ("de", "de-DE"), ("nn-NO", "nb-NO"), ("mul", None),
+     ("cmn-CN", "cmn-CN"), ("yue", "yue-HK"), ("arb", "arb"), ("tl-PH", "fil-PH"), ("iw-IL", "he-IL"),],
+)  # fmt: skip
 async def test_a_target_hears_the_introduction_in_a_supported_language(
     carrier: TwilioTelephony, twilio: TwilioServer, language: str, spoken: str | None
 ) -> None:
@@ -162,6 +164,12 @@ async def test_account_restrictions_allow_failover(carrier: TwilioTelephony) -> 
     with pytest.raises(ProviderError, match="not yet verified") as refusal:
         await carrier.place_call(replace(CALL, from_number="+15550100009"))
     assert (refusal.value.code, refusal.value.retryable) == ("21210", True)
+
+
+async def test_a_number_that_twilio_cannot_reach_allows_failover(carrier: TwilioTelephony) -> None:
+    with pytest.raises(ProviderError, match="does not support calling this number") as refusal:
+        await carrier.place_call(replace(CALL, to_number="+15550100026"))
+    assert (refusal.value.code, refusal.value.retryable) == ("13224", True)
 
 
 async def test_check_reports_a_wrong_credential(twilio: TwilioServer) -> None:
