@@ -13,10 +13,10 @@ class Vendor:
     """A vendor: its name, display name, LiteLLM prefix, and whether it needs an API key.
 
     `address` is the base of its API where settings name none, and `models_path` what follows it for a list of models
-    that needs the key; `lists_aliases`: every name that a model answers to is in that list. `chat_path` leads to its
-    chat completions in OpenAI's wire format; None: it has another format, which LiteLLM speaks. `dated_chat_path` does,
-    with the model and the version filled in, where settings name an `api_version`. `key_header` carries the key; None:
-    a bearer token.
+    that needs the key; `lists_aliases`: every name that a model answers to is in that list. `openai_path`
+    precedes the paths of OpenAI's wire format; None: it has another format, which LiteLLM speaks. Where settings name
+    an `api_version`, `dated_path` leads to them, with the model and the version. `key_header` carries the key; None: a
+    bearer token.
 
     `embedding_route` is LiteLLM's prefix for embeddings if it differs. `keeps_schemas`: its models can be constrained
     to a JSON schema; others only to JSON. `system_first`: its models, or its servers' chat templates, accept no system
@@ -34,8 +34,8 @@ class Vendor:
     address: str | None = None
     models_path: str = "/models"
     lists_aliases: bool = True
-    chat_path: str | None = "/chat/completions"
-    dated_chat_path: str | None = None
+    openai_path: str | None = ""
+    dated_path: str | None = None
     key_header: str | None = None
     extra_headers: dict[str, str] = field(default_factory=dict)
     needs_key: bool = True
@@ -88,7 +88,7 @@ VENDORS = (
         "anthropic",
         "https://api.anthropic.com",
         models_path="/v1/models?limit=1000",
-        chat_path=None,
+        openai_path=None,
         key_header="x-api-key",
         extra_headers={"anthropic-version": "2023-06-01"},
         system_first=True,
@@ -100,7 +100,7 @@ VENDORS = (
         "gemini",
         "https://generativelanguage.googleapis.com/v1beta",
         models_path="/models?pageSize=1000",
-        chat_path=None,
+        openai_path=None,
         key_header="x-goog-api-key",
         system_first=True,
     ),
@@ -142,8 +142,8 @@ VENDORS = (
         "Azure OpenAI",
         "azure",
         models_path="/openai/v1/models",
-        chat_path="/openai/v1/chat/completions",
-        dated_chat_path="/openai/deployments/{model}/chat/completions?api-version={version}",
+        openai_path="/openai/v1",
+        dated_path="/openai/deployments/{model}{path}?api-version={version}",
         max_tokens_field="max_completion_tokens",
         fixes_temperature=True,
         lists_aliases=False,
@@ -156,7 +156,7 @@ VENDORS = (
         "ollama_chat",
         "http://localhost:11434",
         models_path="/api/tags",
-        chat_path="/v1/chat/completions",
+        openai_path="/v1",
         needs_key=False,
         system_first=True,
         answers_tools=True,
