@@ -39,6 +39,8 @@ REGIONS: Final = frozenset((
 """Language regions that Deepgram supports (https://developers.deepgram.com/docs/models-languages-overview); it refuses
 streams in others.
 """
+CANTONESE: Final = ("yue", "zh-HK")
+"""The code of Cantonese, and Deepgram's own (https://developers.deepgram.com/changelog/2026/3/17)."""
 NEARLY_ALL_SECONDS: Final = 0.05
 SLOWEST, FASTEST = 0.7, 1.5
 
@@ -194,9 +196,13 @@ class DeepgramSpeechToText(_Deepgram[DeepgramSettings], SpeechToTextProvider[Dee
 
 
 def _language(language: str) -> str:
-    if language in REGIONS:
-        return language
+    subtag, _, region = language.partition("-")
+    spoken, named = CANTONESE
+    if subtag.lower() == spoken:
+        return named
     base = get_base_language(language)
+    if f"{base}-{region}" in REGIONS:
+        return f"{base}-{region}"
     return "multi" if base == MULTIPLE_LANGUAGES else base
 
 

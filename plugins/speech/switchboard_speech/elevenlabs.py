@@ -27,6 +27,9 @@ VOICES_A_PAGE: Final = "100"
 ENFORCES_LANGUAGE: Final = "_v2_5"
 """Suffix of models that accept a language code; others refuse the request."""
 
+FILIPINO: Final = ("tl", "fil")
+"""The code that most vendors have for Filipino, and ElevenLabs' own (https://elevenlabs.io/docs/overview/models)."""
+
 
 class ElevenLabsSettings(SpeechVendorSettings):
     """`voice_id` and `model` are used if an agent names none. The other settings default to those of each voice."""
@@ -153,7 +156,8 @@ class ElevenLabsTextToSpeech(ConnectedProvider[ElevenLabsSettings], TextToSpeech
             body["voice_settings"] = given
         language = get_single_language(request.language)
         if language is not None and model.endswith(ENFORCES_LANGUAGE):
-            body["language_code"] = language
+            usual, own = FILIPINO
+            body["language_code"] = own if language == usual else language
         return body
 
 

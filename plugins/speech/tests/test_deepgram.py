@@ -83,8 +83,10 @@ async def test_a_stream_is_requested_for_phone_audio_with_the_agents_phrases(
 
 @pytest.mark.parametrize(
     ("language", "code"),
-    [("de-DE", "de"), ("de-CH", "de-CH"), ("nb-NO", "no"), ("es-419", "es-419"), ("it", "it"), ("mul", "multi")],
-)
+    [("de-DE", "de"), ("de-CH", "de-CH"), ("nb-NO", "no"), ("es-419", "es-419"), ("it", "it"), ("mul", "multi"),
+     ("cmn-CN", "zh-CN"), ("cmn-TW", "zh-TW"), ("zh-HK", "zh-HK"), ("yue-HK", "zh-HK"), ("yue", "zh-HK"),
+     ("fil-PH", "tl"), ("iw-IL", "he"), ("arb", "ar")],
+)  # fmt: skip
 async def test_languages_have_deepgrams_names(
     open_provider: DeepgramSpeechToText, server: Deepgram, language: str, code: str
 ) -> None:

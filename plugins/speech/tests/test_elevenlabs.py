@@ -76,6 +76,18 @@ async def test_a_request_has_the_agents_settings(server: ElevenLabs) -> None:
 
 
 @pytest.mark.parametrize(
+    ("language", "code"),
+    [("cmn-CN", "zh"), ("yue-HK", "zh"), ("fil-PH", "fil"), ("tl", "fil"), ("iw-IL", "he"), ("arb", "ar")],
+)
+async def test_languages_have_elevenlabs_names(server: ElevenLabs, language: str, code: str) -> None:
+    provider = create_voice(server)
+    await provider.open()
+    assert [chunk async for chunk in provider.synthesize(SpeechRequest("Hi.", language=language))]
+    assert server.requests[0].body["language_code"] == code
+    await provider.close()
+
+
+@pytest.mark.parametrize(
     ("status", "code", "retryable"),
     [
         (401, "invalid_api_key", False),

@@ -113,8 +113,10 @@ async def test_a_forwarded_call_is_answered_and_transferred_once(
 
 
 @pytest.mark.parametrize(
-    ("language", "spoken"), [("en-GB", "en-GB"), ("de", "de-DE"), ("nn-NO", "nb-NO"), ("mul", None)]
-)
+    ("language", "spoken"),
+    [("en-GB", "en-GB"), ("de", "de-DE"), ("nn-NO", "nb-NO"), ("mul", None),
+     ("zh-CN", "cmn-CN"), ("yue-HK", "cmn-CN"), ("ar-EG", "arb"), ("fil-PH", None), ("iw-IL", None),],
+)  # fmt: skip
 async def test_a_target_hears_the_introduction_in_a_supported_language(
     carrier: TelnyxTelephony, telnyx: TelnyxServer, language: str, spoken: str | None
 ) -> None:
