@@ -17,6 +17,7 @@ from switchboard.plugin_sdk.telephony_events import (
     CarrierEvent,
     IncomingCall,
 )
+from switchboard.plugin_sdk.text_encoding import TextEncoding
 
 # --- requests from the carrier ---
 
@@ -194,6 +195,8 @@ class TelephonyProvider(Provider[SettingsT_co]):
     """A carrier. It has no access to the database; any state it needs later must be part of the ids that it returns."""
 
     capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities()
+    text_encoding: ClassVar[TextEncoding] = TextEncoding()
+    """What a text message costs in segments, and how long it may be. The platform asks it before it accepts one."""
 
     @property
     def has_browser_calling(self) -> bool:

@@ -31,6 +31,7 @@ from switchboard.plugin_sdk import (
     RecordingStream,
     TelephonyCapabilities,
     TelephonyProvider,
+    TextEncoding,
     WarmTransfer,
 )
 from switchboard.plugin_sdk.languages import find_nearest_language
@@ -40,6 +41,7 @@ from switchboard_telephony_telnyx import stock
 from switchboard_telephony_telnyx.callbacks import ForwardAnsweredCall, HangUpCall, SpeakToTarget, WebhookReader
 from switchboard_telephony_telnyx.codec import TelnyxCodec
 from switchboard_telephony_telnyx.credentials import TOKEN_SECONDS, create_credential_token
+from switchboard_telephony_telnyx.encoding import ENCODING
 from switchboard_telephony_telnyx.errors import ignore_ended_call, read_field, require_created_id, translate_dial_error
 from switchboard_telephony_telnyx.settings import TelnyxSettings
 from switchboard_telephony_telnyx.signatures import verify_telnyx_signature
@@ -69,6 +71,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
     title: ClassVar[str] = "Telnyx"
     Settings: ClassVar[type[ProviderSettings]] = TelnyxSettings
     capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(warm_transfer=True)
+    text_encoding: ClassVar[TextEncoding] = ENCODING
 
     def __init__(self, settings: TelnyxSettings) -> None:
         super().__init__(settings)
