@@ -48,7 +48,7 @@ async def _charge(session: TenantSession, message: SmsMessage) -> None:
     await ledger.settle_hold(session, "text", message.id, message.cost)
 
 
-async def correct_charge(
+async def correct_message_cost(
     session: TenantSession, message: SmsMessage, *, segments: int | None, cost: float | None
 ) -> None:
     """Replace the estimates of a (locked) message by the carrier's own segments and cost, in US dollars.
