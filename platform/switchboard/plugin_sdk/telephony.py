@@ -88,6 +88,10 @@ class OutboundCall:
     `reference` is the platform's id of the call; a carrier that can store it does, so that `find_call` finds the call
     after a crash. `media_url` is the wss:// (or ws://) address for the call's audio, with a token in its path and never
     a query string.
+
+    `detect_machine`: report a machine that answers, at once; without it, a carrier that bills detection is not asked.
+    `await_greeting_end`: a message is to be left, so report the end of the greeting, too, if the carrier can. The
+    platform listens for the beep in any case.
     """
 
     reference: str
@@ -98,6 +102,7 @@ class OutboundCall:
     ring_seconds: int = 30
     max_duration_seconds: int = 14_400
     detect_machine: bool = True
+    await_greeting_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +201,7 @@ class TelephonyProvider(Provider[SettingsT_co]):
 
     capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities()
     text_encoding: ClassVar[TextEncoding] = TextEncoding()
-    """What a text message costs in segments, and how long it may be. The platform asks it before it accepts one."""
+    """Encoding of text messages: how many segments one has, and how many it may have."""
 
     @property
     def has_browser_calling(self) -> bool:

@@ -171,8 +171,9 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             "time_limit_secs": max(LEAST_CALL_SECONDS, order.max_duration_seconds),
             "preferred_codecs": CODECS,
             **self._stream_options(order.media_url),
-            **({"answering_machine_detection": "detect"} if order.detect_machine else {}),
         }
+        if order.detect_machine:
+            given["answering_machine_detection"] = "greeting_end" if order.await_greeting_end else "detect"
         try:
             return require_created_id(
                 await call_telnyx(lambda: self._client.calls.dial(**given), creates=True), "call_control_id"

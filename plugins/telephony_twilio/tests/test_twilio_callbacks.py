@@ -92,6 +92,11 @@ TRANSLATIONS: dict[str, tuple[str, dict[str, str], CarrierEvent | None]] = {
     "unknown": ("machine", {"AnsweredBy": "unknown"}, CallAnswered(SID)),
     "a machine": ("machine", {"AnsweredBy": "machine_start"}, MachineDetected(SID)),
     "a fax": ("machine", {"AnsweredBy": "fax"}, MachineDetected(SID)),
+    "a greeting that ends in silence": (
+        "machine",
+        {"AnsweredBy": "machine_end_silence"},
+        MachineDetected(SID, beep=True),
+    ),
     "a beep": ("machine", {"AnsweredBy": "machine_end_beep"}, MachineDetected(SID, beep=True)),
     "a recording": (
         "recording",

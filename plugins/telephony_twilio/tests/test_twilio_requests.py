@@ -61,6 +61,13 @@ async def test_a_dial_request_has_all_fields(carrier: TwilioTelephony, twilio: T
     ]
 
 
+async def test_machine_detection_is_not_asked_for_where_nobody_needs_it(
+    carrier: TwilioTelephony, twilio: TwilioServer
+) -> None:
+    await carrier.place_call(replace(CALL, detect_machine=False))
+    assert not {"MachineDetection", "AsyncAmd"} & dict(twilio.requests[0][2]).keys()
+
+
 async def test_instructions_are_markup(carrier: TwilioTelephony) -> None:
     call = IncomingCall(SID, "+15550100001", OURS)
     forwarded = await carrier.instruct(call, ForwardCall("+15550100002", OURS), CALLBACKS)

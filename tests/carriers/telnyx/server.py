@@ -203,6 +203,7 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
             state="bridging",
             client_state=str(body["client_state"]),
             amd=body.get("answering_machine_detection", "disabled") != "disabled",
+            awaits_greeting_end=body.get("answering_machine_detection") == "greeting_end",
             recorded=body.get("record") == "record-from-answer",
         )
         ring, limit = body["timeout_secs"], body.get("time_limit_secs", 14_400)
