@@ -65,6 +65,8 @@ class ChatCompletionsModel(VendorModel):
             body[self.vendor.max_tokens_field] = body.pop("max_tokens")
         if self.vendor.counts_tokens:
             body["stream_options"] = {"include_usage": True}
+        if self.settings.no_retention:
+            body["store"] = False  # https://platform.openai.com/docs/guides/your-data
         if self.vendor.fixes_temperature and effort not in (None, "none"):
             del body["temperature"]
         return msgspec.json.encode(body)

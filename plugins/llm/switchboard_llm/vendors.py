@@ -23,7 +23,8 @@ class Vendor:
     message after others, or do not see its place. `answers_tools`: they accept no user message right after a tool's.
     `caches_marked`: it caches the part of a prompt that a request marks. `counts_tokens`: a stream reports the usage
     only if it is asked to (`stream_options`). `fixes_temperature`: models that reason accept no
-    temperature. `least_effort` is the least that its reasoning
+    temperature. `stores_answers`: it keeps requests and answers for its customers unless a request says `store: false`.
+    `least_effort` is the least that its reasoning
     models accept where LiteLLM's map does not say it of the model, and `unlisted_effort` the least for models that are
     not in the map; None: no effort is sent.
     """
@@ -45,6 +46,7 @@ class Vendor:
     caches_marked: bool = False
     counts_tokens: bool = True
     fixes_temperature: bool = False
+    stores_answers: bool = False
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     effort_field: Literal["reasoning_effort", "reasoning.effort", "reasoning.enabled", "thinking"] = "reasoning_effort"
     least_effort: Effort | None = "none"
@@ -78,6 +80,7 @@ VENDORS = (
         "OpenAI",
         "openai",
         "https://api.openai.com/v1",
+        stores_answers=True,
         max_tokens_field="max_completion_tokens",
         fixes_temperature=True,
         least_effort="low",
