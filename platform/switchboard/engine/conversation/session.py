@@ -107,6 +107,8 @@ class CallSession:
     def tick(self, now: float) -> None:
         """Do what is due by the engine's clock."""
         self._turns.tick(now)
+        if self.supervision.takeover is not None:
+            self._machine.stop()
         self._machine.tick(now)
         if self.supervision.feed is not None:
             self.supervision.tick(now)

@@ -40,7 +40,7 @@ class MachineDialog:
         self._beep_until = started_at + (BEEP_SECONDS if judges else 0.0)
         self._beeps = BeepDetector(context.encoding)
         self._state: Literal["talking", "waiting", "leaving"] = "talking"
-        self._heard_beep = False
+        self._heard_beep = self._stopped = False
         self._since = started_at
         self.found = False
 
@@ -50,9 +50,15 @@ class MachineDialog:
         if self._context.call.machine_answered and self._settings.action == "leave_message":
             self.handle_event(MachineEvent(greeting_over=False))
 
+    def stop(self) -> None:
+        """Leave the call to a supervisor, who hears who answered."""
+        self._stopped = True
+
     def handle_event(self, event: MachineEvent) -> None:
         """Handle a machine that the carrier, or the call's audio, has recognized."""
         self._detector = None
+        if self._stopped:
+            return
         if self._settings.action == "hang_up":
             self.found = True
             self._lifetime.end(EndedReason.VOICEMAIL)
@@ -74,6 +80,8 @@ class MachineDialog:
 
     def tick(self, now: float) -> None:
         """Judge the answer by its pauses, and a greeting by its end."""
+        if self._stopped:
+            return
         speaking, last_voice_at = self._speech_input.activity.speaking, self._speech_input.last_voice_at
         if self._detector is not None:
             self._judge(self._detector.hear_speech(now, speaking, last_voice_at))
