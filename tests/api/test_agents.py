@@ -6,7 +6,7 @@ import pytest
 from pydantic import JsonValue
 
 from tests.fixtures.app import Caller, Organizations
-from tests.fixtures.json_access import at, objects_at, text_at
+from tests.fixtures.json_access import Json, at, objects_at, text_at
 
 BAD_FIELDS = [
     ("name", 5),
@@ -226,6 +226,19 @@ async def test_an_agent_decides_when_callers_have_finished(caller: Caller) -> No
     path = f"/v1/agents/{at(created.json, 'id')}"
     changed = await caller.send("PUT", path, {"turn_detection": {"mode": "text", "max_silence_seconds": 3}})
     assert changed.json["turn_detection"] == {"mode": "text", "min_silence_seconds": 0.2, "max_silence_seconds": 3.0}
+
+
+async def test_an_agent_decides_about_voicemail(caller: Caller) -> None:
+    created = await caller.post("/v1/agents", {"name": "Dialer"})
+    usual: Json = {"action": "hang_up", "message": "", "prompt": "", "carrier_detection": True}
+    assert created.json["voicemail_policy"] == usual
+    path = f"/v1/agents/{at(created.json, 'id')}"
+    policy: Json = {"action": "leave_message", "message": "Hello {{name}}", "carrier_detection": False}
+    changed = await caller.send("PUT", path, {"voicemail_policy": policy})
+    assert changed.json["voicemail_policy"] == usual | policy
+    for wrong in ({"action": "leave_message"}, {"action": "leave_message", "message": "x", "prompt": "y"}):
+        refused = await caller.send("PUT", path, {"voicemail_policy": wrong})
+        assert (refused.status, at(refused.json, "errors", 0, "field")) == (422, "voicemail_policy")
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ FIELDS = {
 }
 
 
-ADDITIONS = {"status_reason", "retry", "skipped", "canceled"}
+ADDITIONS = {"status_reason", "retry", "voicemail_policy", "skipped", "canceled"}
 
 
 CONTACT_FIELDS = {

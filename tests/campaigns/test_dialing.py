@@ -74,6 +74,16 @@ async def test_every_outcome_is_reported_and_counted(live: LivePlatform) -> None
     assert call["metadata"] == {"campaign_id": campaign["id"], "campaign_contact_id": progress[6]["id"], "name": ""}
 
 
+async def test_a_campaign_has_a_voicemail_policy_of_its_own(live: LivePlatform) -> None:
+    policy: JsonValue = {"action": "off"}
+    campaign = await create_campaign(
+        live.caller, get_agent_and_number(live), generate_numbers(MACHINE), voicemail_policy=policy
+    )
+    await send_action(live.caller, campaign, "start")
+    await wait_for_campaign(live.caller, campaign, has_status("completed"))
+    assert await list_outcomes(live.caller, campaign) == [("completed", "answered")]
+
+
 async def test_a_campaign_starts_at_its_scheduled_time(live: LivePlatform) -> None:
     begins = now() + timedelta(seconds=1.5)
     campaign = await create_campaign(

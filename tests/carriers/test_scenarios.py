@@ -13,6 +13,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 import pytest_asyncio
+from pydantic import JsonValue
 from switchboard.foundation.database import now
 from switchboard.plugin_sdk import OutboundCall, ProviderSettings, TelephonyProvider
 from switchboard.plugin_sdk.telephony_events import CallEvent
@@ -183,6 +184,28 @@ async def _check_recording(line: Line, call_id: object, seconds: float) -> None:
     assert (np.abs(samples).max(axis=0) > 1000).all()
     part = await line.live.caller.send("GET", path, Range="bytes=0-43")
     assert (part.status, part.body[:4], len(part.body)) == (206, b"RIFF", 44)
+
+
+@pytest.mark.parametrize("carrier_detection", [True, False])
+async def test_a_message_is_left_on_voicemail(line: Line, carrier_detection: bool) -> None:
+    policy: JsonValue = {
+        "action": "leave_message",
+        "message": "Hello {{customer}}, this is the bakery.",
+        "carrier_detection": carrier_detection,
+    }
+    path = f"/v1/agents/{line.live.agent_id}"
+    assert (await line.live.caller.send("PUT", path, {"voicemail_policy": policy})).status == 200
+    call = await line.live.place_call("+15550100030", metadata={"customer": "Ada"})
+    finished = await line.live.wait_for_end(call["id"])
+    assert (finished["status"], finished["ended_reason"]) == ("completed", "voicemail")
+    assert (await list_transcript(line.live, call["id"]))[-1] == ("agent", "Hello Ada, this is the bakery.")
+
+
+async def test_without_a_voicemail_policy_the_agent_talks_to_machines(line: Line) -> None:
+    path = f"/v1/agents/{line.live.agent_id}"
+    await line.live.caller.send("PUT", path, {"voicemail_policy": {"action": "off"}})
+    finished = await line.live.wait_for_end((await line.live.place_call("+15550100030"))["id"])
+    assert (finished["status"], finished["ended_reason"]) == ("completed", "caller_hung_up")
 
 
 async def test_outbound_calls(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,15 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
-from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall, Supervisor, TranscriptEntry
+from switchboard.engine.conversation.call import (
+    CallResult,
+    EndedReason,
+    LiveCall,
+    MachineEvent,
+    Supervisor,
+    TranscriptEntry,
+    VoicemailSettings,
+)
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.handoff import supervision as supervision_module
 from switchboard.engine.conversation.handoff.supervision import Supervision, SupervisionRefused, SupervisionState
@@ -226,6 +234,24 @@ async def test_a_lost_supervisor_is_noticed_while_another_follows(
             await asyncio.sleep(0.05)
     assert monitored.feed.states[-1].supervisor is None
     await monitored.hang_up()
+
+
+async def test_no_message_is_left_in_a_call_that_was_taken_over(engine: CallEngine) -> None:
+    live = create_call(Model(), Transcriber(), greeting_message=GREETING)
+    policy = VoicemailSettings("leave_message", message="Please call back.")
+    monitored = await start_monitored_call(
+        engine, replace(live, direction="outbound", voicemail_settings=policy, judges_answer=True)
+    )
+    await monitored.socket.spoke.wait()
+    monitored.supervision.take_over(monitored.ada)
+    await monitored.keep_attached(0.2)
+    session = engine.find_session(live.call_id)
+    assert session is not None
+    session.handle_machine_event(MachineEvent(greeting_over=True))
+    await monitored.keep_attached(2)
+    monitored.socket.hang_up()
+    result = await monitored.holding
+    assert (result.machine_answered, "Please call back." in str(result.transcript)) == (False, False)
 
 
 async def test_voicemail_calls_cannot_be_taken_over(engine: CallEngine) -> None:

@@ -102,6 +102,9 @@ async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person,
         "disclosure.countries": '{"US-CA": {"consent": "notice"}}',
         "turn_detection.mode": "text",
         "turn_detection.max_silence_seconds": "3.5",
+        "voicemail_policy.action": "leave_message",
+        "voicemail_policy.message": "Hello {{name}}, please call back.",
+        "voicemail_policy.carrier_detection": "false",
     }
     response = await member.post("/dashboard/agents/new", {**FORM, **TOOL, **fields})
     assert response.status == 303, response.html
@@ -116,6 +119,12 @@ async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person,
     assert (at(agent, "disclosure", "consent"), at(agent, "disclosure", "presets")) == ("ask", ["eu-de"])
     assert at(agent, "disclosure", "countries", "US-CA", "consent") == "notice"
     assert agent["turn_detection"] == {"mode": "text", "min_silence_seconds": 0.2, "max_silence_seconds": 3.5}
+    assert agent["voicemail_policy"] == {
+        "action": "leave_message",
+        "message": "Hello {{name}}, please call back.",
+        "prompt": "",
+        "carrier_detection": False,
+    }
     assert agent["redaction"] == {"kinds": ["card_number", "pin"], "visible_to_model": ["pin"]}
     page = (await member.get(response.location)).html
     assert "Siobhan = Shivawn" in page
@@ -159,6 +168,7 @@ WRONG: list[tuple[Fields, str, str]] = [
     ({"tts_voice_id": "nobody"}, "tts_voice_id", "espeak has no voice nobody"),
     ({"name": " "}, "name", "is required"),
     ({"turn_detection.mode": "telepathy"}, "turn_detection.mode", ""),
+    ({"voicemail_policy.action": "leave_message"}, "voicemail_policy.message", "needs either"),
     ({"turn_detection.min_silence_seconds": "0.1"}, "turn_detection.min_silence_seconds", ""),
     ({"turn_detection.min_silence_seconds": "4"}, "turn_detection.max_silence_seconds", "must not be less"),
     ({"allowed_numbers": "+15550100001\n030"}, "allowed_numbers", "must be an E.164 phone number"),

@@ -115,10 +115,18 @@ async def test_a_preview_saves_nothing_and_a_campaign_contains_only_confirmed_co
         "columns.name": "",
         "columns.header": "true",
         "retry.attempts": "2",
+        "voicemail_policy.action": "leave_message",
+        "voicemail_policy.message": "Please call back.",
     }
     assert (await owner.post("/dashboard/campaigns/new", {**campaign_fields, **lines, **chosen})).status == 303
     campaign = await get_only_campaign(caller)
     assert (campaign["status"], campaign["max_concurrent"], campaign["skipped"]) == ("draft", 3, 1)
+    assert campaign["voicemail_policy"] == {
+        "action": "leave_message",
+        "message": "Please call back.",
+        "prompt": "",
+        "carrier_detection": True,
+    }
     assert campaign["retry"] == {"attempts": 2, "delay_seconds": 3600, "on": ["busy", "no-answer"]}
     assert await list_campaign_contacts(caller, campaign) == [
         ("+15550100001", None),

@@ -1,9 +1,9 @@
 """Segment counts as carriers bill them, and keywords."""
 
 import pytest
+from switchboard.plugin_sdk import TextEncoding
 from switchboard.resources.sms.auto_reply import shorten_answer
 from switchboard.resources.sms.keywords import parse_keyword
-from switchboard.resources.sms.segments import count_segments
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from switchboard.resources.sms.segments import count_segments
     ],
 )  # fmt: skip
 def test_segments_are_counted_as_carriers_bill_them(body: str, expected: int) -> None:
-    assert count_segments(body) == expected
+    assert TextEncoding().count_segments(body) == expected
 
 
 @pytest.mark.parametrize(
@@ -57,12 +57,22 @@ def test_keywords_are_recognized(body: str, expected: str | None) -> None:
 
 
 def test_a_long_answer_is_cut_after_its_last_complete_sentence() -> None:
-    assert shorten_answer("Short.") == "Short."
+    assert shorten_answer("Short.", TextEncoding()) == "Short."
     sentence = "This is one of many sentences. "
-    shortened = shorten_answer(sentence * 60)
+    shortened = shorten_answer(sentence * 60, TextEncoding())
     assert shortened == (sentence * 51).strip()
     exact = "x" * 1599 + "."
-    assert shorten_answer(exact + " More.") == exact
-    words = shorten_answer("word " * 400)
+    assert shorten_answer(exact + " More.", TextEncoding()) == exact
+    words = shorten_answer("word " * 400, TextEncoding())
     assert len(words) <= 1600
     assert words.endswith("word…")
+
+
+def test_a_long_answer_is_cut_to_the_segments_that_a_carrier_sends() -> None:
+    encoding = TextEncoding(max_segments=10)
+    sentence = "Это одно из многих предложений. "
+    assert shorten_answer(sentence * 40, encoding) == (sentence * 20).strip()
+    words = shorten_answer("слово " * 200, encoding)
+    assert encoding.count_segments(words) == 10
+    assert words.endswith("слово…")
+    assert encoding.count_segments(shorten_answer("я" * 1600, encoding)) == 10

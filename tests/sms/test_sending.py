@@ -7,7 +7,13 @@ import pytest
 from sqlmodel import col, select, update
 from switchboard.foundation.encryption.texts import UNREADABLE
 from switchboard.foundation.events.models import Event
-from switchboard.plugin_sdk import OutboundTextMessage, ProviderError, TextMessageReceived, TextMessageStatus
+from switchboard.plugin_sdk import (
+    OutboundTextMessage,
+    ProviderError,
+    TextEncoding,
+    TextMessageReceived,
+    TextMessageStatus,
+)
 from switchboard.plugin_sdk.telephony import TelephonyCapabilities
 from switchboard.resources.identity.policy import Encryption, Policy, Prices
 from switchboard.resources.sms import callbacks, inbound, sender
@@ -19,6 +25,7 @@ from switchboard_offline.loopback import LoopbackTelephony
 
 from tests.fixtures.app import Caller, Organizations, fresh_number
 from tests.fixtures.command_line import Operator
+from tests.fixtures.json_access import at, text_at
 
 CONTACT = "+15550100001"
 
@@ -101,6 +108,62 @@ async def test_a_message_is_charged_by_segment_once_the_carrier_accepts_it(
     await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
     await report_status(runtime, message, "delivered")
     assert float((await get_message(runtime, message)).cost) == 0.016
+
+
+async def test_the_carriers_own_segments_and_cost_replace_the_estimate(
+    organizations: Organizations, runtime: Runtime, carrier: Carrier
+) -> None:
+    caller = await organizations.create(policy=Policy(prices=Prices(text_segment=0.008)))
+
+    async def report(segments: int | None, cost: float | None, *, status: str = "sent") -> tuple[int, float, object]:
+        reported = TextMessageStatus("lt-1", status, segments=segments, cost=cost)  # type: ignore[arg-type]
+        await callbacks.apply_message_event(
+            runtime.database, message.organization_id, "loopback", reported, message_id=message.id
+        )
+        known = await get_message(runtime, message)
+        return known.segments, float(known.cost), (await caller.get("/v1/billing/balance")).json["balance"]
+
+    message = await create_queued_message(caller)
+    await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
+    assert await report(2, None) == (2, 0.016, -0.016)
+    assert await report(2, 0.0051) == (2, 0.0051, -0.0051)
+    assert await report(2, 0.0051, status="delivered") == (2, 0.0051, -0.0051)
+    assert await report(None, None, status="delivered") == (2, 0.0051, -0.0051)
+
+
+async def test_a_free_message_is_charged_what_its_carrier_reports(
+    runtime: Runtime, caller: Caller, carrier: Carrier
+) -> None:
+    message = await create_queued_message(caller)
+    reported = TextMessageStatus("lt-1", "sent", segments=1, cost=0.0051)
+    for _ in range(2):
+        await callbacks.apply_message_event(
+            runtime.database, message.organization_id, "loopback", reported, message_id=message.id
+        )
+    assert (await caller.get("/v1/billing/balance")).json["balance"] == -0.0051
+
+
+async def test_a_message_that_failed_costs_nothing_whatever_its_carrier_reports(
+    runtime: Runtime, caller: Caller, carrier: Carrier
+) -> None:
+    message = await create_queued_message(caller)
+    reported = TextMessageStatus("lt-1", "failed", segments=1, cost=0.0051)
+    await callbacks.apply_message_event(
+        runtime.database, message.organization_id, "loopback", reported, message_id=message.id
+    )
+    assert (await caller.get("/v1/billing/balance")).json["balance"] == 0
+
+
+async def test_a_message_that_the_carrier_would_refuse_as_too_long_is_refused_at_once(
+    runtime: Runtime, caller: Caller, carrier: Carrier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LoopbackTelephony, "text_encoding", TextEncoding(max_segments=2))
+    number = (await caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
+    order = {"to_number": CONTACT, "from_number_id": number, "body": "ж" * 135}
+    refused = await caller.post("/v1/sms", order)
+    assert (refused.status, at(refused.json, "errors", 0, "field")) == (422, "body")
+    assert "has 3 segments, and loopback sends at most 2" in text_at(refused.json, "detail")
+    assert (await caller.post("/v1/sms", {**order, "body": "ж" * 134})).status == 201
 
 
 async def test_a_refused_message_fails_with_the_carriers_words(

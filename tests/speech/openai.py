@@ -14,11 +14,18 @@ VOICES = ("alloy", "echo")
 
 
 class OpenAI(SpeechVendor):
-    """`lists_voices`: the server has the list of voices that some servers have."""
+    """`lists_voices`: the server has the list of voices that some servers have.
+
+    `usage` goes with a transcription, as the server counts it
+    (https://platform.openai.com/docs/api-reference/audio/json-object; llama.cpp's lacks the details). A `broken` server
+    answers with another format.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.lists_voices = True
+        self.usage: dict[str, object] | None = None
+        self.broken = False
         self.forms: list[dict[str, str]] = []
 
     def routes(self) -> list[web.RouteDef]:
@@ -26,11 +33,14 @@ class OpenAI(SpeechVendor):
             web.get("/v1/models", self._models),
             web.get("/v1/audio/voices", self._voices),
             web.post("/v1/audio/transcriptions", self._transcribe),
+            web.post("/openai/v1/audio/transcriptions", self._transcribe),
+            web.post("/openai/deployments/{model}/audio/transcriptions", self._transcribe),
             web.post("/v1/audio/speech", self._speak),
         ]
 
     def has_key(self, request: web.Request) -> bool:
-        return request.headers.get("Authorization") == f"Bearer {KEY}"
+        bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        return KEY in (request.headers.get("api-key"), bearer)
 
     def refusal(self, status: int) -> web.Response:
         code = {401: "invalid_api_key", 429: "rate_limit_exceeded"}.get(status, "server_error")
@@ -55,7 +65,10 @@ class OpenAI(SpeechVendor):
             assert file.getparams()[:3] == (1, 2, 8000)
             samples = np.frombuffer(file.readframes(file.getnframes()), dtype="<i2")
         hints = tuple(form["prompt"].split(", ")) if "prompt" in form else ()
-        return web.json_response({"text": f" {await recognize_mulaw(encode_audio(samples, 'mulaw'), hints)} "})
+        if self.broken:
+            return web.json_response({"result": []})
+        text = f" {await recognize_mulaw(encode_audio(samples, 'mulaw'), hints)} "
+        return web.json_response({"text": text, **({"usage": self.usage} if self.usage else {})})
 
     async def _speak(self, request: web.Request) -> web.StreamResponse:
         body = self.requests[-1].body

@@ -95,6 +95,7 @@ from switchboard.plugin_sdk.telephony_events import (
     TransferTargetGone,
     TransferTargetReady,
 )
+from switchboard.plugin_sdk.text_encoding import TextEncoding
 from switchboard.plugin_sdk.text_to_speech import SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice
 from switchboard.plugin_sdk.tools import AgentTool, KeypadEntry, ToolContext, ToolError, ToolParameters
 from switchboard.plugin_sdk.turn_detectors import PossibleTurn, TurnDetector, TurnPrediction
@@ -183,6 +184,7 @@ __all__ = [
     "TelephonyCapabilities",
     "TelephonyProvider",
     "TextDelta",
+    "TextEncoding",
     "TextMessageReceived",
     "TextMessageStatus",
     "TextToSpeechProvider",

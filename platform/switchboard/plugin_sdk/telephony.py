@@ -17,6 +17,7 @@ from switchboard.plugin_sdk.telephony_events import (
     CarrierEvent,
     IncomingCall,
 )
+from switchboard.plugin_sdk.text_encoding import TextEncoding
 
 # --- requests from the carrier ---
 
@@ -87,6 +88,10 @@ class OutboundCall:
     `reference` is the platform's id of the call; a carrier that can store it does, so that `find_call` finds the call
     after a crash. `media_url` is the wss:// (or ws://) address for the call's audio, with a token in its path and never
     a query string.
+
+    `detect_machine`: report a machine that answers, at once; without it, a carrier that bills detection is not asked.
+    `await_greeting_end`: a message is to be left, so report the end of the greeting, too, if the carrier can. The
+    platform listens for the beep in any case.
     """
 
     reference: str
@@ -97,6 +102,7 @@ class OutboundCall:
     ring_seconds: int = 30
     max_duration_seconds: int = 14_400
     detect_machine: bool = True
+    await_greeting_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +200,8 @@ class TelephonyProvider(Provider[SettingsT_co]):
     """A carrier. It has no access to the database; any state it needs later must be part of the ids that it returns."""
 
     capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities()
+    text_encoding: ClassVar[TextEncoding] = TextEncoding()
+    """Encoding of text messages: how many segments one has, and how many it may have."""
 
     @property
     def has_browser_calling(self) -> bool:

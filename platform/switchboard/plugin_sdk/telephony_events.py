@@ -62,7 +62,10 @@ class CallAnswered:
 
 @dataclass(frozen=True, slots=True)
 class MachineDetected:
-    """The carrier detected, after the answer, that a machine answered. `beep`: its greeting is over."""
+    """The carrier detected, after the answer, that a machine answered.
+
+    `beep`: its greeting is over, with a beep or in silence.
+    """
 
     carrier_call_id: str
     beep: bool = False

@@ -16,15 +16,15 @@ from switchboard.plugin_sdk import ChatEvent, ChatRequest, ProviderError, TextDe
 
 from switchboard_llm.chat_body import build_body, strip_fences
 from switchboard_llm.model_map import ListedModel
+from switchboard_llm.openai_api import build_openai_url, hide_key, read_refusal
 from switchboard_llm.reasoning import build_effort, choose_effort
 from switchboard_llm.stream import CHUNKS, ChatChunk, ToolCallCollector, Usage, build_usage
-from switchboard_llm.vendor_api import RETRYABLE, build_headers
+from switchboard_llm.vendor_api import build_headers
 from switchboard_llm.vendor_model import ModelSettings, VendorModel
 
 CONNECT_SECONDS: Final = 10.0
 LONGEST_LINE: Final = 2**20
 """Bytes of one event: a server that sends more is none of these."""
-LONGEST_REFUSAL: Final = 2**16
 
 
 class ChatCompletionsModel(VendorModel):
@@ -65,18 +65,11 @@ class ChatCompletionsModel(VendorModel):
             body[self.vendor.max_tokens_field] = body.pop("max_tokens")
         if self.vendor.counts_tokens:
             body["stream_options"] = {"include_usage": True}
+        if self.settings.no_retention:
+            body["store"] = False  # https://platform.openai.com/docs/guides/your-data
         if self.vendor.fixes_temperature and effort not in (None, "none"):
             del body["temperature"]
         return msgspec.json.encode(body)
-
-    def _build_url(self, model: str) -> str:
-        address = (self.settings.base_url or self.vendor.address or "").rstrip("/")
-        if not address:
-            raise ProviderError(f"{self.vendor.title} needs a base_url in its settings", retryable=False)
-        version, dated = self.settings.api_version, self.vendor.dated_chat_path
-        if version is not None and dated is not None:
-            return f"{address}{dated.format(model=model, version=version)}"
-        return f"{address}{self.vendor.chat_path}"
 
     @asynccontextmanager
     async def _post(self, request: ChatRequest, model: str, body: bytes) -> AsyncIterator[aiohttp.ClientResponse]:
@@ -89,7 +82,10 @@ class ChatCompletionsModel(VendorModel):
         try:
             async with asyncio.timeout(request.timeout_seconds):
                 response = await self._http.post(
-                    self._build_url(model), data=body, headers=headers, allow_redirects=False
+                    build_openai_url(self.vendor, self.settings, "/chat/completions", model),
+                    data=body,
+                    headers=headers,
+                    allow_redirects=False,
                 )
         except TimeoutError:
             raise ProviderError(f"{title} did not answer within {request.timeout_seconds:.0f} seconds") from None
@@ -97,7 +93,7 @@ class ChatCompletionsModel(VendorModel):
             raise ProviderError(f"{title} cannot be reached: {error}") from error
         async with response:
             if response.status != HTTPStatus.OK:
-                raise await self._translate_refusal(response)
+                raise await read_refusal(self.vendor, self.settings, response)
             yield response
 
     async def _read_chunks(self, response: aiohttp.ClientResponse) -> AsyncIterator[ChatChunk]:
@@ -110,29 +106,12 @@ class ChatCompletionsModel(VendorModel):
                 chunk = CHUNKS.decode(data)
                 if chunk.error is not None:
                     code = None if chunk.error.code is None else str(chunk.error.code)
-                    raise ProviderError(f"{title}: {self._hide_key(chunk.error.message)}", code=code)
+                    raise ProviderError(f"{title}: {hide_key(self.settings, chunk.error.message)}", code=code)
                 yield chunk
         except aiohttp.ClientError as error:
             raise ProviderError(f"{title} broke the answer off: {error}") from error
         except (msgspec.DecodeError, ValueError) as error:
             raise ProviderError(f"{title} answered with something that is no chat completion") from error
-
-    async def _translate_refusal(self, response: aiohttp.ClientResponse) -> ProviderError:
-        """Translate an error response, without the API key that some vendors repeat."""
-        status = response.status
-        try:
-            text = (await response.content.read(LONGEST_REFUSAL)).decode(errors="replace")
-        except aiohttp.ClientError:
-            text = ""
-        return ProviderError(
-            f"{self.vendor.title}: {self._hide_key(_find_message(text) or f'HTTP {status}')}",
-            code=str(status),
-            retryable=status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in RETRYABLE,
-        )
-
-    def _hide_key(self, message: str) -> str:
-        key = self.settings.api_key
-        return message if key is None else message.replace(key.get_secret_value(), "***")
 
 
 async def _read_lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
@@ -147,26 +126,3 @@ async def _read_lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
             raise ValueError("the line is too long")
         for line in lines:
             yield line
-
-
-class _Fault(msgspec.Struct):
-    message: str = ""
-
-
-class _Refusal(msgspec.Struct):
-    """OpenAI's `error` with a message, Ollama's that is a text, and Mistral's `message` beside it."""
-
-    error: _Fault | str | None = None
-    message: str = ""
-
-
-def _find_message(text: str) -> str:
-    """Return the first line of what an error response says."""
-    try:
-        refusal = msgspec.json.decode(text, type=_Refusal)
-    except msgspec.DecodeError:
-        said = text
-    else:
-        fault = refusal.error
-        said = (fault if isinstance(fault, str) else fault.message if fault is not None else "") or refusal.message
-    return said.strip().splitlines()[0][:500] if said.strip() else ""

@@ -82,6 +82,6 @@ def _read_texts(chunk: Any, calls: ToolCallCollector) -> list[str]:
 
 
 MODELS = [
-    create_vendor_class(LiteLLMModel if vendor.chat_path is None else ChatCompletionsModel, vendor, "Model")
+    create_vendor_class(LiteLLMModel if vendor.openai_path is None else ChatCompletionsModel, vendor, "Model")
     for vendor in VENDORS
 ]

@@ -7,13 +7,23 @@ import io
 import wave
 from array import array
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from typing import Final
 
-from switchboard.plugin_sdk import PHONE_PCM, SpeechToTextProvider, SpeechToTextStream, Transcript, TranscriptionRequest
+import aiohttp
+from pydantic import BaseModel, ValidationError
+from switchboard.plugin_sdk import (
+    PHONE_PCM,
+    ProviderError,
+    SpeechToTextProvider,
+    SpeechToTextStream,
+    Transcript,
+    TranscriptionRequest,
+)
 from switchboard.plugin_sdk.languages import get_single_language
 
-from switchboard_llm.litellm_client import LiteLLMProvider, build_arguments, load_litellm, translate_error
-from switchboard_llm.vendor_api import VendorSettings, create_vendor_class
+from switchboard_llm.openai_api import build_openai_url, read_refusal
+from switchboard_llm.vendor_api import VendorSettings, build_headers, create_vendor_class, list_models, require_key
 from switchboard_llm.vendors import VENDORS, Vendor
 
 ANSWER_SECONDS: Final = 10.0
@@ -24,10 +34,19 @@ not sent.
 MOST_HINTS: Final = 50
 
 
+class _Answer(BaseModel):
+    """The transcript. Servers count what it costs in different ways, which is not read."""
+
+    text: str
+
+
 class _Stream(SpeechToTextStream):
     """Buffers an utterance until it is over; there are no interim transcripts."""
 
-    def __init__(self, vendor: Vendor, settings: VendorSettings, request: TranscriptionRequest) -> None:
+    def __init__(
+        self, http: aiohttp.ClientSession, vendor: Vendor, settings: VendorSettings, request: TranscriptionRequest
+    ) -> None:
+        self._http = http
         self._vendor = vendor
         self._settings = settings
         self._request = request
@@ -49,23 +68,28 @@ class _Stream(SpeechToTextStream):
         self._utterances.put_nowait(None)
 
     async def _transcribe(self, audio: bytes) -> str:
-        litellm = await load_litellm()
+        title = self._vendor.title
         model = self._request.model or self._settings.model or self._vendor.transcription_model or ""
-        given = build_arguments(self._vendor, self._settings, model)
-        if self._request.hints:
-            given["prompt"] = ", ".join(self._request.hints[:MOST_HINTS])
-        if (language := get_single_language(self._request.language)) is not None:
-            given["language"] = language
+        url = build_openai_url(self._vendor, self._settings, "/audio/transcriptions", model)
         try:
-            answer = await litellm.atranscription(
-                **given,
-                file=("utterance.wav", _wav(audio), "audio/wav"),
-                response_format="json",
-                timeout=ANSWER_SECONDS,
-            )
-        except litellm.exceptions.openai.OpenAIError as error:
-            raise translate_error(self._vendor, self._settings, error) from error
-        return (answer.text or "").strip()
+            async with self._http.post(url, data=self._build_form(model, audio), allow_redirects=False) as response:
+                if response.status != HTTPStatus.OK:
+                    raise await read_refusal(self._vendor, self._settings, response)
+                return _Answer.model_validate_json(await response.read()).text.strip()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise ProviderError(f"{title} cannot be reached: {error or type(error).__name__}") from error
+        except ValidationError as error:
+            raise ProviderError(f"{title} answered with something that is not a transcription") from error
+
+    def _build_form(self, model: str, audio: bytes) -> aiohttp.FormData:
+        """Return the form of a request (https://platform.openai.com/docs/api-reference/audio/createTranscription)."""
+        form = aiohttp.FormData({"model": model, "response_format": "json"})
+        if self._request.hints:
+            form.add_field("prompt", ", ".join(self._request.hints[:MOST_HINTS]))
+        if (language := get_single_language(self._request.language)) is not None:
+            form.add_field("language", language)
+        form.add_field("file", _wav(audio), filename="utterance.wav", content_type="audio/wav")
+        return form
 
 
 def _is_quiet(audio: bytes) -> bool:
@@ -81,13 +105,37 @@ def _wav(audio: bytes) -> bytes:
     return buffer.getvalue()
 
 
-class VendorTranscriber(LiteLLMProvider, SpeechToTextProvider[VendorSettings]):
-    """Transcription of a vendor over LiteLLM, one utterance at a time."""
+class VendorTranscriber(SpeechToTextProvider[VendorSettings]):
+    """Transcription of a vendor with OpenAI's wire format, one utterance at a time."""
 
+    Settings = VendorSettings
     audio_format = PHONE_PCM
+    vendor: Vendor
+
+    def __init__(self, settings: VendorSettings) -> None:
+        super().__init__(settings)
+        self._http: aiohttp.ClientSession | None = None
+
+    async def open(self) -> None:
+        require_key(self.vendor, self.settings)
+
+    async def close(self) -> None:
+        if self._http is not None:
+            await self._http.close()
+
+    async def check(self) -> None:
+        """Ask the vendor for its models, which costs nothing and needs the key."""
+        require_key(self.vendor, self.settings)
+        await list_models(self.vendor, self.settings)
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
-        return _Stream(self.vendor, self.settings, request)
+        if self._http is None:
+            self._http = aiohttp.ClientSession(
+                headers=build_headers(self.vendor, self.settings),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
+            )
+        return _Stream(self._http, self.vendor, self.settings, request)
 
 
 TRANSCRIBERS = [

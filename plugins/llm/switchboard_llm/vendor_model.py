@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from switchboard.plugin_sdk import ChatRequest, LLMProvider
+from switchboard.plugin_sdk import ChatRequest, LLMProvider, ProviderError
 
 from switchboard_llm.model_map import ListedModel, load_model_map
 from switchboard_llm.reasoning import EffortSetting
@@ -13,10 +13,12 @@ from switchboard_llm.vendors import Vendor
 
 class ModelSettings(VendorSettings):
     """Besides what every provider of a vendor has: `reasoning_effort`, what a model spends on reasoning before it
-    answers, which the other party hears as silence. `least` is the least that the model accepts.
+    answers, which the other party hears as silence. `least` is the least that the model accepts. `no_retention`: the
+    vendor is asked not to store requests and answers; refused for a vendor without such a switch.
     """
 
     reasoning_effort: EffortSetting = "least"
+    no_retention: bool = False
 
 
 class VendorModel(LLMProvider[ModelSettings]):
@@ -27,11 +29,13 @@ class VendorModel(LLMProvider[ModelSettings]):
 
     async def open(self) -> None:
         require_key(self.vendor, self.settings)
+        self._require_retention_switch()
         await asyncio.to_thread(load_model_map)
 
     async def check(self) -> None:
         """Ask the vendor for its models, which costs nothing, needs the key, and shows whether it has the model."""
         require_key(self.vendor, self.settings)
+        self._require_retention_switch()
         await check_model(self.vendor, self.settings, self.settings.model or self.vendor.default_model)
 
     async def list_models(self) -> Sequence[str]:
@@ -39,6 +43,12 @@ class VendorModel(LLMProvider[ModelSettings]):
         if self.settings.base_url is not None:
             return sorted(await list_models(self.vendor, self.settings))
         return sorted(set(load_model_map().list_chat_models(self.vendor.route)))
+
+    def _require_retention_switch(self) -> None:
+        if self.settings.no_retention and not self.vendor.stores_answers:
+            raise ProviderError(
+                f"{self.vendor.title} has no switch for no_retention; agree on it with the vendor", retryable=False
+            )
 
     def choose_model(self, request: ChatRequest) -> tuple[str, ListedModel | None]:
         """Return the model of a request, and its entry in LiteLLM's map."""

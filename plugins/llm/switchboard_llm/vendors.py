@@ -13,17 +13,18 @@ class Vendor:
     """A vendor: its name, display name, LiteLLM prefix, and whether it needs an API key.
 
     `address` is the base of its API where settings name none, and `models_path` what follows it for a list of models
-    that needs the key; `lists_aliases`: every name that a model answers to is in that list. `chat_path` leads to its
-    chat completions in OpenAI's wire format; None: it has another format, which LiteLLM speaks. `dated_chat_path` does,
-    with the model and the version filled in, where settings name an `api_version`. `key_header` carries the key; None:
-    a bearer token.
+    that needs the key; `lists_aliases`: every name that a model answers to is in that list. `openai_path`
+    precedes the paths of OpenAI's wire format; None: it has another format, which LiteLLM speaks. Where settings name
+    an `api_version`, `dated_path` leads to them, with the model and the version. `key_header` carries the key; None: a
+    bearer token.
 
     `embedding_route` is LiteLLM's prefix for embeddings if it differs. `keeps_schemas`: its models can be constrained
     to a JSON schema; others only to JSON. `system_first`: its models, or its servers' chat templates, accept no system
     message after others, or do not see its place. `answers_tools`: they accept no user message right after a tool's.
     `caches_marked`: it caches the part of a prompt that a request marks. `counts_tokens`: a stream reports the usage
     only if it is asked to (`stream_options`). `fixes_temperature`: models that reason accept no
-    temperature. `least_effort` is the least that its reasoning
+    temperature. `stores_answers`: it keeps requests and answers for its customers unless a request says `store: false`.
+    `least_effort` is the least that its reasoning
     models accept where LiteLLM's map does not say it of the model, and `unlisted_effort` the least for models that are
     not in the map; None: no effort is sent.
     """
@@ -34,8 +35,8 @@ class Vendor:
     address: str | None = None
     models_path: str = "/models"
     lists_aliases: bool = True
-    chat_path: str | None = "/chat/completions"
-    dated_chat_path: str | None = None
+    openai_path: str | None = ""
+    dated_path: str | None = None
     key_header: str | None = None
     extra_headers: dict[str, str] = field(default_factory=dict)
     needs_key: bool = True
@@ -45,6 +46,7 @@ class Vendor:
     caches_marked: bool = False
     counts_tokens: bool = True
     fixes_temperature: bool = False
+    stores_answers: bool = False
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     effort_field: Literal["reasoning_effort", "reasoning.effort", "reasoning.enabled", "thinking"] = "reasoning_effort"
     least_effort: Effort | None = "none"
@@ -78,6 +80,7 @@ VENDORS = (
         "OpenAI",
         "openai",
         "https://api.openai.com/v1",
+        stores_answers=True,
         max_tokens_field="max_completion_tokens",
         fixes_temperature=True,
         least_effort="low",
@@ -88,7 +91,7 @@ VENDORS = (
         "anthropic",
         "https://api.anthropic.com",
         models_path="/v1/models?limit=1000",
-        chat_path=None,
+        openai_path=None,
         key_header="x-api-key",
         extra_headers={"anthropic-version": "2023-06-01"},
         system_first=True,
@@ -100,7 +103,7 @@ VENDORS = (
         "gemini",
         "https://generativelanguage.googleapis.com/v1beta",
         models_path="/models?pageSize=1000",
-        chat_path=None,
+        openai_path=None,
         key_header="x-goog-api-key",
         system_first=True,
     ),
@@ -142,8 +145,8 @@ VENDORS = (
         "Azure OpenAI",
         "azure",
         models_path="/openai/v1/models",
-        chat_path="/openai/v1/chat/completions",
-        dated_chat_path="/openai/deployments/{model}/chat/completions?api-version={version}",
+        openai_path="/openai/v1",
+        dated_path="/openai/deployments/{model}{path}?api-version={version}",
         max_tokens_field="max_completion_tokens",
         fixes_temperature=True,
         lists_aliases=False,
@@ -156,7 +159,7 @@ VENDORS = (
         "ollama_chat",
         "http://localhost:11434",
         models_path="/api/tags",
-        chat_path="/v1/chat/completions",
+        openai_path="/v1",
         needs_key=False,
         system_first=True,
         answers_tools=True,

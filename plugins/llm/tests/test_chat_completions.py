@@ -136,6 +136,20 @@ async def test_a_version_changes_the_address_of_azure_only(create_model: CreateM
     assert [path for path, _ in server.requests] == ["/chat/completions"]
 
 
+async def test_answers_are_not_stored_where_nothing_may_be_retained(create_model: CreateModel) -> None:
+    async with serve(build_delta(content="Hello.")) as server:
+        for no_retention in (False, True):
+            await ask(create_model(server.url, name="openai", no_retention=no_retention))
+    assert [body.get("store") for _, body in server.requests] == [None, False]
+
+
+async def test_a_vendor_without_a_switch_for_retention_says_so(create_model: CreateModel) -> None:
+    model = create_model("https://groq.example", name="groq", no_retention=True)
+    for use in (model.open, model.check):
+        with pytest.raises(ProviderError, match="has no switch for no_retention"):
+            await use()
+
+
 async def test_a_server_without_an_address_is_named(create_model: CreateModel) -> None:
     with pytest.raises(ProviderError, match="needs a base_url"):
         await ask(create_model(name="azure"))

@@ -16,12 +16,6 @@ from switchboard_offline.espeak import speak_text
 from tests.speech.openai import OpenAI
 from tests.speech.vendor import KEY, PHRASES, SENTENCE
 
-# LiteLLM and its dependencies emit deprecation warnings that we cannot fix.
-pytestmark = [
-    pytest.mark.usefixtures("litellm_clients"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning"),
-]
-
 
 @pytest_asyncio.fixture
 async def server() -> AsyncIterator[OpenAI]:
@@ -60,11 +54,14 @@ class TestSpeech(TextToSpeechContract[VendorVoice]):
 
 
 async def synthesize(provider: VendorTranscriber, request: TranscriptionRequest) -> Transcript:
-    stream = await provider.transcribe(request)
-    await stream.send(speak_text(SENTENCE))
-    await stream.finalize()
-    async with asyncio.timeout(30):
-        return await anext(aiter(stream))
+    try:
+        stream = await provider.transcribe(request)
+        await stream.send(speak_text(SENTENCE))
+        await stream.finalize()
+        async with asyncio.timeout(30):
+            return await anext(aiter(stream))
+    finally:
+        await provider.close()
 
 
 async def test_an_utterance_is_one_request_with_language_and_phrases(server: OpenAI) -> None:
@@ -75,6 +72,40 @@ async def test_an_utterance_is_one_request_with_language_and_phrases(server: Ope
     english, several = server.forms
     assert (english["model"], english["language"], english["prompt"]) == ("whisper", "en", ", ".join(PHRASES))
     assert "language" not in several
+
+
+@pytest.mark.parametrize(
+    ("language", "code"), [("cmn-CN", "zh"), ("yue-HK", "zh"), ("fil-PH", "tl"), ("iw-IL", "he"), ("arb", "ar")]
+)
+async def test_languages_are_sent_in_iso_639_1(server: OpenAI, language: str, code: str) -> None:
+    await synthesize(create_transcriber(server), TranscriptionRequest(language))
+    assert server.forms[0]["language"] == code
+
+
+async def test_a_count_of_tokens_without_details_is_accepted(server: OpenAI) -> None:
+    server.usage = {"type": "tokens", "input_tokens": 348, "output_tokens": 23, "total_tokens": 371}
+    assert (await synthesize(create_transcriber(server), TranscriptionRequest(hints=PHRASES))).text == SENTENCE
+
+
+@pytest.mark.parametrize(
+    ("version", "path"),
+    [
+        (None, "/openai/v1/audio/transcriptions"),
+        ("2025-03-01-preview", "/openai/deployments/listener/audio/transcriptions"),
+    ],
+)
+async def test_azure_is_asked_at_its_own_addresses(server: OpenAI, version: str | None, path: str) -> None:
+    kind = next(kind for kind in TRANSCRIBERS if kind.name == "azure")
+    settings = VendorSettings(api_key=SecretStr(KEY), base_url=server.address, model="listener", api_version=version)
+    assert (await synthesize(kind(settings), TranscriptionRequest(hints=PHRASES))).text == SENTENCE
+    (request,) = server.requests
+    assert (request.path, dict(request.query).get("api-version")) == (path, version)
+
+
+async def test_an_answer_without_a_text_is_an_error(server: OpenAI) -> None:
+    server.broken = True
+    with pytest.raises(ProviderError, match="not a transcription"):
+        await synthesize(create_transcriber(server), TranscriptionRequest())
 
 
 @pytest.mark.parametrize(("status", "retryable"), [(401, False), (429, True), (500, True)])
@@ -94,10 +125,12 @@ async def test_refusals_are_reported_without_the_key(server: OpenAI, status: int
 
 
 async def test_silence_sends_no_request(server: OpenAI) -> None:
-    stream = await create_transcriber(server).transcribe(TranscriptionRequest())
+    provider = create_transcriber(server)
+    stream = await provider.transcribe(TranscriptionRequest())
     await stream.send(bytes(8000))
     await stream.finalize()
     assert (await anext(aiter(stream))).text == ""
+    await provider.close()
     assert server.requests == []
 
 

@@ -39,27 +39,37 @@ REGIONS: Final = frozenset((
 """Language regions that Deepgram supports (https://developers.deepgram.com/docs/models-languages-overview); it refuses
 streams in others.
 """
+CANTONESE: Final = ("yue", "zh-HK")
+"""The code of Cantonese, and Deepgram's own (https://developers.deepgram.com/changelog/2026/3/17)."""
 NEARLY_ALL_SECONDS: Final = 0.05
 SLOWEST, FASTEST = 0.7, 1.5
+NO_RETENTION: Final = (("mip_opt_out", "true"),)
 
 
 class DeepgramSettings(SpeechVendorSettings):
     """`model` is used if an agent names none.
 
-    `endpointing_ms`: milliseconds of silence after which Deepgram finalizes words by itself.
+    `endpointing_ms`: milliseconds of silence after which Deepgram finalizes words by itself. `no_retention` as for
+    voices.
     """
 
     base_url: HttpUrl = HttpUrl("https://api.deepgram.com")
     model: str = "nova-3"
     endpointing_ms: int = Field(default=300, ge=10, le=5000)
     smart_format: bool = False
+    no_retention: bool = False
 
 
 class DeepgramVoiceSettings(SpeechVendorSettings):
-    """`voice_id` is used if an agent names none."""
+    """`voice_id` is used if an agent names none.
+
+    `no_retention` opts each request out of Deepgram's Model Improvement Program, so that it is not retained
+    (https://developers.deepgram.com/trust-security/your-data).
+    """
 
     base_url: HttpUrl = HttpUrl("https://api.deepgram.com")
     voice_id: str = "aura-2-thalia-en"
+    no_retention: bool = False
 
 
 class _Projects(BaseModel):
@@ -190,13 +200,18 @@ class DeepgramSpeechToText(_Deepgram[DeepgramSettings], SpeechToTextProvider[Dee
             ("smart_format", str(self.settings.smart_format).lower()),
             ("endpointing", str(self.settings.endpointing_ms)),
             *((parameter, hint) for hint in hints),
+            *(NO_RETENTION if self.settings.no_retention else ()),
         ]
 
 
 def _language(language: str) -> str:
-    if language in REGIONS:
-        return language
+    subtag, _, region = language.partition("-")
+    spoken, named = CANTONESE
+    if subtag.lower() == spoken:
+        return named
     base = get_base_language(language)
+    if f"{base}-{region}" in REGIONS:
+        return f"{base}-{region}"
     return "multi" if base == MULTIPLE_LANGUAGES else base
 
 
@@ -225,6 +240,7 @@ class DeepgramTextToSpeech(_Deepgram[DeepgramVoiceSettings], TextToSpeechProvide
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
         voice = request.voice_id or request.model or self.settings.voice_id
         params = [("model", voice), ("encoding", "mulaw"), ("sample_rate", "8000"), ("container", "none")]
+        params += NO_RETENTION if self.settings.no_retention else ()
         if request.speed != 1.0:
             params.append(("speed", str(min(FASTEST, max(SLOWEST, request.speed)))))
         async with self._connection.request(

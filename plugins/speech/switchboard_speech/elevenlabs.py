@@ -27,15 +27,23 @@ VOICES_A_PAGE: Final = "100"
 ENFORCES_LANGUAGE: Final = "_v2_5"
 """Suffix of models that accept a language code; others refuse the request."""
 
+FILIPINO: Final = ("tl", "fil")
+"""The code that most vendors have for Filipino, and ElevenLabs' own (https://elevenlabs.io/docs/overview/models)."""
+
 
 class ElevenLabsSettings(SpeechVendorSettings):
-    """`voice_id` and `model` are used if an agent names none. The other settings default to those of each voice."""
+    """`voice_id` and `model` are used if an agent names none. The voice's settings default to those of each voice.
+
+    `no_retention` is ElevenLabs' zero retention mode, which only enterprise accounts have
+    (https://elevenlabs.io/docs/api-reference/text-to-speech/stream, `enable_logging`).
+    """
 
     base_url: HttpUrl = HttpUrl("https://api.elevenlabs.io")
     voice_id: str = "JBFqnCBsd6RMkjVDRZzb"
     model: str = "eleven_flash_v2_5"
     stability: float | None = None
     similarity_boost: float | None = None
+    no_retention: bool = False
 
 
 class _Alignment(BaseModel):
@@ -113,9 +121,10 @@ class ElevenLabsTextToSpeech(ConnectedProvider[ElevenLabsSettings], TextToSpeech
         voice = quote(request.voice_id or self.settings.voice_id, safe="")
         path = f"/v1/text-to-speech/{voice}/stream/with-timestamps"
         timeline, spelling = WordTimeline(self.audio_format), WordAssembler()
-        async with self._connection.request(
-            "POST", path, params=[("output_format", "ulaw_8000")], body=self._body(request)
-        ) as response:
+        params = [("output_format", "ulaw_8000")]
+        if self.settings.no_retention:
+            params.append(("enable_logging", "false"))
+        async with self._connection.request("POST", path, params=params, body=self._body(request)) as response:
             async for line in response.content:
                 if line.strip():
                     with parse_vendor_data(self.title):
@@ -153,7 +162,8 @@ class ElevenLabsTextToSpeech(ConnectedProvider[ElevenLabsSettings], TextToSpeech
             body["voice_settings"] = given
         language = get_single_language(request.language)
         if language is not None and model.endswith(ENFORCES_LANGUAGE):
-            body["language_code"] = language
+            usual, own = FILIPINO
+            body["language_code"] = own if language == usual else language
         return body
 
 

@@ -65,6 +65,16 @@ async def test_a_request_has_the_agents_settings(open_provider: CartesiaTextToSp
     assert (server.orders[1]["language"], "language" in server.orders[2]) == ("no", False)
 
 
+@pytest.mark.parametrize(
+    ("language", "code"), [("cmn-CN", "zh"), ("yue-HK", "zh"), ("fil-PH", "tl"), ("iw-IL", "he"), ("arb", "ar")]
+)
+async def test_languages_have_cartesias_names(
+    open_provider: CartesiaTextToSpeech, server: Cartesia, language: str, code: str
+) -> None:
+    await synthesize(open_provider, SpeechRequest("Hei.", language=language))
+    assert server.orders[0]["language"] == code
+
+
 async def test_a_socket_is_reused_for_later_texts_and_concurrent_texts_use_two(
     open_provider: CartesiaTextToSpeech, server: Cartesia
 ) -> None:

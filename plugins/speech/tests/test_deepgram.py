@@ -81,10 +81,23 @@ async def test_a_stream_is_requested_for_phone_audio_with_the_agents_phrases(
     assert ("keywords", "one") in old
 
 
+@pytest.mark.parametrize("no_retention", [False, True])
+async def test_requests_are_opted_out_where_nothing_may_be_retained(server: Deepgram, no_retention: bool) -> None:
+    given = {"api_key": SecretStr(KEY), "base_url": HttpUrl(server.address), "no_retention": no_retention}
+    async with in_use(DeepgramSpeechToText(DeepgramSettings.model_validate(given))) as transcriber:
+        await (await transcriber.transcribe(TranscriptionRequest())).close()
+    async with in_use(DeepgramTextToSpeech(DeepgramVoiceSettings.model_validate(given))) as voice:
+        assert [chunk async for chunk in voice.synthesize(SpeechRequest("Hi."))]
+    opted_out = [("mip_opt_out", "true") in request.query for request in server.requests]
+    assert opted_out == [no_retention, no_retention]
+
+
 @pytest.mark.parametrize(
     ("language", "code"),
-    [("de-DE", "de"), ("de-CH", "de-CH"), ("nb-NO", "no"), ("es-419", "es-419"), ("it", "it"), ("mul", "multi")],
-)
+    [("de-DE", "de"), ("de-CH", "de-CH"), ("nb-NO", "no"), ("es-419", "es-419"), ("it", "it"), ("mul", "multi"),
+     ("cmn-CN", "zh-CN"), ("cmn-TW", "zh-TW"), ("zh-HK", "zh-HK"), ("yue-HK", "zh-HK"), ("yue", "zh-HK"),
+     ("fil-PH", "tl"), ("iw-IL", "he"), ("arb", "ar")],
+)  # fmt: skip
 async def test_languages_have_deepgrams_names(
     open_provider: DeepgramSpeechToText, server: Deepgram, language: str, code: str
 ) -> None:

@@ -75,6 +75,27 @@ async def test_a_request_has_the_agents_settings(server: ElevenLabs) -> None:
     await provider.close()
 
 
+@pytest.mark.parametrize("no_retention", [False, True])
+async def test_requests_are_not_logged_where_nothing_may_be_retained(server: ElevenLabs, no_retention: bool) -> None:
+    provider = create_voice(server, no_retention=no_retention)
+    await provider.open()
+    assert [chunk async for chunk in provider.synthesize(SpeechRequest("Hi."))]
+    assert (("enable_logging", "false") in server.requests[0].query) is no_retention
+    await provider.close()
+
+
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [("cmn-CN", "zh"), ("yue-HK", "zh"), ("fil-PH", "fil"), ("tl", "fil"), ("iw-IL", "he"), ("arb", "ar")],
+)
+async def test_languages_have_elevenlabs_names(server: ElevenLabs, language: str, code: str) -> None:
+    provider = create_voice(server)
+    await provider.open()
+    assert [chunk async for chunk in provider.synthesize(SpeechRequest("Hi.", language=language))]
+    assert server.requests[0].body["language_code"] == code
+    await provider.close()
+
+
 @pytest.mark.parametrize(
     ("status", "code", "retryable"),
     [

@@ -300,8 +300,9 @@ def _translate_detection(call: CallPayload, _: CallState) -> WebhookResult:
 
 
 def _translate_greeting(call: CallPayload, _: CallState) -> WebhookResult:
-    """Translate the end of a machine's greeting. Without a beep it adds nothing to earlier events."""
-    return WebhookResult(MachineDetected(call.call_control_id, beep=True) if call.result == "beep_detected" else None)
+    """Translate the end of a machine's greeting. One that is not sure adds nothing to earlier events."""
+    is_over = call.result in ("beep_detected", "ended", "no_beep_detected")
+    return WebhookResult(MachineDetected(call.call_control_id, beep=True) if is_over else None)
 
 
 def _translate_recording(call: CallPayload, state: CallState) -> WebhookResult:

@@ -6,7 +6,6 @@ Calls use Call Control: requests control a call, and webhooks report its progres
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Final, Literal
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
@@ -32,6 +31,7 @@ from switchboard.plugin_sdk import (
     RecordingStream,
     TelephonyCapabilities,
     TelephonyProvider,
+    TextEncoding,
     WarmTransfer,
 )
 from switchboard.plugin_sdk.languages import find_nearest_language
@@ -40,6 +40,8 @@ from switchboard.plugin_sdk.recordings import stream_carrier_recording
 from switchboard_telephony_telnyx import stock
 from switchboard_telephony_telnyx.callbacks import ForwardAnsweredCall, HangUpCall, SpeakToTarget, WebhookReader
 from switchboard_telephony_telnyx.codec import TelnyxCodec
+from switchboard_telephony_telnyx.credentials import TOKEN_SECONDS, create_credential_token
+from switchboard_telephony_telnyx.encoding import ENCODING
 from switchboard_telephony_telnyx.errors import ignore_ended_call, read_field, require_created_id, translate_dial_error
 from switchboard_telephony_telnyx.settings import TelnyxSettings
 from switchboard_telephony_telnyx.signatures import verify_telnyx_signature
@@ -49,7 +51,6 @@ from switchboard_telephony_telnyx.transport import call_telnyx, create_client
 LEAST_RING_SECONDS: Final = 5
 LEAST_CALL_SECONDS: Final = 30
 FORWARD_RING_SECONDS: Final = 30
-TOKEN_SECONDS: Final = 3600
 VOICE: Final = "female"
 LANGUAGES: Final = (
     "en-US", "en-GB", "en-AU", "en-IN", "en-GB-WLS", "es-US", "es-ES", "es-MX", "de-DE", "fr-FR", "fr-CA", "pt-BR",
@@ -70,6 +71,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
     title: ClassVar[str] = "Telnyx"
     Settings: ClassVar[type[ProviderSettings]] = TelnyxSettings
     capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(warm_transfer=True)
+    text_encoding: ClassVar[TextEncoding] = ENCODING
 
     def __init__(self, settings: TelnyxSettings) -> None:
         super().__init__(settings)
@@ -169,8 +171,9 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             "time_limit_secs": max(LEAST_CALL_SECONDS, order.max_duration_seconds),
             "preferred_codecs": CODECS,
             **self._stream_options(order.media_url),
-            **({"answering_machine_detection": "detect"} if order.detect_machine else {}),
         }
+        if order.detect_machine:
+            given["answering_machine_detection"] = "greeting_end" if order.await_greeting_end else "detect"
         try:
             return require_created_id(
                 await call_telnyx(lambda: self._client.calls.dial(**given), creates=True), "call_control_id"
@@ -336,14 +339,8 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             raise ProviderError(
                 "browser calling needs credential_connection_id in the tenant file", code="unsupported", retryable=False
             )
-        expires_at = (datetime.now(UTC) + timedelta(seconds=TOKEN_SECONDS)).isoformat(timespec="seconds")
-        credentials = self._client.telephony_credentials
-        credential = await call_telnyx(
-            lambda: credentials.create(connection_id=connection_id, name=identity, expires_at=expires_at)
-        )
-        credential_id = read_field(credential, "id")
-        token = await call_telnyx(lambda: credentials.create_token(credential_id))
-        return BrowserToken(str(token), identity, TOKEN_SECONDS, {"sdk": "telnyx-webrtc"})
+        token = await create_credential_token(self._client.telephony_credentials, connection_id, identity)
+        return BrowserToken(token, identity, TOKEN_SECONDS, {"sdk": "telnyx-webrtc"})
 
 
 def _command_id(subject: str, key: str) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -112,6 +113,26 @@ async def test_a_browser_token_is_a_telnyx_token(carrier: TelnyxTelephony, telny
     (credential,) = telnyx.credentials.values()
     assert (credential["name"], credential["connection_id"]) == ("key_1", telnyx.browser_connection_id)
     assert credential["expires_at"]
+
+
+async def test_tokens_of_one_identity_share_a_credential(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    await carrier.create_browser_token(identity="key_1", platform="web")
+    (first,) = telnyx.credentials
+    telnyx.credentials[first]["expires_at"] = (datetime.now(UTC) + timedelta(minutes=1)).isoformat()
+    await carrier.create_browser_token(identity="key_1", platform="web")
+    await carrier.create_browser_token(identity="key_10", platform="web")
+    assert [credential["name"] for credential in telnyx.credentials.values()] == ["key_1", "key_10"]
+    ends = datetime.fromisoformat(str(telnyx.credentials[first]["expires_at"]))
+    assert ends > datetime.now(UTC) + timedelta(minutes=59)
+
+
+async def test_an_expired_credential_is_replaced_and_deleted(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    await carrier.create_browser_token(identity="key_1", platform="web")
+    (first,) = telnyx.credentials
+    telnyx.credentials[first] |= {"expires_at": "2026-01-02T03:04:05", "expired": True}
+    await carrier.create_browser_token(identity="key_1", platform="web")
+    (second,) = telnyx.credentials
+    assert second != first
 
 
 async def test_a_token_requires_its_settings(telnyx: TelnyxServer) -> None:

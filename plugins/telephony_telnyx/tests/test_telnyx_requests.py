@@ -67,6 +67,13 @@ async def test_short_limits_are_raised_to_telnyxs_minimum(carrier: TelnyxTelepho
     assert (body["timeout_secs"], body["time_limit_secs"], "answering_machine_detection" in body) == (5, 30, False)
 
 
+async def test_the_end_of_a_greeting_is_asked_for_where_a_message_follows(
+    carrier: TelnyxTelephony, telnyx: TelnyxServer
+) -> None:
+    await carrier.place_call(dataclasses.replace(CALL, await_greeting_end=True))
+    assert telnyx.requests[0][2]["answering_machine_detection"] == "greeting_end"
+
+
 async def test_instructions_are_idempotent_commands(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
     record, call = announce_call(telnyx)
     recording = TelnyxTelephony(carrier.settings.model_copy(update={"record_calls": True}))
@@ -113,8 +120,10 @@ async def test_a_forwarded_call_is_answered_and_transferred_once(
 
 
 @pytest.mark.parametrize(
-    ("language", "spoken"), [("en-GB", "en-GB"), ("de", "de-DE"), ("nn-NO", "nb-NO"), ("mul", None)]
-)
+    ("language", "spoken"),
+    [("en-GB", "en-GB"), ("de", "de-DE"), ("nn-NO", "nb-NO"), ("mul", None),
+     ("zh-CN", "cmn-CN"), ("yue-HK", "cmn-CN"), ("ar-EG", "arb"), ("fil-PH", None), ("iw-IL", None),],
+)  # fmt: skip
 async def test_a_target_hears_the_introduction_in_a_supported_language(
     carrier: TelnyxTelephony, telnyx: TelnyxServer, language: str, spoken: str | None
 ) -> None:

@@ -203,7 +203,7 @@ def _machine(fields: _CallbackFields) -> CarrierEvent | None:
     call_id, found = fields.sid("CallSid"), fields.get("AnsweredBy")
     answered_by = _ANSWERED_BY.get(found, "unknown")
     if answered_by == "machine":
-        return MachineDetected(call_id, beep=found == "machine_end_beep")
+        return MachineDetected(call_id, beep=found.startswith("machine_end"))
     return CallAnswered(call_id, answered_by)
 
 

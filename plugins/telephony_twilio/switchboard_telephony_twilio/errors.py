@@ -11,13 +11,17 @@ CALL_OVER: Final = frozenset((NOT_FOUND, "21220"))
 """The call does not exist, or its state does not allow the request (https://www.twilio.com/docs/api/errors)."""
 OPTED_OUT: Final = "21610"
 """The recipient replied STOP to this sender."""
-NO_SUCH_NUMBER: Final = frozenset(("13223", "13224", "13226", "21211", "21217"))
+NO_SUCH_NUMBER: Final = frozenset(("13223", "13226", "21211", "21217"))
 """The number to call is invalid or not assigned."""
 ANOTHER_CARRIER: Final = frozenset(
-    ("10001", "10004", "13227", "20003", "20005", "20006", "21203", "21210", "21212", "21215", "21216", "21219")
-)
-"""Failures because of the account, its limits, its lists, or a caller id of another account. Another carrier may be
-able to place the call.
+    (
+        "10001", "10004", "13224", "13227", "20003", "20005", "20006", "21203", "21210", "21212", "21215", "21216",
+        "21219",
+    )
+)  # fmt: skip
+"""Failures because of the account, its limits, its lists, a caller id of another account, or the carriers behind
+Twilio: 13224 also means that none of them can deliver the call
+(https://www.twilio.com/docs/api/errors/13224). Another carrier may be able to place it.
 """
 RETRYABLE: Final = frozenset((408, 429))
 

@@ -112,6 +112,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
     async def place_call(self, order: OutboundCall) -> str:
         events = order.callbacks.events
         detection = {
+            # `DetectMessageEnd` reports a machine only at the end of its greeting, to which the agent would talk.
             "machine_detection": "Enable",
             "async_amd": "true",
             "async_amd_status_callback": f"{events}/{paths.MACHINE}",

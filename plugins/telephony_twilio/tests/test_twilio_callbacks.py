@@ -79,14 +79,24 @@ TRANSLATIONS: dict[str, tuple[str, dict[str, str], CarrierEvent | None]] = {
     ),
     "failed, with Twilio's words": (
         "status",
-        {"CallStatus": "failed", "ErrorCode": "13224", "ErrorMessage": "Invalid number"},
+        {"CallStatus": "failed", "ErrorCode": "13223", "ErrorMessage": "Invalid number"},
         failed_call("invalid_number", "Invalid number"),
+    ),
+    "failed, because no carrier of Twilio's delivers it": (
+        "status",
+        {"CallStatus": "failed", "ErrorCode": "13224", "ErrorMessage": "Not supported"},
+        failed_call("13224", "Not supported"),
     ),
     "a state of the future": ("status", {"CallStatus": "levitating"}, None),
     "a human": ("machine", {"AnsweredBy": "human"}, CallAnswered(SID, "human")),
     "unknown": ("machine", {"AnsweredBy": "unknown"}, CallAnswered(SID)),
     "a machine": ("machine", {"AnsweredBy": "machine_start"}, MachineDetected(SID)),
     "a fax": ("machine", {"AnsweredBy": "fax"}, MachineDetected(SID)),
+    "a greeting that ends in silence": (
+        "machine",
+        {"AnsweredBy": "machine_end_silence"},
+        MachineDetected(SID, beep=True),
+    ),
     "a beep": ("machine", {"AnsweredBy": "machine_end_beep"}, MachineDetected(SID, beep=True)),
     "a recording": (
         "recording",

@@ -61,6 +61,13 @@ async def test_a_dial_request_has_all_fields(carrier: TwilioTelephony, twilio: T
     ]
 
 
+async def test_machine_detection_is_not_asked_for_where_nobody_needs_it(
+    carrier: TwilioTelephony, twilio: TwilioServer
+) -> None:
+    await carrier.place_call(replace(CALL, detect_machine=False))
+    assert not {"MachineDetection", "AsyncAmd"} & dict(twilio.requests[0][2]).keys()
+
+
 async def test_instructions_are_markup(carrier: TwilioTelephony) -> None:
     call = IncomingCall(SID, "+15550100001", OURS)
     forwarded = await carrier.instruct(call, ForwardCall("+15550100002", OURS), CALLBACKS)
@@ -78,8 +85,10 @@ async def test_instructions_are_markup(carrier: TwilioTelephony) -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "spoken"), [("en-GB", "en-GB"), ("de", "de-DE"), ("nn-NO", "nb-NO"), ("mul", None)]
-)
+    ("language", "spoken"),
+    [("en-GB", "en-GB"), ("de", "de-DE"), ("nn-NO", "nb-NO"), ("mul", None),
+     ("cmn-CN", "cmn-CN"), ("yue", "yue-HK"), ("arb", "arb"), ("tl-PH", "fil-PH"), ("iw-IL", "he-IL"),],
+)  # fmt: skip
 async def test_a_target_hears_the_introduction_in_a_supported_language(
     carrier: TwilioTelephony, twilio: TwilioServer, language: str, spoken: str | None
 ) -> None:
@@ -162,6 +171,12 @@ async def test_account_restrictions_allow_failover(carrier: TwilioTelephony) -> 
     with pytest.raises(ProviderError, match="not yet verified") as refusal:
         await carrier.place_call(replace(CALL, from_number="+15550100009"))
     assert (refusal.value.code, refusal.value.retryable) == ("21210", True)
+
+
+async def test_a_number_that_twilio_cannot_reach_allows_failover(carrier: TwilioTelephony) -> None:
+    with pytest.raises(ProviderError, match="does not support calling this number") as refusal:
+        await carrier.place_call(replace(CALL, to_number="+15550100026"))
+    assert (refusal.value.code, refusal.value.retryable) == ("13224", True)
 
 
 async def test_check_reports_a_wrong_credential(twilio: TwilioServer) -> None:

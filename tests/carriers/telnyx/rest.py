@@ -55,6 +55,13 @@ class Rest:
             ("POST", "/number_orders", lambda request: server.order_number(request.body)),
             ("GET", "/recordings", lambda request: server.list_recordings(request.query)),
             ("POST", "/telephony_credentials", lambda request: server.create_credential(request.body)),
+            ("GET", "/telephony_credentials", lambda request: server.list_credentials(request.query)),
+            (
+                "PATCH",
+                "/telephony_credentials/{id}",
+                lambda request: server.update_credential(request.path["id"], request.body),
+            ),
+            ("DELETE", "/telephony_credentials/{id}", lambda request: server.delete_credential(request.path["id"])),
             ("GET", "/call_control_applications/{id}", self._application),
             ("PATCH", "/call_control_applications/{id}", lambda request: server.update_application(request.body)),
             ("GET", "/messaging_profiles/{id}", self._profile),

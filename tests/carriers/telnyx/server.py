@@ -203,6 +203,7 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
             state="bridging",
             client_state=str(body["client_state"]),
             amd=body.get("answering_machine_detection", "disabled") != "disabled",
+            awaits_greeting_end=body.get("answering_machine_detection") == "greeting_end",
             recorded=body.get("record") == "record-from-answer",
         )
         ring, limit = body["timeout_secs"], body.get("time_limit_secs", 14_400)
@@ -355,6 +356,23 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
         credential: JsonBody = {"id": str(uuid4()), "record_type": "credential", "sip_username": "gencred", **body}
         self.credentials[str(credential["id"])] = credential
         return {"data": credential}
+
+    async def list_credentials(self, query: Mapping[str, str]) -> JsonBody:
+        assert query["filter[resource_id]"] == f"connection:{self.browser_connection_id}"
+        # The name is a search term, as for other resources.
+        named = [one for one in self.credentials.values() if query["filter[name]"] in str(one["name"])]
+        return {"data": named, "meta": {"page_number": 1, "total_pages": 1}}
+
+    async def update_credential(self, credential_id: str, body: Mapping[str, object]) -> JsonBody:
+        """An expired credential can only be deleted."""
+        credential = self.credentials[credential_id]
+        if credential.get("expired"):
+            raise create_refusal(422, "10015", "can't update credentials in expired status")
+        credential.update(body)
+        return {"data": credential}
+
+    async def delete_credential(self, credential_id: str) -> JsonBody:
+        return {"data": self.credentials.pop(credential_id)}
 
     async def list_recordings(self, query: Mapping[str, str]) -> JsonBody:
         leg_id = query["filter[call_leg_id]"]

@@ -82,6 +82,7 @@ class CallRecord:
     state: str = "parked"
     client_state: str | None = None
     amd: bool = False
+    awaits_greeting_end: bool = False
     recorded: bool = False
     more: JsonBody = field(default_factory=dict)
     id: str = field(default_factory=lambda: f"v3:{uuid4().hex}")
@@ -144,8 +145,8 @@ class TelnyxPost(NoticeSender):
                 await self._send_text_status(events_url, notice)
             case InboundTextNotice():
                 raise AssertionError("brought by `text_came`")
-            case BeepNotice():
-                """Told by `detect_beep` alone."""
+            case BeepNotice() if record.awaits_greeting_end:
+                await self.send_event("call.machine.greeting.ended", result="ended")
         return b""
 
     def create_sender(self, record: CallRecord) -> "TelnyxPost":

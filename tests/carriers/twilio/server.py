@@ -210,6 +210,8 @@ class TwilioServer(Vendor[TwilioLeg]):
             raise create_refusal(400, 21210, "Source phone number provided, not yet verified for your account.")
         if form["To"].endswith("25"):
             raise create_refusal(400, 21211, f"The 'To' number {form['To']} is not a valid phone number.")
+        if form["To"].endswith("26"):
+            raise create_refusal(400, 13224, "Twilio does not support calling this number or the number is invalid")
         try:
             subscriber = self.directory.subscriber(form["To"])
         except ProviderError:

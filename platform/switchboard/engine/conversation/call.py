@@ -69,6 +69,25 @@ class AgentSettings:
     any_number: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class VoicemailSettings:
+    """Policy for machines that answer an outbound call: whether they are recognized, and what happens then.
+
+    A message is `message`, in which `{{name}}` is replaced, or what the model writes by the instructions `prompt`.
+    Without `carrier_detection` the platform judges the call's audio, and no carrier is asked or paid.
+    """
+
+    action: Literal["off", "hang_up", "leave_message"] = "hang_up"
+    message: str = ""
+    prompt: str = ""
+    carrier_detection: bool = True
+
+    @property
+    def asks_carrier(self) -> bool:
+        """Return whether the carrier is to recognize machines."""
+        return self.action != "off" and self.carrier_detection
+
+
 class EndedReason(StrEnum):
     """Reason why a call ended: the API's `ended_reason`."""
 
@@ -178,6 +197,7 @@ class CallResult:
     recording_path: Path | None = None
     recording_error: str | None = None
     transferred_to: str | None = None
+    machine_answered: bool = False
 
 
 class MediaSocket(Protocol):
@@ -200,6 +220,13 @@ class TransferTargetEvent:
 
     target_call_id: str
     outcome: CallOutcome | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MachineEvent:
+    """Carrier event about a machine that answered."""
+
+    greeting_over: bool
 
 
 class CarrierLeg(Protocol):
@@ -254,6 +281,8 @@ class LiveCall:
     speech-to-text to expect. With `voicemail` the engine is an answering machine: it speaks the greeting, beeps,
     records the message, and ends. With `digits_as_tones` keys are pressed as tones in the audio. `disclosure` opens the
     call; None: no notice is due, and the call is recorded. Without `turn_predictor` turns are judged by their words.
+    `voicemail_settings` apply if a machine answers; `judges_answer`: the engine finds that out itself, because no
+    carrier does; `machine_answered`: the carrier has said so already.
     """
 
     call_id: UUID
@@ -278,6 +307,9 @@ class LiveCall:
     redactor: Redactor = field(default_factory=Redactor)
     disclosure: Disclosure | None = None
     turn_predictor: TurnPredictor | None = None
+    voicemail_settings: VoicemailSettings = field(default_factory=lambda: VoicemailSettings("off"))
+    judges_answer: bool = False
+    machine_answered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import structlog
 
 from switchboard.engine.conversation.call import EndedReason, SessionContext
 from switchboard.engine.conversation.lifetime import CallLifetime
+from switchboard.engine.conversation.machine.dialog import MachineDialog
 from switchboard.engine.conversation.turn_taking import TurnTaking
 from switchboard.plugin_sdk import DigitPressed, Frame, MarkReached, MediaStopped
 
@@ -13,10 +14,13 @@ logger = structlog.get_logger()
 class CarrierInput:
     """Reader of one media socket."""
 
-    def __init__(self, context: SessionContext, turns: TurnTaking, lifetime: CallLifetime) -> None:
+    def __init__(
+        self, context: SessionContext, turns: TurnTaking, machine: MachineDialog, lifetime: CallLifetime
+    ) -> None:
         self._socket = context.socket
         self._call = context.call
         self._turns = turns
+        self._machine = machine
         self._speech_input = turns.speech_input
         self._playout = turns.speech_output.playout
         self._lifetime = lifetime
@@ -37,6 +41,7 @@ class CarrierInput:
         event = self._call.codec.decode(message)
         if isinstance(event, bytes):
             self._speech_input.add_audio(event)
+            self._machine.add_audio(event)
             self._playout.mix_caller_audio(event, self._speech_input.last_audio_at)
         elif isinstance(event, MarkReached):
             self._playout.handle_mark(event.name)

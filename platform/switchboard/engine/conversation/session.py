@@ -9,6 +9,7 @@ from switchboard.engine.conversation.call import (
     CallResult,
     CallUsage,
     EndedReason,
+    MachineEvent,
     SessionContext,
     TransferTargetEvent,
 )
@@ -16,6 +17,7 @@ from switchboard.engine.conversation.carrier_input import CarrierInput
 from switchboard.engine.conversation.farewell import FAREWELL_SECONDS
 from switchboard.engine.conversation.handoff.supervision import Supervision
 from switchboard.engine.conversation.lifetime import CallLifetime
+from switchboard.engine.conversation.machine.dialog import MachineDialog
 from switchboard.engine.conversation.media.recording import Recording
 from switchboard.engine.conversation.media.stereo_mixer import Channel
 from switchboard.engine.conversation.speech.detection import BatchedDetection
@@ -43,6 +45,7 @@ class CallSession:
         self._transfer = Transfer(call.leg, call.agent.stt_language)
         self._lifetime = CallLifetime(call.call_id, self._transfer)
         self._turns = TurnTaking(context, self._lifetime, self._transfer, detection)
+        self._machine = MachineDialog(context, self._turns, self._lifetime)
         self._recording = self._create_recording()
         self._recorded_at = context.socket.opened_at
         self.supervision = Supervision(context, self._turns, self._lifetime, detection)
@@ -97,9 +100,16 @@ class CallSession:
         """Handle a carrier event about the target of a transfer."""
         self._transfer.handle_event(event)
 
+    def handle_machine_event(self, event: MachineEvent) -> None:
+        """Handle a carrier event about a machine that answered."""
+        self._machine.handle_event(event)
+
     def tick(self, now: float) -> None:
         """Do what is due by the engine's clock."""
         self._turns.tick(now)
+        if self.supervision.takeover is not None:
+            self._machine.stop()
+        self._machine.tick(now)
         if self.supervision.feed is not None:
             self.supervision.tick(now)
         if self._recording is not None and now - self._recorded_at >= RECORDING_SECONDS:
@@ -147,11 +157,12 @@ class CallSession:
         turns = self._turns
         if self._recording is not None:
             turns.speech_output.playout.mixers.append(self._recording)
-        self._lifetime.start(CarrierInput(self._context, turns, self._lifetime).run)
+        self._lifetime.start(CarrierInput(self._context, turns, self._machine, self._lifetime).run)
         self._lifetime.start(turns.speech_output.playout.run)
         self._lifetime.start(turns.speech_output.run)
         self._lifetime.start(turns.speech_input.transcription.run)
         turns.greet(self._handle_consent)
+        self._machine.start()
         try:
             reason, error = await self._lifetime.wait_for_end()
             if reason is EndedReason.TAKEN_OVER:
@@ -198,4 +209,5 @@ class CallSession:
             recording_path=recording.path if recording is not None and recording.error is None else None,
             recording_error=recording.error if recording is not None else None,
             transferred_to=self._transfer.connecting_to if reason is EndedReason.TRANSFERRED else None,
+            machine_answered=self._machine.found,
         )

@@ -9,7 +9,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from switchboard.engine.conversation.call import EndedReason, TextSender
+from switchboard.engine.conversation.call import EndedReason, LiveCall, TextSender, Tool
+from switchboard.engine.conversation.knowledge import SearchKnowledge
 from switchboard.engine.conversation.model_numbers import ModelNumbers
 from switchboard.engine.conversation.transfer import TransferRequest
 from switchboard.plugin_sdk import AgentTool, JsonObject, ProviderError, ToolContext, ToolError, ToolParameters
@@ -140,3 +141,16 @@ class OptOut(AgentTool[ToolParameters]):
     async def run(self, context: ToolContext, parameters: ToolParameters) -> JsonObject:
         await self._opt_out()
         return {"opted_out": True}
+
+
+def build_call_tools(
+    call: LiveCall, requests: AgentRequests, press_digits: Callable[[str], Awaitable[None]]
+) -> list[Tool]:
+    """Return the tools that a call's agent has, its own included."""
+    tools: list[Tool] = [
+        EndCall(requests),
+        TransferCall(requests, ModelNumbers.of(call.agent)),
+        PressDigits(press_digits),
+        *call.tools,
+    ]
+    return tools if call.knowledge is None else [*tools, SearchKnowledge(call.knowledge)]

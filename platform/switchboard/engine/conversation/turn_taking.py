@@ -5,25 +5,24 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 from switchboard.engine.conversation import voicemail
-from switchboard.engine.conversation.call import EndedReason, SessionContext, Tool, TurnDetectionSettings
+from switchboard.engine.conversation.call import EndedReason, SessionContext, TurnDetectionSettings
 from switchboard.engine.conversation.consent import REFUSED, ConsentDialog, ConsentHandler
 from switchboard.engine.conversation.endpointing.policy import CallerTurn, Endpointing
 from switchboard.engine.conversation.farewell import get_farewell
 from switchboard.engine.conversation.interruptions.policy import Interruptions
 from switchboard.engine.conversation.keypad import Keypad
-from switchboard.engine.conversation.knowledge import SearchKnowledge, warm_up
+from switchboard.engine.conversation.knowledge import warm_up
 from switchboard.engine.conversation.latency import TurnClock
 from switchboard.engine.conversation.lifetime import CallLifetime
 from switchboard.engine.conversation.media.dtmf import render_tones
 from switchboard.engine.conversation.media.playout import MAX_LEAD_SECONDS
 from switchboard.engine.conversation.media.stereo_mixer import Channel
-from switchboard.engine.conversation.model_numbers import ModelNumbers
 from switchboard.engine.conversation.response_generator import ResponseGenerator, fill_placeholders
 from switchboard.engine.conversation.speech.detection import BatchedDetection
 from switchboard.engine.conversation.speech.speech_input import SpeechInput
 from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply
 from switchboard.engine.conversation.speech.vad import STOP_SECONDS
-from switchboard.engine.conversation.tools import AgentRequests, EndCall, PressDigits, TransferCall
+from switchboard.engine.conversation.tools import AgentRequests, build_call_tools
 from switchboard.engine.conversation.transcript import CallTranscript
 from switchboard.engine.conversation.transfer import Transfer, TransferRequest
 from switchboard.engine.conversation.turns import CallTimeouts
@@ -62,8 +61,9 @@ class TurnTaking:
         self._consent = (
             ConsentDialog(context, call.disclosure, self.speech_output, self.transcript) if call.disclosure else None
         )
+        tools = build_call_tools(call, self._requests, self._press_digits)
         self.generator = ResponseGenerator(
-            call, self.speech_output, self._build_tools(), self.transcript.add_tool_use, self.keypad.enter_digits
+            call, self.speech_output, tools, self.transcript.add_tool_use, self.keypad.enter_digits
         )
 
     def greet(self, handle_consent: ConsentHandler) -> None:
@@ -84,7 +84,7 @@ class TurnTaking:
             return
         self.generator.add_instruction(REFUSED)
         if disclosure.ends_without_consent:
-            self._say_last(disclosure.texts.goodbye, EndedReason.NO_CONSENT)
+            self.say_last(disclosure.texts.goodbye, EndedReason.NO_CONSENT)
         else:
             self._say_greeting(disclosure.texts.refused)
 
@@ -100,15 +100,21 @@ class TurnTaking:
 
     def say_farewell(self) -> None:
         """Say that the process stops; the call ends after it with the reason `shutdown`."""
-        if self._consent is not None:
-            self._consent.give_up()
-        self._say_last(get_farewell(self._context.call.agent.stt_language), EndedReason.SHUTDOWN)
+        self.say_last(get_farewell(self._context.call.agent.stt_language), EndedReason.SHUTDOWN)
 
-    def _say_last(self, text: str, reason: EndedReason) -> None:
+    def say_last(self, text: str, reason: EndedReason) -> None:
         """Speak the last sentence, which nothing interrupts; the call ends after it."""
         self.silence_agent()
         self._requests.ending = reason
         self.speech_output.say_only(text)
+
+    def answer_last(self, instruction: str, reason: EndedReason) -> None:
+        """Let the model say the last words by an instruction, as `say_last` says a text."""
+        self.silence_agent()
+        self.generator.add_instruction(instruction)
+        self._silenced = False
+        self._answer()
+        self._silenced, self._requests.ending = True, reason
 
     def stop(self) -> None:
         """Stop a reply that is being spoken, because the call is over, and keep a turn that was not."""
@@ -346,16 +352,6 @@ class TurnTaking:
 
     # --- the agent's tools ---
 
-    def _build_tools(self) -> list[Tool]:
-        call = self._context.call
-        tools: list[Tool] = [
-            EndCall(self._requests),
-            TransferCall(self._requests, ModelNumbers.of(call.agent)),
-            PressDigits(self._press_digits),
-            *call.tools,
-        ]
-        return tools if call.knowledge is None else [*tools, SearchKnowledge(call.knowledge)]
-
     async def _transfer_call(self, request: TransferRequest) -> None:
         try:
             await self._transfer.execute(request)
@@ -382,8 +378,10 @@ class TurnTaking:
         return "The call is recorded by the answering machine." if self._context.call.voicemail else None
 
     def silence_agent(self) -> None:
-        """Stop the agent within its word, because a supervisor speaks from now on, and clear the carrier's buffer."""
+        """Stop the agent within its word, for a supervisor or last words, and clear the carrier's buffer."""
         self._silenced = True
+        if self._consent is not None and self._consent.in_progress:
+            self._consent.give_up()
         self._interrupt()
         if self.speech_output.playout.is_playing(self._context.clock()):
             self.speech_output.playout.clear()

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint
 from sqlmodel import Field
 
-from switchboard.engine.conversation.call import TurnDetectionSettings
+from switchboard.engine.conversation.call import TurnDetectionSettings, VoicemailSettings
 from switchboard.foundation.database import TenantTable, json_column, now
 from switchboard.foundation.web.row_counts import RowCounter
 
@@ -58,6 +58,7 @@ class Agent(TenantTable, table=True):
     redaction: dict[str, Any] | None = json_column(None)
     disclosure: dict[str, Any] | None = json_column(None)
     turn_detection: dict[str, Any] = json_column(lambda: asdict(TurnDetectionSettings()))
+    voicemail_policy: dict[str, Any] = json_column(lambda: asdict(VoicemailSettings()))
     timezone: str | None = None
     updated_at: datetime = Field(default_factory=now)
 

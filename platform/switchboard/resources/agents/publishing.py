@@ -34,6 +34,8 @@ from switchboard.resources.agents.tools import list_tool_names
 from switchboard.resources.knowledge_bases import service as knowledge
 
 RESTORED = AgentUpdate.model_fields.keys() - {"status", "webhook_secret"}
+OBJECTS = {"disclosure", "turn_detection", "voicemail_policy"}
+"""Fields that are stored as objects."""
 UNVERSIONED = {"id", "organization_id", "created_at", "updated_at", "version"}
 
 
@@ -130,7 +132,7 @@ class AgentPublisher:
             fields
             - agents.PROVIDER_FIELDS.keys()
             - {"webhook_url", "webhook_secret", "knowledge_base_ids", "extraction_schema", "redaction", "tools"}
-            - {"disclosure", "turn_detection"}
+            - OBJECTS
         ):
             setattr(agent, field, getattr(data, field))
         if "tools" in fields:
@@ -143,7 +145,7 @@ class AgentPublisher:
             )
         if "redaction" in fields:
             agent.redaction = _check_redaction(data.redaction, self.registry)
-        for field in fields & {"disclosure", "turn_detection"}:
+        for field in fields & OBJECTS:
             value = getattr(data, field)
             setattr(agent, field, value.model_dump() if value else None)
         if fields & {"disclosure", "stt_language"}:

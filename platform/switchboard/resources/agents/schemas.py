@@ -88,6 +88,37 @@ class TurnDetection(RequestBody):
         return self
 
 
+class VoicemailPolicy(RequestBody):
+    """Policy for machines that answer outbound calls."""
+
+    action: Literal["off", "hang_up", "leave_message"] = Field(
+        "hang_up",
+        description=(
+            "`off`: machines are not recognized, and the agent talks to them. `hang_up`: the call ends. "
+            "`leave_message`: the agent is silent until the greeting is over, says the message, and hangs up."
+        ),
+    )
+    message: str = Field(
+        "", max_length=2000, description="Spoken after the beep; `{{name}}` is replaced by a value of `metadata`."
+    )
+    prompt: str = Field(
+        "", max_length=10_000, description="Instructions by which the model writes the message, instead of `message`."
+    )
+    carrier_detection: bool = Field(
+        True,
+        description=(
+            "The carrier recognizes machines, which most bill for each call. Otherwise, and where a carrier cannot, "
+            "the platform judges the audio."
+        ),
+    )
+
+    @model_validator(mode="after")
+    def _say_something(self) -> Self:
+        if self.action == "leave_message" and bool(self.message.strip()) == bool(self.prompt.strip()):
+            raise ValueError("leave_message needs either message or prompt")
+        return self
+
+
 class KeypadArgument(RequestBody):
     """An argument of a tool that the caller enters on the phone's keypad. The model does not see it."""
 
@@ -239,6 +270,10 @@ class AgentFields(RequestBody):
     turn_detection: TurnDetection = Field(
         default_factory=TurnDetection, description="When a caller who pauses has finished; an addition."
     )
+    voicemail_policy: VoicemailPolicy = Field(
+        default_factory=VoicemailPolicy,
+        description="What happens when voicemail answers an outbound call; an addition.",
+    )
     webhook_secret: Secret | None = Field(None, description="Signs requests to `webhook_url`; never returned.")
 
 
@@ -314,6 +349,7 @@ class AgentOut(Answer):
     redaction: Redaction | None = Field(description="An addition.")
     disclosure: DisclosureSettings | None = Field(description="An addition.")
     turn_detection: TurnDetection = Field(description="An addition.")
+    voicemail_policy: VoicemailPolicy = Field(description="An addition.")
     created_at: Moment
     updated_at: Moment
 

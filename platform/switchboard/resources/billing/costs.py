@@ -62,6 +62,9 @@ def _reported_or(usage: Sequence[ModelUsage], input_price: float, output_price: 
     return cost.quantize(MILLIONTH)
 
 
-def calculate_text_cost(prices: Prices, segments: int) -> Decimal:
-    """Calculate the cost in US dollars of a text message that a carrier has accepted."""
-    return (Decimal(str(prices.text_segment)) * segments).quantize(MILLIONTH)
+def calculate_text_cost(prices: Prices, segments: int, *, reported: float | None = None) -> Decimal:
+    """Calculate the cost in US dollars of a text message that a carrier has accepted: what the carrier reported, else
+    the price of its segments.
+    """
+    cost = Decimal(str(prices.text_segment)) * segments if reported is None else Decimal(str(reported))
+    return cost.quantize(MILLIONTH)

@@ -70,6 +70,17 @@ async def settle_hold(session: TenantSession, kind: Spending, reference: UUID, a
     return True
 
 
+async def correct_charge(session: TenantSession, kind: Spending, amount: Decimal, *, note: str) -> None:
+    """Charge the difference between a cost and its estimate, which is negative if the estimate was too high.
+
+    Entries are immutable, so a correction is an entry of its own. The caller must make it once.
+    """
+    account = await _lock_account(session)
+    session.add(LedgerEntry(organization_id=account.organization_id, kind=kind, amount=-amount, note=note))
+    account.balance -= amount
+    account.updated_at = now()
+
+
 async def credit_account(session: TenantSession, amount: Decimal, *, note: str = "") -> Decimal:
     """Top up an organization, or charge it with a negative amount; return the new balance."""
     account = await _lock_account(session)

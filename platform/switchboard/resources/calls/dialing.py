@@ -18,7 +18,14 @@ from switchboard.foundation.jobs import wake
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.observability import metrics, traces
 from switchboard.foundation.settings import Settings
-from switchboard.plugin_sdk import INVALID_NUMBER, OutboundCall, OutcomeUnknown, ProviderError, TelephonyProvider
+from switchboard.plugin_sdk import (
+    INVALID_NUMBER,
+    OutboundCall,
+    OutcomeUnknown,
+    ProviderError,
+    ProviderSettings,
+    TelephonyProvider,
+)
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.agents import service as agents
 from switchboard.resources.calls import service as calls
@@ -88,7 +95,7 @@ class CallDialer:
         try:
             async with self.providers.use(call.organization_id, TelephonyProvider, call.carrier) as carrier:
                 with span_request("place_call", carrier.name):
-                    carrier_call_id = await carrier.place_call(self._build_order(call, max_seconds))
+                    carrier_call_id = await carrier.place_call(self._build_order(call, carrier, max_seconds))
         except OutcomeUnknown as error:
             logger.warning(
                 "carrier did not report whether it placed the call",
@@ -142,7 +149,11 @@ class CallDialer:
         if call.status == "canceled":  # while the carrier was being asked
             await hang_up(self.providers, call)
 
-    def _build_order(self, call: Call, max_duration_seconds: int) -> OutboundCall:
+    def _build_order(
+        self, call: Call, carrier: TelephonyProvider[ProviderSettings], max_duration_seconds: int
+    ) -> OutboundCall:
+        voicemail = calls.get_voicemail_settings(call)
+        detects = voicemail.asks_carrier and carrier.capabilities.machine_detection
         return OutboundCall(
             reference=str(call.id),
             from_number=call.from_number,
@@ -153,6 +164,8 @@ class CallDialer:
             ),
             ring_seconds=RING_SECONDS,
             max_duration_seconds=max_duration_seconds,
+            detect_machine=detects,
+            await_greeting_end=detects and voicemail.action == "leave_message",
         )
 
 

@@ -100,6 +100,7 @@ class Call(TenantTable, table=True):
     recording_due_at: datetime | None = None
     has_transcript: bool = True
     voicemail: bool = False
+    voicemail_policy: dict[str, Any] | None = json_column(None)
     holder: str | None = None
     dialing_at: datetime | None = None
     watch_at: datetime | None = None

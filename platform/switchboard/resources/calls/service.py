@@ -1,6 +1,7 @@
 """Rules of calls: listing, placing, and the limit on concurrent calls."""
 
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from pydantic import JsonValue
@@ -8,6 +9,7 @@ from sqlalchemy import func, or_
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
+from switchboard.engine.conversation.call import VoicemailSettings
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, TenantSession, lock_name, new_id, now
 from switchboard.foundation.events.triggers import get_cause_depth
@@ -74,6 +76,15 @@ async def read_recorded_call(database: Database, organization_id: UUID, call_id:
         if call.has_recording or call.carrier_recording_id is not None:
             record_audit(session, AuditAction.RECORDING_READ, call_id)
     return call
+
+
+def get_voicemail_settings(call: Call) -> VoicemailSettings:
+    """Return the policy for machines that answer a call: nothing for inbound calls, and the default for outbound ones
+    from before the policy.
+    """
+    if call.direction == "inbound":
+        return VoicemailSettings("off")
+    return VoicemailSettings(**call.voicemail_policy) if call.voicemail_policy else VoicemailSettings()
 
 
 async def find_call(session: TenantSession, call_id: UUID, *, lock: bool = False) -> Call | None:
@@ -146,9 +157,16 @@ async def place_call(session: TenantSession, data: CallCreate) -> Call:
 
 
 async def create_outbound_call(
-    session: TenantSession, agent: Agent, number: PhoneNumber, to_number: str, *, metadata: dict[str, JsonValue]
+    session: TenantSession,
+    agent: Agent,
+    number: PhoneNumber,
+    to_number: str,
+    *,
+    metadata: dict[str, JsonValue],
+    voicemail_policy: dict[str, Any] | None = None,
 ) -> Call:
     """Create a call whose agent and number are valid. Its metadata are redacted like the agent's conversations.
+    Without a `voicemail_policy` the agent's applies.
 
     Raises `DestinationNotAllowed`, `OutboundPaused`, and `InsufficientBalance` before anything is written.
     """
@@ -167,6 +185,7 @@ async def create_outbound_call(
         carrier=number.carrier,
         call_metadata=kept,
         prompt_variables=for_model if for_model != kept else None,
+        voicemail_policy=voicemail_policy or agent.voicemail_policy,
         watch_at=now(),
         cause_depth=get_cause_depth(session),
     )

@@ -150,7 +150,12 @@ class _Dialer:
         set_cause_depth(self._session, contact.cause_depth)
         try:
             call = await calls.create_outbound_call(
-                self._session, agent, number, contact.phone_number, metadata=metadata
+                self._session,
+                agent,
+                number,
+                contact.phone_number,
+                metadata=metadata,
+                voicemail_policy=self._campaign.voicemail_policy,
             )
         except InsufficientBalance:
             await self._stop("paused", NO_MONEY)

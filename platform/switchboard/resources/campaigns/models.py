@@ -40,6 +40,7 @@ class Campaign(TenantTable, table=True):
     scheduled_at: datetime | None = None
     max_concurrent: int
     retry: dict[str, Any] | None = json_column(None)
+    voicemail_policy: dict[str, Any] | None = json_column(None)
     total_contacts: int = 0
     called: int = 0
     completed: int = 0

@@ -17,6 +17,7 @@ from switchboard.foundation.web.schemas import (
     RequestBody,
     validate_in_pieces,
 )
+from switchboard.resources.agents.schemas import VoicemailPolicy
 from switchboard.resources.campaigns.models import Campaign, CampaignContact
 
 CampaignStatus = Literal["draft", "scheduled", "running", "paused", "completed", "canceled", "failed"]
@@ -57,6 +58,9 @@ class CampaignFields(RequestBody):
         5, ge=1, le=1000, description="Maximum of concurrent calls, within the organization's limit."
     )
     retry: Retry | None = None
+    voicemail_policy: VoicemailPolicy | None = Field(
+        None, description="What happens when voicemail answers; null: what the agent says. An addition."
+    )
 
 
 class CampaignCreate(CampaignFields):
@@ -99,6 +103,7 @@ class CampaignOut(Answer):
     scheduled_at: Moment | None
     max_concurrent: int
     retry: Retry | None = Field(description="An addition.")
+    voicemail_policy: VoicemailPolicy | None = Field(description="An addition.")
     total_contacts: int
     called: int = Field(description="Contacts that were dialed at least once.")
     completed: int = Field(description="Contacts whose call was answered, by a person or a machine.")

@@ -103,6 +103,7 @@ async def _settings(session: TenantSession, data: CampaignFields) -> dict[str, A
         "scheduled_at": data.scheduled_at,
         "max_concurrent": data.max_concurrent,
         "retry": data.retry.model_dump() if data.retry else None,
+        "voicemail_policy": data.voicemail_policy.model_dump() if data.voicemail_policy else None,
     }
 
 

@@ -29,7 +29,15 @@ from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.events.triggers import set_cause_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import DestinationNotAllowed, InsufficientBalance, NotFound, OutboundPaused
-from switchboard.plugin_sdk import LLMProvider, Message, ModelUsage, ProviderError, ProviderSettings, ToolContext
+from switchboard.plugin_sdk import (
+    LLMProvider,
+    Message,
+    ModelUsage,
+    ProviderError,
+    ProviderSettings,
+    TextEncoding,
+    ToolContext,
+)
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.tools import AgentTools
@@ -40,6 +48,7 @@ from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schedule import Schedule, is_open
 from switchboard.resources.sms import service as sms
+from switchboard.resources.sms.encoding import find_encoding
 from switchboard.resources.sms.keywords import obey_keyword, parse_keyword
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.resources.sms.schemas import MAX_BODY_CHARACTERS
@@ -135,7 +144,7 @@ class AutoReplier:
         system = (Message("system", fill_placeholders(agent.system_prompt, {})), Message("system", INSTRUCTION), *known)
         toolbox = Toolbox(tools, context, disabled=agent.disabled_tools)
         responder = TextResponder(model, agent.llm_model, agent.llm_temperature, toolbox, claim.usage)
-        return shorten_answer(await responder.respond(system, claim.history))
+        return await responder.respond(system, claim.history)
 
 
 async def _take(database: Database, organization_id: UUID, conversation_id: UUID) -> _Claim | None:
@@ -242,7 +251,8 @@ async def _conclude(database: Database, claim: _Claim, text: str) -> bool:
             set_cause_depth(session, claim.depth)
             try:
                 cost = calculate_model_cost(prices, claim.usage) + calculate_embedding_cost(prices, claim.embeddings)
-                await sms.save_outbound_message(session, conversation, text, author="agent", cost=cost)
+                answer = shorten_answer(text, find_encoding(session, claim.number.carrier))
+                await sms.save_outbound_message(session, conversation, answer, author="agent", cost=cost)
             except (DestinationNotAllowed, InsufficientBalance, OutboundPaused) as error:
                 logger.warning("message not answered", conversation_id=str(conversation.id), reason=error.detail)
         return True
@@ -264,10 +274,23 @@ async def _put_off(database: Database, claim: _Claim, error: Exception) -> None:
     )
 
 
-def shorten_answer(text: str) -> str:
-    """Shorten an answer to the maximum length: at whole sentences, or at words if the first sentence is too long."""
-    if len(text) <= MAX_BODY_CHARACTERS:
+def shorten_answer(text: str, encoding: TextEncoding) -> str:
+    """Shorten an answer to what the carrier sends: at whole sentences, or at words if the first is too long."""
+    if _fits(text, encoding):
         return text
-    room = text[:MAX_BODY_CHARACTERS]
-    ends = [match.end() for match in SENTENCE_END.finditer(text[: MAX_BODY_CHARACTERS + 1])]
-    return room[: ends[-1]].rstrip() if ends else f"{room[: MAX_BODY_CHARACTERS - 1].rsplit(' ', 1)[0]}…"
+    start = text[: MAX_BODY_CHARACTERS + 1]
+    whole = (start[: match.end()].rstrip() for match in reversed(list(SENTENCE_END.finditer(start))))
+    sentences = next((part for part in whole if _fits(part, encoding)), "")
+    return sentences or _cut_at_word(text[: MAX_BODY_CHARACTERS - 1], encoding)
+
+
+def _cut_at_word(text: str, encoding: TextEncoding) -> str:
+    part = text
+    while True:
+        part = part[:-1].rsplit(" ", 1)[0]
+        if _fits(f"{part}…", encoding):
+            return f"{part}…"
+
+
+def _fits(text: str, encoding: TextEncoding) -> bool:
+    return len(text) <= MAX_BODY_CHARACTERS and encoding.can_send(encoding.count_segments(text))

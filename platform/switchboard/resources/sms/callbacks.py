@@ -12,7 +12,7 @@ from switchboard.plugin_sdk import TextMessageStatus
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsMessage
 from switchboard.resources.sms.sender import record_carrier_opt_out
-from switchboard.resources.sms.states import advance_message
+from switchboard.resources.sms.states import advance_message, correct_message_cost
 
 logger = structlog.get_logger()
 
@@ -32,6 +32,7 @@ async def apply_message_event(
             logger.warning("callback for an unknown message", carrier=carrier)
             return
         await advance_message(session, message, status_report.status, error=status_report.error_message)
+        await correct_message_cost(session, message, segments=status_report.segments, cost=status_report.cost)
         message.carrier_text_id = message.carrier_text_id or status_report.carrier_text_id
     if status_report.opted_out:
         await record_carrier_opt_out(database, message)

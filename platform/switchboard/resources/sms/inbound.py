@@ -14,7 +14,7 @@ from switchboard.foundation.events.catalog import SmsReceived
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.events.triggers import set_cause_depth
 from switchboard.foundation.observability import metrics
-from switchboard.plugin_sdk import TextMessageReceived
+from switchboard.plugin_sdk import TextEncoding, TextMessageReceived
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.phone_numbers import service as numbers
@@ -22,7 +22,6 @@ from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.auto_reply import schedule_answer
 from switchboard.resources.sms.keywords import obey_keyword, parse_keyword
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
-from switchboard.resources.sms.segments import count_segments
 from switchboard.resources.sms.states import build_message_event
 
 logger = structlog.get_logger()
@@ -101,7 +100,7 @@ def _message(
         media_urls=list(incoming.media_urls),
         status="received",
         author="contact",
-        segments=count_segments(incoming.body),
+        segments=TextEncoding().count_segments(incoming.body),
         carrier=carrier,
         carrier_text_id=incoming.carrier_text_id,
     )

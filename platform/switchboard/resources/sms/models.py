@@ -92,6 +92,7 @@ class SmsMessage(TenantTable, table=True):
     author: str
     segments: int
     cost: Decimal = Field(default=Decimal(0), sa_type=Numeric(14, 6))
+    text_cost: Decimal | None = Field(default=None, sa_type=Numeric(14, 6))
     error_message: str | None = None
     carrier: str
     carrier_text_id: str | None = None

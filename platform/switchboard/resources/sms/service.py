@@ -25,9 +25,9 @@ from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.sms.encoding import count_sendable_segments
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.resources.sms.schemas import SmsCreate
-from switchboard.resources.sms.segments import count_segments
 
 Author = Literal["api", "agent", "automation", "person", "platform"]
 QUEUE_PATIENCE = timedelta(seconds=3)
@@ -121,8 +121,8 @@ async def save_outbound_message(
     What is kept is redacted as the agent's conversations are, without `agent_id` those of the number's agent. The full
     text is sent.
 
-    Raises `DestinationNotAllowed`, `OutboundPaused`, and `InsufficientBalance`, except for replies that the platform
-    must send.
+    Raises `ValidationFailed` for a message that is too long for the carrier, and, except for replies that the platform
+    must send, `DestinationNotAllowed`, `OutboundPaused`, and `InsufficientBalance`.
     """
     if author != "platform":
         await require_allowed_destination(session, conversation.contact_number)
@@ -142,7 +142,7 @@ async def save_outbound_message(
         unsent_body=body if body != kept else None,
         status="queued",
         author=author,
-        segments=count_segments(body),
+        segments=count_sendable_segments(session, number.carrier, body),
         cost=cost,
         carrier=number.carrier,
         watch_at=now() + QUEUE_PATIENCE,

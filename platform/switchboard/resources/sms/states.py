@@ -43,8 +43,30 @@ async def advance_message(
 async def _charge(session: TenantSession, message: SmsMessage) -> None:
     """Charge a message that the carrier has accepted, once."""
     prices = (await get_policy(session, message.organization_id)).prices
-    message.cost += calculate_text_cost(prices, message.segments)
+    message.text_cost = calculate_text_cost(prices, message.segments)
+    message.cost += message.text_cost
     await ledger.settle_hold(session, "text", message.id, message.cost)
+
+
+async def correct_message_cost(
+    session: TenantSession, message: SmsMessage, *, segments: int | None, cost: float | None
+) -> None:
+    """Replace the estimates of a (locked) message by the carrier's own segments and cost, in US dollars.
+
+    A message that was not charged keeps its cost, and so does one that was charged before the part of its text was
+    recorded.
+    """
+    recounted = segments is not None and segments != message.segments
+    message.segments = segments or message.segments
+    if message.text_cost is None or (cost is None and not recounted):
+        return
+    prices = (await get_policy(session, message.organization_id)).prices
+    text_cost = calculate_text_cost(prices, message.segments, reported=cost)
+    if (difference := text_cost - message.text_cost) != 0:
+        message.cost += difference
+        message.text_cost = text_cost
+        note = f"The carrier reported another cost of the text message {message.id}."
+        await ledger.correct_charge(session, "text", difference, note=note)
 
 
 async def build_message_event(session: TenantSession, kind: type[TextEvent], message: SmsMessage) -> TextEvent:

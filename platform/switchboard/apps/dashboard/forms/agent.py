@@ -10,12 +10,13 @@ from pydantic import JsonValue
 from switchboard.apps.dashboard.forms.rows import Row, list_filled_rows, parse_with_errors, rename_error_fields
 from switchboard.foundation.web.errors import FieldError
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.schemas import NO_ARGUMENTS, AgentFields, TurnDetection
+from switchboard.resources.agents.schemas import NO_ARGUMENTS, AgentFields, TurnDetection, VoicemailPolicy
 from switchboard.resources.disclosure.settings import DisclosureSettings
 
 Fields = TypeVar("Fields", bound=AgentFields)
 LISTS = ("knowledge_base_ids", "disabled_tools")
 TURN_DETECTION = tuple(f"turn_detection.{name}" for name in TurnDetection.model_fields)
+VOICEMAIL = tuple(f"voicemail_policy.{name}" for name in VoicemailPolicy.model_fields)
 OF_THE_FORM = (
     *LISTS,
     "pronunciations",
@@ -96,7 +97,8 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue], *, sho
         "disclosure.presets.*": "disclosure.presets",
         "disclosure.countries.*": "disclosure.countries",
         "disclosure.texts.*": "disclosure.texts",
-        **{name: name for name in TURN_DETECTION},
+        **{name: name for name in (*TURN_DETECTION, *VOICEMAIL)},
+        "voicemail_policy": "voicemail_policy.message",  # either message or instructions
         "turn_detection": "turn_detection.max_silence_seconds",  # the order of the two pauses
     }
     data = parse_with_errors(model, fields, places, faults)

@@ -37,6 +37,7 @@ async def new_campaign_page(session: TenantSession, viewer: Viewer, form: Form) 
     beginning: Values = {
         "max_concurrent": 5,
         "retry": {"attempts": 0, "delay_seconds": 3600, "on": ["busy", "no-answer"]},
+        "voicemail_policy": {"carrier_detection": True},
     }
     if form.was_sent:
         values, _ = await _read_form()
@@ -88,6 +89,7 @@ async def edit_campaign_page(session: TenantSession, viewer: Viewer, campaign_id
         **campaign.model_dump(mode="json"),
         "scheduled_at": _local(campaign.scheduled_at, viewer),
         "retry": campaign.retry or {"attempts": 0},
+        "voicemail_policy": campaign.voicemail_policy or {"carrier_detection": True},
     }
     return await render(
         "dashboard/campaigns/edit.html",
@@ -246,6 +248,9 @@ def _settings(values: Mapping[str, JsonValue], viewer: Viewer) -> Values:
     retry, scheduled_at = settings.get("retry"), settings.get("scheduled_at")
     if isinstance(retry, dict) and retry.get("attempts") in (None, "", "0"):
         settings["retry"] = None
+    voicemail = settings.get("voicemail_policy")
+    if isinstance(voicemail, dict) and not voicemail.get("action"):
+        settings["voicemail_policy"] = None
     if isinstance(scheduled_at, str) and scheduled_at:
         settings["scheduled_at"] = _with_zone(scheduled_at, viewer)
     return settings

@@ -52,6 +52,11 @@ class SpeechInput:
         self._on_window = on_window
         self._recent: deque[bytes] = deque(maxlen=RECENT_WINDOWS)
         self._detected_at = self.last_audio_at
+        self._observers: list[Callable[[str], None]] = []
+
+    def observe_transcripts(self, observer: Callable[[str], None]) -> None:
+        """Call a function with the words of each utterance as they are transcribed, before they are handled."""
+        self._observers.append(observer)
 
     def add_audio(self, audio: bytes) -> None:
         """Add the speaker's next audio."""
@@ -105,6 +110,8 @@ class SpeechInput:
         return True
 
     def _handle_transcript(self, text: str, finished: bool) -> None:
+        for observe in self._observers:
+            observe(text)
         self._events.handle_transcript(text, finished)
         if finished:
             self.unfinished_since = self.speech_started_at - PRE_ROLL_SECONDS if self.activity.speaking else None

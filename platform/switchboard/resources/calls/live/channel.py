@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from switchboard.engine.conversation.call import EndedReason, Supervisor, TransferTargetEvent
+from switchboard.engine.conversation.call import EndedReason, MachineEvent, Supervisor, TransferTargetEvent
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.handoff.supervision import SupervisionRefused
 from switchboard.foundation.redis_client import receive_messages
@@ -43,12 +43,15 @@ class MonitorMessage(BaseModel):
 
 
 class LiveMessage(BaseModel):
-    """Message to a live call: a reason to end, a monitor's action, or a carrier event about a transfer's target."""
+    """Message to a live call: a reason to end, a monitor's action, or a carrier event about the target of a transfer or
+    a machine that answered.
+    """
 
     call_id: UUID
     hang_up: EndedReason | None = None
     monitor: MonitorMessage | None = None
     target: TransferTargetEvent | None = None
+    machine: MachineEvent | None = None
 
 
 def _channel(node: str) -> str:
@@ -118,6 +121,8 @@ def _handle_message(redis: Redis, engine: CallEngine, data: bytes) -> None:
         _handle_monitor(redis, engine, message.call_id, message.monitor)
     if message.target is not None and (session := engine.find_session(message.call_id)) is not None:
         session.handle_target_event(message.target)
+    if message.machine is not None and (session := engine.find_session(message.call_id)) is not None:
+        session.handle_machine_event(message.machine)
 
 
 def _handle_monitor(redis: Redis, engine: CallEngine, call_id: UUID, monitor: MonitorMessage) -> None:

@@ -203,7 +203,7 @@ class CallRunner:
         try:
             async with self.providers.use(organization_id, TelephonyProvider, carrier) as provider:
                 leg = ProviderCarrierLeg(self.settings, self.database, call, provider)
-                if call.answered_by == "machine" and call.direction == "outbound":
+                if call.answered_by == "machine" and calls.get_voicemail_settings(call).action == "hang_up":
                     await leg.hang_up()
                     await _finish_without_result(self.database, call, EndedReason.VOICEMAIL, None, record)
                     return
@@ -247,7 +247,7 @@ class CallRunner:
         media_url: str,
     ) -> None:
         call, agent, disclosure = claimed.call, claimed.agent, claimed.disclosure
-        settings = build_agent_settings(agent)
+        settings, voicemail = build_agent_settings(agent), calls.get_voicemail_settings(call)
         embeddings: list[ModelUsage] = []
         log = DatabaseCallLog(self.database, call)
         async with (
@@ -286,6 +286,9 @@ class CallRunner:
                 redactor=claimed.redactor,
                 disclosure=disclosure,
                 turn_predictor=providers.turn_predictor,
+                voicemail_settings=voicemail,
+                judges_answer=not (voicemail.asks_carrier and leg.carrier.capabilities.machine_detection),
+                machine_answered=call.answered_by == "machine",
             )
             async with self.uploader.follow_call(call):
                 result = await self.engine.run_call(live, socket)
@@ -328,6 +331,8 @@ async def _save_result(database: Database, live: Call, result: CallResult, recor
         elif result.recording_path is not None and result.recording_path.exists():
             expect_upload(call)
         call.transferred_to = result.transferred_to
+        if result.machine_answered:
+            call.answered_by = "machine"
         if is_over(call):  # the reconciler ended it: this process could not reach the database for a while
             metrics.leases_lost.labels("call").inc()
             return

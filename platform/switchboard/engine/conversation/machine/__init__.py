@@ -1,0 +1,1 @@
+"""Machines that answer outbound calls: voicemail, and assistants that screen calls."""

@@ -1,0 +1,66 @@
+"""Credentials of browsers (https://developers.telnyx.com/development/webrtc/auth/telephony-credentials).
+
+Telnyx keeps a credential until it is deleted, also an expired one, and a token needs one. So an identity has one, which
+each of its tokens prolongs.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from switchboard.plugin_sdk import ProviderError
+
+from switchboard_telephony_telnyx.errors import is_gone, read_field
+from switchboard_telephony_telnyx.transport import call_telnyx
+
+TOKEN_SECONDS: Final = 3600
+
+
+async def create_credential_token(credentials: Any, connection_id: str, identity: str) -> str:
+    """Return a token of an identity, and delete its expired credentials. Raises `ProviderError`.
+
+    `credentials` is the resource of the SDK.
+    """
+    expires_at = (datetime.now(UTC) + timedelta(seconds=TOKEN_SECONDS)).isoformat(timespec="seconds")
+    credential_id = None
+    for known in await _list_credentials(credentials, connection_id, identity):
+        if credential_id is None and not _is_expired(known):
+            credential_id = await _prolong(credentials, known.id, expires_at)
+        elif _is_expired(known):
+            await _delete(credentials, known.id)
+    if credential_id is None:
+        given = {"connection_id": connection_id, "name": identity, "expires_at": expires_at}
+        credential_id = read_field(await call_telnyx(lambda: credentials.create(**given)), "id")
+    return str(await call_telnyx(lambda: credentials.create_token(credential_id)))
+
+
+async def _list_credentials(credentials: Any, connection_id: str, identity: str) -> list[Any]:
+    wanted = {"name": identity, "resource_id": f"connection:{connection_id}"}
+    found = read_field(await call_telnyx(lambda: credentials.list(filter=wanted)))
+    return [known for known in found if known.name == identity]
+
+
+def _is_expired(credential: Any) -> bool:
+    """Return whether a credential can only be deleted. Telnyx sets `expired` some time after `expires_at`."""
+    if credential.expired or not credential.expires_at:
+        return bool(credential.expired)
+    expires_at = datetime.fromisoformat(credential.expires_at)
+    return (expires_at if expires_at.tzinfo else expires_at.replace(tzinfo=UTC)) <= datetime.now(UTC)
+
+
+async def _prolong(credentials: Any, credential_id: str, expires_at: str) -> str | None:
+    """Return the id of a credential that now ends later; None if Telnyx no longer prolongs it."""
+    try:
+        await call_telnyx(lambda: credentials.update(credential_id, expires_at=expires_at))
+    except ProviderError as error:
+        if error.retryable:
+            raise
+        return None
+    return credential_id
+
+
+async def _delete(credentials: Any, credential_id: str) -> None:
+    try:
+        await call_telnyx(lambda: credentials.delete(credential_id))
+    except ProviderError as error:
+        if not is_gone(error):
+            raise
