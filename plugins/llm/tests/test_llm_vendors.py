@@ -171,7 +171,7 @@ async def test_no_conversation_ends_with_the_models_words(
     ("vendor", "model", "cost"),
     [
         ("openai", "gpt-4o-mini", 100 * 1.5e-7 + 900 * 7.5e-8 + 10 * 6e-7),
-        ("deepseek", "deepseek-v4-flash", 100 * 3e-7 + 900 * 6e-9 + 10 * 1.2e-6),
+        ("mistral", "mistral-small-latest", 100 * 1.5e-7 + 900 * 1.5e-8 + 10 * 6e-7),
     ],
 )
 async def test_cached_tokens_cost_what_the_vendor_charges_for_them(
