@@ -7,6 +7,7 @@ takes a fifth of it (`make bench NAME=models`).
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Final
 
@@ -40,7 +41,7 @@ class ChatCompletionsModel(VendorModel):
 
     async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
         model, listed = self.choose_model(request)
-        calls, usage, answer = ToolCallCollector(), Usage(), ""
+        calls, usage, answer, asked_at = ToolCallCollector(), Usage(), "", datetime.now(UTC)
         async with self._post(request, model, self._build_body(request, model, listed)) as response:
             async for chunk in self._read_chunks(response):
                 usage = chunk.usage or usage
@@ -56,7 +57,7 @@ class ChatCompletionsModel(VendorModel):
             yield TextDelta(strip_fences(answer))
         for complete in calls.list_calls():
             yield complete
-        yield build_usage(model, usage, listed)
+        yield build_usage(model, usage, listed, asked_at)
 
     def _build_body(self, request: ChatRequest, model: str, listed: ListedModel | None) -> bytes:
         effort = choose_effort(self.vendor, model, listed, self.settings.reasoning_effort)

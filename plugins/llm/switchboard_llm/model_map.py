@@ -9,17 +9,17 @@ from typing import Final
 
 import msgspec
 
+from switchboard_llm.prices import ListedPrices, OffPeakPrices
+
 FILE: Final = "model_prices_and_context_window_backup.json"
 
 
-class ListedModel(msgspec.Struct):
-    """Entry of the map, as far as it is used. Costs are in US dollars per token."""
+class ListedModel(ListedPrices):
+    """Entry of the map, as far as it is used."""
 
     litellm_provider: str | None = None
     mode: str | None = None
-    input_cost_per_token: float | None = None
-    output_cost_per_token: float | None = None
-    cache_read_input_token_cost: float | None = None
+    off_peak_pricing: OffPeakPrices | None = None
     deprecation_date: date | None = None
     supports_reasoning: bool | None = None
     reasoning_effort_levels: Sequence[str] = ()

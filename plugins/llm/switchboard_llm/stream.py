@@ -5,6 +5,7 @@ https://platform.openai.com/docs/api-reference/chat-streaming
 
 import json
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ import msgspec
 from switchboard.plugin_sdk import JsonObject, ModelUsage, ProviderError, ToolCall
 
 from switchboard_llm.model_map import ListedModel
+from switchboard_llm.prices import find_prices
 
 
 class FunctionDelta(msgspec.Struct):
@@ -132,16 +134,11 @@ def _parse_arguments(text: str) -> JsonObject:
     return parsed
 
 
-def build_usage(model: str, usage: Usage, listed: ListedModel | None) -> ModelUsage:
-    """Return the usage with its cost, which is None for a model without prices in LiteLLM's map."""
+def build_usage(model: str, usage: Usage, listed: ListedModel | None, asked_at: datetime) -> ModelUsage:
+    """Return the usage with its cost at that time, which is None for a model without prices in LiteLLM's map."""
     prompt, completion, cached = usage.prompt_tokens or 0, usage.completion_tokens or 0, usage.count_cached()
-    cost = None
-    if listed is not None and listed.input_cost_per_token is not None and listed.output_cost_per_token is not None:
-        read = listed.cache_read_input_token_cost
-        cost = (
-            (prompt - cached) * listed.input_cost_per_token
-            + cached * (listed.input_cost_per_token if read is None else read)
-            + completion * listed.output_cost_per_token
-        )
+    prices, cost = None if listed is None else find_prices(listed, listed.off_peak_pricing, asked_at), None
+    if prices is not None:
+        cost = (prompt - cached) * prices.prompt + cached * prices.cached + completion * prices.completion
     detail: JsonObject = {"cached_input_tokens": cached} if cached else {}
     return ModelUsage(model, prompt, completion, cost, detail)

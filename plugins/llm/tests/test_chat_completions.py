@@ -4,10 +4,12 @@ import json
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Any
 
 import pytest
 from aiohttp import web
+from litellm._internal_context import pinned_billing_time
 from pydantic import JsonValue
 from switchboard.plugin_sdk import ChatEvent, ChatRequest, Message, ModelUsage, ProviderError, TextDelta
 from switchboard_llm.default_models import DEFAULT_MODELS
@@ -194,7 +196,10 @@ async def test_a_closed_schema_is_enforced_strictly(
     assert body["response_format"]["json_schema"]["strict"] is strict
 
 
-async def test_costs_are_those_that_litellm_calculates() -> None:
+@pytest.mark.parametrize("asked_at", ["2026-11-23T02:00Z", "2026-11-23T05:00Z", "2026-11-22T02:00Z"])
+async def test_costs_are_those_that_litellm_calculates(asked_at: str) -> None:
+    """DeepSeek charges half at some hours of the week."""
+    moment = datetime.fromisoformat(asked_at)
     litellm, models = await load_litellm(), load_model_map()
     compared = 0
     for vendor in VENDORS:
@@ -205,8 +210,9 @@ async def test_costs_are_those_that_litellm_calculates() -> None:
         theirs = litellm.Usage(
             prompt_tokens=prompt, completion_tokens=completion, prompt_tokens_details={"cached_tokens": cached}
         )
-        expected = calculate_cost(litellm, vendor, model, theirs)
-        own = build_usage(model, usage, listed)
+        with pinned_billing_time(moment):
+            expected = calculate_cost(litellm, vendor, model, theirs)
+        own = build_usage(model, usage, listed, moment)
         assert own == ModelUsage(model, prompt, completion, own.cost, {"cached_input_tokens": cached} if cached else {})
         if listed is not None:
             assert own.cost == pytest.approx(expected), vendor.name
