@@ -39,6 +39,14 @@ Method = Callable[..., Any]
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
 
 
+class PluginFault(ProviderError):
+    """Failure for an exception, or a result, that the contract of `method` does not allow."""
+
+    def __init__(self, message: str, method: str) -> None:
+        super().__init__(message)
+        self.method = method
+
+
 @dataclass(frozen=True, slots=True)
 class _Origin:
     """A method of a plugin, for messages."""
@@ -47,7 +55,7 @@ class _Origin:
     provider: type[Provider[ProviderSettings]]
     method: str
 
-    def fail(self, error: Exception) -> ProviderError:
+    def fail(self, error: Exception) -> PluginFault:
         """Log a plugin's exception, count it, and return the failure that it is.
 
         The log has the places in the code, and neither message nor variables, which may be a caller's data.
@@ -65,7 +73,7 @@ class _Origin:
         )
         place = f"{self.method} of {name} {version}"
         fault = f"{place} returned {error}" if isinstance(error, OutOfBounds) else f"{type(error).__name__} in {place}"
-        return ProviderError(f"{self.provider.title} failed: {fault}")
+        return PluginFault(f"{self.provider.title} failed: {fault}", self.method)
 
     def bound(self, arguments: tuple[Any, ...], options: Mapping[str, Any], result: Any) -> Any:
         """Return a result, or a stream, within the bounds of the method. Raises `OutOfBounds`."""
