@@ -73,12 +73,16 @@ async def test_an_exception_is_counted_as_in_the_platforms_process(
     before = count()
     provider = create_faulty(create_factory(tmp_path), capability, {"fault": "raise", "place": place})
     with pytest.raises(ProviderError, match=f"KeyError in {method}"):
-        try:
-            await provider.open()
-            await use(provider)
-        finally:
-            await provider.close()
+        await _open_and_use(provider)
     assert count() == before + 1
+
+
+async def _open_and_use(provider: AnyProvider) -> None:
+    try:
+        await provider.open()
+        await use(provider)
+    finally:
+        await provider.close()
 
 
 @pytest.mark.parametrize("place", ["constructor", "open"])

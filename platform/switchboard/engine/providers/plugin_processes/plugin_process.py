@@ -178,7 +178,9 @@ class PluginProcess:
             if isinstance(error, ProviderError):
                 self._pause_after(error)
             raise
-        self._child = child = _Child(process, PluginConnection(channel, self._count_fault), attributes, time.monotonic())
+        self._child = child = _Child(
+            process, PluginConnection(channel, self._count_fault), attributes, time.monotonic()
+        )
         self._watching = asyncio.create_task(self._watch(child))
         return child
 
