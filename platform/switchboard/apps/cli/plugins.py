@@ -11,7 +11,7 @@ from switchboard.foundation.observability import logs
 from switchboard.foundation.redis_client import InvalidRedisUrl, open_redis_clients
 from switchboard.foundation.settings import PREFIX, load_settings
 from switchboard.plugin_sdk.registry import CAPABILITIES, Plugin, Registry
-from switchboard.plugin_sdk.scaffold import create_plugin
+from switchboard.plugin_sdk.scaffold import KINDS, create_plugin
 
 
 @click.group()
@@ -22,10 +22,11 @@ def plugins() -> None:
 @plugins.command("new")
 @click.argument("name")
 @click.argument("folder", type=click.Path(path_type=Path), required=False)
-def new(name: str, folder: Path | None) -> None:
-    """Create a plugin: a distribution that installs and passes its contract."""
+@click.option("--kind", type=click.Choice(KINDS), default="tts", show_default=True, help="What the plugin provides.")
+def new(name: str, folder: Path | None, kind: str) -> None:
+    """Create a plugin: a distribution that installs, with a fake vendor against which it passes its contract."""
     try:
-        made = create_plugin(name, folder or Path())
+        made = create_plugin(name, folder or Path(), kind)
     except (ValueError, FileExistsError) as error:
         raise Failure(str(error)) from None
     click.echo(f"{made} is ready: pip install -e {made}, then see docs/plugins/writing.md")
