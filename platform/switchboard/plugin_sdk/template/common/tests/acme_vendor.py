@@ -1,4 +1,4 @@
-"""What all of Acme's API has in common: the key, and faults that a test asks for."""
+"""Common parts of Acme's API: the key, and faults that a test asks for."""
 
 from collections.abc import Awaitable, Callable, Iterable
 

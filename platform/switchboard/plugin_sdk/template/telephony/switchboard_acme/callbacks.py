@@ -40,18 +40,18 @@ def read_callback(secret: str, request: CarrierRequest) -> dict[str, Any]:
 
 def translate(event: dict[str, Any]) -> tuple[CarrierEvent, ...]:
     """Translate an event; unknown ones are ignored. A repeated event translates to the same."""
+    translated: CarrierEvent | None = None
     match event:
         case {"event": "call.incoming", "id": str(number), "from": str(caller), "to": str(callee)}:
-            return (IncomingCall(number, caller, callee),)
+            translated = IncomingCall(number, caller, callee)
         case {"event": "call.ringing", "id": str(number)}:
-            return (CalleeRinging(number),)
+            translated = CalleeRinging(number)
         case {"event": "call.answered", "id": str(number)}:
-            return (CallAnswered(number),)
+            translated = CallAnswered(number)
         case {"event": "call.ended", "id": str(number), "outcome": outcome}:
-            return (CallEnded(number, outcome, duration_seconds=event.get("seconds")),)
+            translated = CallEnded(number, outcome, duration_seconds=event.get("seconds"))
         case {"event": "message.received", "id": str(number), "from": str(sender), "to": str(to), "text": str(text)}:
-            return (TextMessageReceived(number, sender, to, text),)
+            translated = TextMessageReceived(number, sender, to, text)
         case {"event": "message.status", "id": str(number), "status": status}:
-            return (TextMessageStatus(number, status),)
-        case _:
-            return ()
+            translated = TextMessageStatus(number, status)
+    return () if translated is None else (translated,)

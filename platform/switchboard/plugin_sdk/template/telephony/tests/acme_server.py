@@ -8,54 +8,64 @@ from aiohttp import web
 TAKEN = "+12125550199"
 
 
-def create_acme() -> Acme:
-    """Create the vendor."""
-    ids, calls, numbers = count(1), dict[str, str](), dict[str, str]()
+class AcmeCarrier(Acme):
+    """The carrier, with its calls by id and its numbers."""
 
-    async def place_call(request: web.Request) -> web.Response:
-        number = f"call-{next(ids)}"
-        calls[number] = (await request.json())["reference"]
+    def __init__(self) -> None:
+        super().__init__(
+            [
+                web.post("/calls", self._place_call),
+                web.get("/calls", self._list_calls),
+                web.delete("/calls/{id}", self._end_call),
+                web.post("/calls/{id}/transfer", self._change_call),
+                web.post("/calls/{id}/digits", self._change_call),
+                web.post("/messages", self._send_message),
+                web.get("/available-numbers", self._list_available),
+                web.post("/numbers", self._buy),
+                web.delete("/numbers/{id}", self._release),
+            ]
+        )
+        self._ids = count(1)
+        self._calls: dict[str, str] = {}
+        self._numbers: dict[str, str] = {}
+
+    async def _place_call(self, request: web.Request) -> web.Response:
+        number = f"call-{next(self._ids)}"
+        self._calls[number] = (await request.json())["reference"]
         return web.json_response({"id": number}, status=201)
 
-    async def list_calls(request: web.Request) -> web.Response:
+    async def _list_calls(self, request: web.Request) -> web.Response:
         wanted = request.query["reference"]
-        return web.json_response([{"id": number} for number, reference in calls.items() if reference == wanted])
+        return web.json_response([{"id": number} for number, known in self._calls.items() if known == wanted])
 
-    async def change_call(request: web.Request) -> web.Response:
-        known = calls if request.method != "DELETE" else {number: calls.pop(number) for number in [*calls]}
-        if request.match_info["id"] not in known:
-            return web.Response(status=404, text="there is no such call")
-        return web.json_response({})
+    async def _end_call(self, request: web.Request) -> web.Response:
+        known = self._calls.pop(request.match_info["id"], None)
+        return web.json_response({}) if known else web.Response(status=404, text="there is no such call")
 
-    async def send_message(_request: web.Request) -> web.Response:
-        return web.json_response({"id": f"message-{next(ids)}"}, status=201)
+    async def _change_call(self, request: web.Request) -> web.Response:
+        known = request.match_info["id"] in self._calls
+        return web.json_response({}) if known else web.Response(status=404, text="there is no such call")
 
-    async def list_available(request: web.Request) -> web.Response:
+    async def _send_message(self, _request: web.Request) -> web.Response:
+        return web.json_response({"id": f"message-{next(self._ids)}"}, status=201)
+
+    async def _list_available(self, request: web.Request) -> web.Response:
         found = [{"number": f"+1212555010{last}"} for last in range(10)]
         return web.json_response(found[: int(request.query["limit"])])
 
-    async def buy(request: web.Request) -> web.Response:
+    async def _buy(self, request: web.Request) -> web.Response:
         wanted = (await request.json())["number"]
         if wanted == TAKEN:
             return web.Response(status=409, text="the number is taken")
-        return web.json_response({"id": numbers.setdefault(wanted, f"number-{next(ids)}")})
+        return web.json_response({"id": self._numbers.setdefault(wanted, f"number-{next(self._ids)}")})
 
-    async def release(request: web.Request) -> web.Response:
-        known = [number for number, own in numbers.items() if own == request.match_info["id"]]
+    async def _release(self, request: web.Request) -> web.Response:
+        known = [number for number, own in self._numbers.items() if own == request.match_info["id"]]
         for number in known:
-            del numbers[number]
+            del self._numbers[number]
         return web.json_response({}, status=200 if known else 404)
 
-    return Acme(
-        [
-            web.post("/calls", place_call),
-            web.get("/calls", list_calls),
-            web.delete("/calls/{id}", change_call),
-            web.post("/calls/{id}/transfer", change_call),
-            web.post("/calls/{id}/digits", change_call),
-            web.post("/messages", send_message),
-            web.get("/available-numbers", list_available),
-            web.post("/numbers", buy),
-            web.delete("/numbers/{id}", release),
-        ]
-    )
+
+def create_acme() -> Acme:
+    """Create the vendor."""
+    return AcmeCarrier()
