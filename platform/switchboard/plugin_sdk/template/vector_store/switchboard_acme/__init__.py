@@ -75,8 +75,8 @@ class AcmeStore(VectorStore[AcmeSettings]):
     async def maintain(self, organization_id: UUID) -> None:
         """Do nothing: Acme maintains its collections itself."""
 
-    async def _delete(self, organization_id: UUID, where: dict[str, str]) -> None:
-        await self._client.request("DELETE", f"/collections/{organization_id}", params=where)
+    async def _delete(self, organization_id: UUID, conditions: dict[str, str]) -> None:
+        await self._client.request("DELETE", f"/collections/{organization_id}", params=conditions)
 
 
 @hookimpl

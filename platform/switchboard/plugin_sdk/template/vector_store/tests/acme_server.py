@@ -31,8 +31,8 @@ def create_acme() -> Acme:
         return web.json_response(sorted(rows, key=lambda row: -row["score"])[: query["limit"]])
 
     async def delete(request: web.Request) -> web.Response:
-        name, where = request.match_info["name"], request.query.items()
-        collections[name] = [row for row in collections[name] if any(row[key] != value for key, value in where)]
+        name, conditions = request.match_info["name"], request.query.items()
+        collections[name] = [row for row in collections[name] if any(row[key] != value for key, value in conditions)]
         return web.json_response({})
 
     path = "/collections/{name}"
