@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions, entry_points
+from importlib.metadata import PackageNotFoundError, distribution, distributions, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -98,13 +98,18 @@ def _find_source(name: str) -> Path | None:
 def _write_constraints(upgraded: str | None) -> Iterator[str]:
     with TemporaryDirectory() as folder:
         path = Path(folder, "constraints.txt")
-        path.write_text("".join(f"{each.name}=={each.version}\n" for each in _list_others(upgraded)))
+        path.write_text("".join(f"{name}=={version}\n" for name, version in _list_others(upgraded).items()))
         yield str(path)
 
 
-def _list_others(upgraded: str | None) -> list[Distribution]:
-    free = _normalize(upgraded or "")
-    return [each for each in distributions() if each.name and _normalize(each.name) != free]
+def _list_others(upgraded: str | None) -> dict[str, str]:
+    """Return the version of each other distribution, of two with one name that of the first, which is imported."""
+    versions: dict[str, str] = {}
+    for each in distributions():
+        if each.name:
+            versions.setdefault(_normalize(each.name), each.version)
+    versions.pop(_normalize(upgraded or ""), None)
+    return versions
 
 
 def _normalize(name: str) -> str:

@@ -29,7 +29,7 @@ def new(name: str, folder: Path | None, kind: str) -> None:
         made = create_plugin(name, folder or Path(), kind)
     except (ValueError, FileExistsError) as error:
         raise Failure(str(error)) from None
-    click.echo(f"{made} is ready: pip install -e {made}, then see docs/plugins/writing.md")
+    click.echo(f"{made} is ready: switchboard plugins install -e {made}, then see docs/plugins/writing.md")
 
 
 @plugins.command("list")

@@ -90,6 +90,7 @@ class OutOfBounds(Exception):
 
 ValueT = TypeVar("ValueT")
 Arguments: TypeAlias = Mapping[str, Any]
+DecodedMedia: TypeAlias = bytes | MediaEvent
 Bound: TypeAlias = Callable[[Any, Arguments, Any], Any]
 """Takes the provider, the arguments by name, and the result or the stream; returns the same within bounds."""
 
@@ -213,9 +214,9 @@ def bound_found_id(provider: object, arguments: Arguments, result: object) -> st
     return None if result is None else bound_id(provider, arguments, result)
 
 
-def bound_media(media: object) -> bytes | MediaEvent | None:
+def bound_media(media: object) -> DecodedMedia | None:
     """Return what a codec has decoded. Called for every 20 ms of every call."""
-    if media is None or isinstance(media, bytes | MediaEvent):
+    if media is None or isinstance(media, DecodedMedia):
         return media
     raise OutOfBounds(f"media of type {type(media).__name__}")
 
