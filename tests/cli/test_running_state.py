@@ -152,6 +152,14 @@ async def test_processes_that_have_not_loaded_what_is_installed_are_named(
         assert "add text_to_speech acme" in applied["tenants"]["acme"]
 
 
+def test_a_broken_plugin_does_not_litter_the_output_of_commands(installation: Installation) -> None:
+    install_plugin(installation.site, "1.0")
+    (installation.site / "acme_voice.py").write_text("import no_such_module\n")
+    command = [sys.executable, "-m", "switchboard", "orgs", "create", "--name", "Bakery"]
+    done = subprocess.run(command, env=installation.environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_check_asks_each_vendor(installation: Installation, tmp_path: Path) -> None:
     install_plugin(installation.site, "1.0")
     for name in ("open", "closed", "odd"):

@@ -12,12 +12,14 @@ from switchboard.plugin_sdk import (
     EmbeddingProvider,
     LLMProvider,
     Message,
+    PossibleTurn,
     Provider,
     ProviderSettings,
     SpeechRequest,
     SpeechToTextProvider,
     TextToSpeechProvider,
     TranscriptionRequest,
+    TurnDetector,
     VectorStore,
 )
 from switchboard.plugin_sdk.registry import Capability, Registry
@@ -31,6 +33,7 @@ CAPABILITIES = (
     Capability.SPEECH_TO_TEXT,
     Capability.EMBEDDING,
     Capability.VECTOR_STORE,
+    Capability.TURN_DETECTOR,
 )
 LIMITS = ProcessLimits(count=2, memory_bytes=300 * 1024**2, silence_seconds=1.0)
 SOME_ID = UUID(int=1)
@@ -64,6 +67,8 @@ async def use(provider: AnyProvider) -> object:
             return await provider.embed(["one", "two"], purpose="document")
         case VectorStore():
             return await provider.search(SOME_ID, "m", text="x", vector=(1.0, 0.0), knowledge_base_ids=None, limit=3)
+        case TurnDetector():
+            return await provider.predict(PossibleTurn(bytes(320)))
         case _:
             raise AssertionError(provider)
 

@@ -17,6 +17,7 @@ from switchboard.plugin_sdk import (
     Embeddings,
     LLMProvider,
     ModelUsage,
+    PossibleTurn,
     ProviderError,
     ProviderSettings,
     SpeechChunk,
@@ -27,6 +28,8 @@ from switchboard.plugin_sdk import (
     TextToSpeechProvider,
     Transcript,
     TranscriptionRequest,
+    TurnDetector,
+    TurnPrediction,
     VectorStore,
     Voice,
     hookimpl,
@@ -236,6 +239,16 @@ class FaultyStore(Faulty, VectorStore[FaultSettings]):
         await self._stumble("call")
 
 
+class FaultyDetector(Faulty, TurnDetector[FaultSettings]):
+    """A detector that takes every pause for the end of a turn."""
+
+    Settings = FaultSettings
+
+    async def predict(self, turn: PossibleTurn) -> TurnPrediction:
+        await self._stumble("call")
+        return TurnPrediction(float("nan") if self._is_garbage() else 1.0)
+
+
 @hookimpl
 def llm_providers() -> Sequence[type[FaultyModel]]:
     """Add the model."""
@@ -264,3 +277,9 @@ def embedding_providers() -> Sequence[type[FaultyEmbedding]]:
 def vector_stores() -> Sequence[type[FaultyStore]]:
     """Add the store."""
     return [FaultyStore]
+
+
+@hookimpl
+def turn_detectors() -> Sequence[type[FaultyDetector]]:
+    """Add the detector."""
+    return [FaultyDetector]

@@ -46,6 +46,8 @@ OUTCOMES = {
 }
 UNTESTED = ("every call", "–")
 """Cells of faults that would be the tests' own: they delay, or end, every call of the process."""
+EACH_SHAPE = (Capability.LLM, Capability.SPEECH_TO_TEXT, Capability.EMBEDDING)
+"""Capabilities whose methods return a stream, a transcription, and a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,12 @@ def read_cells() -> Iterator[Cell]:
 CELLS = list(read_cells())
 
 
+def is_tested(cell: Cell) -> bool:
+    """Return whether a cell is tested: those that only cross the socket are, for one capability of each shape."""
+    crosses = cell.process == "own" and cell.outcome != "lost process"
+    return cell.outcome not in UNTESTED and (not crosses or cell.capability in EACH_SHAPE)
+
+
 def test_the_tables_have_every_fault() -> None:
     assert {(cell.fault, cell.process) for cell in CELLS} == {
         (fault, process) for fault in FAULTS for process in ("shared", "own")
@@ -83,7 +91,7 @@ def test_the_tables_have_every_fault() -> None:
     assert {cell.outcome for cell in CELLS} == {*OUTCOMES, *UNTESTED}
 
 
-@pytest.mark.parametrize("cell", [cell for cell in CELLS if cell.outcome not in UNTESTED], ids=str)
+@pytest.mark.parametrize("cell", [cell for cell in CELLS if is_tested(cell)], ids=str)
 async def test_a_fault_has_the_outcome_of_the_page(cell: Cell, tmp_path: Path) -> None:
     pattern = OUTCOMES[cell.outcome]
     if pattern is None:

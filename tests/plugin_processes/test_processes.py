@@ -13,6 +13,7 @@ import pytest
 from pydantic import JsonValue
 from switchboard.engine.providers.plugin_processes import plugin_process
 from switchboard.engine.providers.plugin_processes.plugin_process import ProcessLimits
+from switchboard.foundation.observability import metrics
 from switchboard.plugin_sdk import ChatRequest, LLMProvider, Message, ProviderError, TextDelta
 from switchboard.plugin_sdk.registry import Capability
 
@@ -52,6 +53,36 @@ async def test_a_refusal_keeps_its_code(tmp_path: Path) -> None:
         with pytest.raises(ProviderError, match=r"^no credit left$") as refused:
             await use(provider)
     assert (refused.value.code, refused.value.retryable) == ("402", False)
+
+
+@pytest.mark.parametrize(
+    ("capability", "place", "method"),
+    [
+        (Capability.LLM, "constructor", "__init__"),
+        (Capability.EMBEDDING, "call", "embed"),
+        (Capability.SPEECH_TO_TEXT, "stream", "transcribe"),
+    ],
+)
+async def test_an_exception_is_counted_as_in_the_platforms_process(
+    capability: Capability, place: str, method: str, tmp_path: Path
+) -> None:
+    def count() -> float:
+        labels = {"plugin": "-", "provider": "faulty", "method": method}
+        return metrics.registry.get_sample_value("switchboard_plugin_exceptions_total", labels) or 0.0
+
+    before = count()
+    provider = create_faulty(create_factory(tmp_path), capability, {"fault": "raise", "place": place})
+    with pytest.raises(ProviderError, match=f"KeyError in {method}"):
+        await _open_and_use(provider)
+    assert count() == before + 1
+
+
+async def _open_and_use(provider: AnyProvider) -> None:
+    try:
+        await provider.open()
+        await use(provider)
+    finally:
+        await provider.close()
 
 
 @pytest.mark.parametrize("place", ["constructor", "open"])

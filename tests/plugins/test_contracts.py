@@ -19,7 +19,9 @@ from switchboard.plugin_sdk import (
     ChunkMatch,
     EventWatcher,
     JsonObject,
+    PrivateDataDetector,
     ProviderSettings,
+    SpokenText,
     ToolParameters,
     VectorStore,
 )
@@ -27,6 +29,7 @@ from switchboard.plugin_sdk.testing import (
     AgentToolContract,
     AutomationActionContract,
     EventWatcherContract,
+    PrivateDataDetectorContract,
     ProviderContract,
     VectorStoreContract,
 )
@@ -153,6 +156,18 @@ class TestCrmEvents(EventWatcherContract):
         watcher = crm.CopyEvents()
         watcher.settings = SETTINGS
         return watcher
+
+
+class TestCrmNumbers(PrivateDataDetectorContract):
+    @pytest.fixture
+    def detector(self) -> PrivateDataDetector:
+        detector = crm.FindCustomerNumbers()
+        detector.settings = SETTINGS
+        return detector
+
+    @pytest.fixture
+    def sample(self) -> SpokenText:
+        return SpokenText("my number is eu 4711")
 
 
 async def _replacement(self: object) -> None:

@@ -250,6 +250,7 @@ def test_the_code_of_the_documentation_is_a_plugin() -> None:
         "agent_tool crm_customer",
         "automation_action crm_note",
         "event_watcher crm_calls",
+        "private_data_detector crm_number",
     ]
     (settings,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     names = [f"{kind} {name}" for kind, tables in tomllib.loads(settings).items() for name in tables]

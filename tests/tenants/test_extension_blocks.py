@@ -37,6 +37,9 @@ api_key = { env = "CRM_KEY" }
 
 [event_watcher.crm_events]
 api_key = { env = "CRM_KEY" }
+
+[private_data_detector.crm_number]
+api_key = { env = "CRM_KEY" }
 """
 ENVIRONMENT = {"CRM_KEY": crm.KEY, "CRM_TOKEN": crm.TOKEN}
 
@@ -65,6 +68,14 @@ def settings(settings: Settings, tmp_path: Path) -> Settings:
             ('[agent_tool.crm_customer]\napi_key = { env = "CRM_KEY" }', "[agent_tool.crm_customer]"),
             11,
             "agent_tool.crm_customer.api_key",
+        ),
+        (
+            (
+                '[private_data_detector.crm_number]\napi_key = { env = "CRM_KEY" }',
+                '[redaction]\nkinds = ["crm_number"]',
+            ),
+            18,
+            "redaction.kinds",
         ),
     ],
 )
@@ -122,7 +133,10 @@ def test_the_commands_show_check_and_apply_settings(operator: Operator, own_data
     assert run("tenants", "check", str(tenants)).stdout == "1 files, 0 errors\n"
     missing = run("tenants", "check", str(tenants), CRM_KEY="")
     assert (missing.returncode, f"{file}:4: automation_action.crm_note.api_key: " in missing.stderr) == (1, True)
-    added = "add automation_action crm_note, add agent_tool crm_customer, add event_watcher crm_events"
+    added = (
+        "add automation_action crm_note, add agent_tool crm_customer, add event_watcher crm_events, "
+        "add private_data_detector crm_number"
+    )
     assert added in run("tenants", "diff", str(tenants)).stdout
     assert added in run("tenants", "apply", str(tenants)).stdout
     assert "nothing to change" in run("tenants", "diff", str(tenants)).stdout
@@ -136,10 +150,11 @@ def test_the_commands_show_check_and_apply_settings(operator: Operator, own_data
         "Bakery: automation_action crm_note": True,
         "Bakery: agent_tool crm_customer": True,
         "Bakery: event_watcher crm_events": True,
+        "Bakery: private_data_detector crm_number": True,
     }
     file.write_text(FILE.partition("[agent_tool")[0])
     assert (
-        "remove agent_tool crm_customer, remove event_watcher crm_events"
+        "remove agent_tool crm_customer, remove event_watcher crm_events, remove private_data_detector crm_number"
         in run("tenants", "apply", str(tenants)).stdout
     )
 

@@ -15,7 +15,6 @@ from switchboard.plugin_sdk.tools import AgentTool, ToolParameters
 from switchboard.plugin_sdk.version import API_VERSION, OLDEST_API_VERSION
 
 AnyProvider: TypeAlias = type[Provider[ProviderSettings]]
-NamedClass: TypeAlias = type[Configurable] | type[PrivateDataDetector]
 
 # For each base class: the attribute with its description, and the attributes with pydantic models.
 SHAPES: Mapping[type, tuple[str, Mapping[str, type[BaseModel]]]] = {
@@ -23,7 +22,7 @@ SHAPES: Mapping[type, tuple[str, Mapping[str, type[BaseModel]]]] = {
     AutomationAction: ("title", {"Settings": ProviderSettings, "Params": ActionParams}),
     AgentTool: ("description", {"Settings": ProviderSettings, "Parameters": ToolParameters}),
     EventWatcher: ("title", {"Settings": ProviderSettings}),
-    PrivateDataDetector: ("title", {}),
+    PrivateDataDetector: ("title", {"Settings": ProviderSettings}),
 }
 
 
@@ -52,7 +51,7 @@ def check_api_version(module: object) -> None:
         )
 
 
-def validate_class(answer: object, expected: type) -> NamedClass:
+def validate_class(answer: object, expected: type) -> type[Configurable]:
     """Return a hook's result as a class that can be used. Raises `PluginError`."""
     if not isinstance(answer, type) or not issubclass(answer, expected):
         name = answer.__name__ if isinstance(answer, type) else f"an answer of type {type(answer).__name__}"
@@ -72,7 +71,7 @@ def validate_class(answer: object, expected: type) -> NamedClass:
             raise PluginError(f"{answer.__name__}.{attribute} is no {model.__name__}")
     if faults := list(list_signature_faults(answer)):
         raise PluginError("; ".join(faults))
-    return cast("NamedClass", answer)
+    return cast("type[Configurable]", answer)
 
 
 def validate_command(answer: object) -> click.Command:

@@ -1,10 +1,11 @@
-"""Base class of actions, tools, and event watchers: what they have in common are settings per organization."""
+"""Base class of actions, tools, event watchers, and detectors of private data: settings per organization."""
 
 from switchboard.plugin_sdk.provider import Configurable, ProviderSettings
 
 
 class Extension(Configurable):
-    """A part of a plugin that may have settings: an automation action, an agent tool, or an event watcher.
+    """A part of a plugin that may have settings: an automation action, an agent tool, an event watcher, or
+    a detector of private data.
 
     The platform sets `settings` after it has created an instance and before it calls a method. A subclass with
     `Settings` repeats the attribute with their type: `settings: CrmSettings`. If a setting is required, an organization

@@ -3,7 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+
+from switchboard.plugin_sdk.extension import Extension
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,20 +20,17 @@ class SpokenText:
     question: str = ""
 
 
-class PrivateDataDetector(ABC):
+class PrivateDataDetector(Extension, ABC):
     """Finds one kind of private data.
 
     `name` is the kind as agents name it (`card_number`) and, with spaces, the placeholder (`[card number]`). `title`
-    describes it to people.
+    describes it to people. An instance serves one conversation.
     """
-
-    name: ClassVar[str]
-    title: ClassVar[str]
 
     @abstractmethod
     def find(self, spoken: SpokenText) -> Iterable[tuple[int, int]]:
         """Return the start and end of each occurrence in `spoken.text`.
 
         Called in the event loop for every transcript, interim ones too: return within a millisecond or two. If it
-        raises, the whole text is redacted.
+        raises, or returns more places than the text has characters, the whole text is redacted.
         """

@@ -15,7 +15,7 @@ otherwise reach addresses that only this machine can reach. Settings with a URL 
 
 
 class ProviderSettings(BaseModel):
-    """Settings of a provider, an action, a tool, or an event watcher, as written in a tenant file.
+    """Settings of a provider or an extension, as written in a tenant file.
 
     Secrets are `SecretStr`: encrypted at rest, never shown.
     """

@@ -16,7 +16,6 @@ from pydantic import JsonValue, ValidationError
 from switchboard.plugin_sdk.actions import ActionParams, AutomationAction
 from switchboard.plugin_sdk.class_validation import (
     AnyProvider,
-    NamedClass,
     PluginError,
     check_api_version,
     validate_class,
@@ -81,6 +80,7 @@ class ExtensionKind(StrEnum):
     AUTOMATION_ACTION = "automation_action"
     AGENT_TOOL = "agent_tool"
     EVENT_WATCHER = "event_watcher"
+    PRIVATE_DATA_DETECTOR = "private_data_detector"
 
     @property
     def base_class(self) -> type[Extension]:
@@ -92,6 +92,7 @@ EXTENSION_CLASSES: Mapping[ExtensionKind, type[Extension]] = {
     ExtensionKind.AUTOMATION_ACTION: AutomationAction,
     ExtensionKind.AGENT_TOOL: AgentTool,
     ExtensionKind.EVENT_WATCHER: EventWatcher,
+    ExtensionKind.PRIVATE_DATA_DETECTOR: PrivateDataDetector,
 }
 
 AnyCapability: TypeAlias = Capability | ExtensionKind
@@ -116,7 +117,7 @@ HOOKS: Mapping[str, tuple[str, type]] = {
     "automation_actions": (ExtensionKind.AUTOMATION_ACTION, AutomationAction),
     "agent_tools": (ExtensionKind.AGENT_TOOL, AgentTool),
     "event_watchers": (ExtensionKind.EVENT_WATCHER, EventWatcher),
-    "private_data_detectors": ("private_data_detector", PrivateDataDetector),
+    "private_data_detectors": (ExtensionKind.PRIVATE_DATA_DETECTOR, PrivateDataDetector),
 }
 
 BUILT_IN = frozenset(
@@ -165,8 +166,8 @@ class Registry:
     def __init__(self, *, trace: bool = False) -> None:
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(Hooks)
-        self._found: dict[tuple[str, str], NamedClass] = {}
-        self._qualified: dict[tuple[str, str], tuple[NamedClass, Plugin]] = {}
+        self._found: dict[tuple[str, str], type[Configurable]] = {}
+        self._qualified: dict[tuple[str, str], tuple[type[Configurable], Plugin]] = {}
         self._watchers: list[HookWatcher] = []
         self._trace = trace
         self.plugins: list[Plugin] = []
@@ -221,11 +222,11 @@ class Registry:
         found = self._found.get(key)
         if found is None and key in self._qualified:
             found = self._qualified[key][0]
-        return cast("type[Configurable] | None", found)
+        return found
 
     def list_classes(self, capability: AnyCapability) -> list[type[Configurable]]:
         """List the classes of a capability, or of a kind of extension, in the order of the plugins' names."""
-        return cast("list[type[Configurable]]", self._of(capability))
+        return self._of(capability)
 
     def list_extension_classes(self, base: type[ExtensionT]) -> list[type[ExtensionT]]:
         """List every extension of an SDK base class (`AgentTool`, say), in the order of the plugins' names."""
@@ -239,7 +240,7 @@ class Registry:
     @property
     def detectors(self) -> list[type[PrivateDataDetector]]:
         """Kinds of private data that plugins add to the built-in ones."""
-        return cast("list[type[PrivateDataDetector]]", self._of("private_data_detector"))
+        return self.list_extension_classes(PrivateDataDetector)
 
     @property
     def actions(self) -> list[type[AutomationAction[ActionParams]]]:
@@ -257,7 +258,7 @@ class Registry:
         """
         await asyncio.gather(*(watcher.notify(event) for watcher in self._watchers))
 
-    def _of(self, kind: str) -> list[NamedClass]:
+    def _of(self, kind: str) -> list[type[Configurable]]:
         return [found for (of, _), found in self._found.items() if of == kind]
 
     def _load(self, plugin: Plugin, load: Callable[[], object]) -> None:
@@ -333,13 +334,15 @@ class Registry:
         self._claim(plugin, f"{kind} {found.name}")
         self._found[kind, found.name] = found
 
-    def _qualify(self, plugin: Plugin, kind: str, found: NamedClass) -> NamedClass:
+    def _qualify(self, plugin: Plugin, kind: str, found: type[Configurable]) -> type[Configurable]:
         """Make a provider known as `plugin/name`; return the class for the name that it is listed under.
 
         That is the plain one, unless another plugin has it.
         """
         full = f"{plugin.name}/{found.name}"
-        qualified = cast("NamedClass", type(found.__name__, (found,), {"__module__": found.__module__, "name": full}))
+        qualified = cast(
+            "type[Configurable]", type(found.__name__, (found,), {"__module__": found.__module__, "name": full})
+        )
         self._qualified.setdefault((kind, full), (qualified, plugin))
         owner = self._find_owner(f"{kind} {found.name}")
         if owner is None or owner is plugin:

@@ -2,12 +2,20 @@
 
 import re
 from pathlib import Path
+from typing import Final
 
-TEMPLATE = Path(__file__).parent / "template" / "acme"
+TEMPLATES: Final = Path(__file__).parent / "template"
+COMMON: Final = "common"
+KINDS: Final = (
+    "llm", "tts", "stt", "embedding", "vector_store", "telephony", "turn_detector", "action", "tool", "watcher",
+)  # fmt: skip
+"""Kinds of plugins. Each has a folder of templates besides the common one."""
+SUFFIXES: Final = (".py", ".toml", ".md", ".yml", ".typed")
 
 
-def create_plugin(name: str, folder: Path) -> Path:
-    """Write a plugin called `name` into `folder` and return its own folder there, `switchboard-<name>`.
+def create_plugin(name: str, folder: Path, kind: str = "tts") -> Path:
+    """Write a plugin of one of `KINDS`, called `name`, into `folder` and return its own folder there,
+    `switchboard-<name>`.
 
     Raises `ValueError` unless the name consists of lower-case words joined by `_`, and `FileExistsError` if the
     plugin's folder exists.
@@ -18,6 +26,7 @@ def create_plugin(name: str, folder: Path) -> Path:
         "switchboard-acme": f"switchboard-{name.replace('_', '-')}",
         "Acme": name.title().replace("_", ""),
         "acme": name,
+        "ACME": name.upper(),
     }
 
     def replace_names(text: str) -> str:
@@ -25,10 +34,9 @@ def create_plugin(name: str, folder: Path) -> Path:
 
     made = folder / names["switchboard-acme"]
     made.mkdir(parents=True)
-    for source in sorted(
-        path for path in TEMPLATE.rglob("*") if path.is_file() and path.suffix in (".py", ".toml", ".md")
-    ):
-        target = made / replace_names(source.relative_to(TEMPLATE).as_posix())
-        target.parent.mkdir(exist_ok=True)
-        target.write_text(replace_names(source.read_text()))
+    for template in (TEMPLATES / COMMON, TEMPLATES / kind):
+        for source in sorted(path for path in template.rglob("*") if path.is_file() and path.suffix in SUFFIXES):
+            target = made / replace_names(source.relative_to(template).as_posix())
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(replace_names(source.read_text()))
     return made

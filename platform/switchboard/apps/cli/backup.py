@@ -43,7 +43,7 @@ report = partial(click.echo, err=True)
 async def backup(file: Path, as_json: bool) -> None:
     """Write database and recordings into one archive, while the platform serves."""
     settings = load_settings()
-    logs.configure_logging("ERROR")
+    logs.configure_logging("ERROR", json=False)
     with _explain_errors():
         async with _open_database(settings, may_be_in_use=True) as database_url:
             summary = await write_backup(
@@ -61,7 +61,7 @@ async def backup(file: Path, as_json: bool) -> None:
 async def restore(file: Path, as_json: bool) -> None:
     """Restore a backup into an empty installation, and rebuild the vectors of its knowledge bases."""
     settings = load_settings()
-    logs.configure_logging("ERROR")
+    logs.configure_logging("ERROR", json=False)
     with _explain_errors():
         header = read_header(file)
         keyring = load_keyring([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)

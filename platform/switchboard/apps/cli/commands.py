@@ -11,6 +11,7 @@ from switchboard.apps.cli import (
     identity,
     knowledge,
     phone,
+    plugin_packages,
     plugins,
     privacy,
     processes,
@@ -23,6 +24,7 @@ from switchboard.apps.cli.simulate import simulate
 from switchboard.apps.cli.voices import voices
 from switchboard.apps.embedded import DirectoryInUse, EmbeddedError
 from switchboard.foundation.database import DatabaseUrlError
+from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import SettingsError
 from switchboard.migrations import MigrationError
 from switchboard.plugin_sdk.registry import Registry
@@ -57,6 +59,8 @@ for command in (
     voices,
 ):
     switchboard.add_command(command)
+for command in (plugin_packages.install, plugin_packages.upgrade, plugin_packages.uninstall, plugin_packages.check):
+    plugins.plugins.add_command(command)
 identity.keys.add_command(secret_keys.rotate_secret_keys)
 identity.keys.add_command(secret_keys.reencrypt_organization_texts)
 identity.keys.add_command(secret_keys.shred_organization_keys)
@@ -65,6 +69,7 @@ identity.keys.add_command(secret_keys.shred_organization_keys)
 def run() -> None:
     """Run a command: exit status 0, 1 for a failure (one line on standard error), 2 for wrong usage."""
     if len(sys.argv) > 1 and sys.argv[1] not in switchboard.commands and not sys.argv[1].startswith("-"):
+        logs.configure_logging("CRITICAL")  # `plugins list` and `doctor` report broken plugins
         for command in Registry.discover().cli_commands:
             switchboard.add_command(command)
     try:

@@ -11,7 +11,7 @@ from switchboard.foundation.observability import logs
 from switchboard.foundation.redis_client import InvalidRedisUrl, open_redis_clients
 from switchboard.foundation.settings import PREFIX, load_settings
 from switchboard.plugin_sdk.registry import CAPABILITIES, Plugin, Registry
-from switchboard.plugin_sdk.scaffold import create_plugin
+from switchboard.plugin_sdk.scaffold import KINDS, create_plugin
 
 
 @click.group()
@@ -22,13 +22,14 @@ def plugins() -> None:
 @plugins.command("new")
 @click.argument("name")
 @click.argument("folder", type=click.Path(path_type=Path), required=False)
-def new(name: str, folder: Path | None) -> None:
-    """Create a plugin: a distribution that installs and passes its contract."""
+@click.option("--kind", type=click.Choice(KINDS), default="tts", show_default=True, help="What the plugin provides.")
+def new(name: str, folder: Path | None, kind: str) -> None:
+    """Create a plugin: a distribution that installs, with a fake vendor against which it passes its contract."""
     try:
-        made = create_plugin(name, folder or Path())
+        made = create_plugin(name, folder or Path(), kind)
     except (ValueError, FileExistsError) as error:
         raise Failure(str(error)) from None
-    click.echo(f"{made} is ready: pip install -e {made}, then see docs/plugins/writing.md")
+    click.echo(f"{made} is ready: switchboard plugins install -e {made}, then see docs/plugins/writing.md")
 
 
 @plugins.command("list")
@@ -36,11 +37,11 @@ def new(name: str, folder: Path | None) -> None:
 @run_async
 async def list_plugins(as_json: bool) -> None:
     """List each plugin with its version and what it provides, or why it is broken, and the running processes that have
-    not loaded what is installed.
+    not loaded what is installed. Exit status 1 if a plugin is broken.
     """
     logs.configure_logging("CRITICAL")
     registry = Registry.discover()
-    restarts = await _list_restarts(registry)
+    restarts = await list_process_restarts(registry)
     if as_json:
         listed: list[JsonValue] = [
             {
@@ -57,17 +58,24 @@ async def list_plugins(as_json: bool) -> None:
             for plugin in registry.plugins
         ]
         print_result({"plugins": listed, "restarts": None if restarts is None else [*restarts]}, as_json=True)
-        return
-    for plugin in registry.plugins:
-        click.echo(f"{plugin.name} ({plugin.distribution} {plugin.version})")
-        for provided in plugin.provides:
-            click.echo(f"  {provided}{_describe(registry, plugin, provided)}")
-        for fault in plugin.faults:
-            click.secho(f"  BROKEN: {fault}", fg="red")
-    if restarts is None:
-        click.echo("running processes: unknown, because Redis does not answer")
-    for restart in restarts or ():
-        click.secho(restart, fg="red")
+    else:
+        for plugin in registry.plugins:
+            describe_plugin(registry, plugin)
+        if restarts is None:
+            click.echo("running processes: unknown, because Redis does not answer")
+        for restart in restarts or ():
+            click.secho(restart, fg="red")
+    if any(plugin.faults for plugin in registry.plugins):
+        raise click.exceptions.Exit(1)
+
+
+def describe_plugin(registry: Registry, plugin: Plugin) -> None:
+    """Print a plugin with what it provides, and its faults."""
+    click.echo(f"{plugin.name} ({plugin.distribution} {plugin.version})")
+    for provided in plugin.provides:
+        click.echo(f"  {provided}{_describe(registry, plugin, provided)}")
+    for fault in plugin.faults:
+        click.secho(f"  BROKEN: {fault}", fg="red")
 
 
 def _describe(registry: Registry, plugin: Plugin, provided: str) -> str:
@@ -85,7 +93,8 @@ def _list_settings(registry: Registry, provided: str) -> list[JsonValue]:
     return list(found.Settings.model_fields) if found is not None else []
 
 
-async def _list_restarts(registry: Registry) -> list[str] | None:
+async def list_process_restarts(registry: Registry) -> list[str] | None:
+    """List the running processes that have not loaded what is installed; None if Redis does not answer."""
     try:
         clients = open_redis_clients(get_server_urls(load_settings())[1])
     except InvalidRedisUrl as error:

@@ -18,6 +18,7 @@ from switchboard.apps.server import app
 from switchboard.foundation.database import Database
 from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import Settings, load_settings
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.identity.service import IdentityError, find_organization
 from switchboard.runtime import Runtime
 
@@ -40,9 +41,13 @@ def get_server_urls(settings: Settings) -> tuple[str, str]:
 async def open_runtime(*, log_level: str = "ERROR") -> AsyncIterator[Runtime]:
     """Open a runtime for a command. Raises `Failure` if the servers are away."""
     settings = load_settings()
-    logs.configure_logging(log_level)
+    logs.configure_logging("CRITICAL")  # `plugins list` and `doctor` report broken plugins
+    registry = Registry.discover(trace=settings.trace_plugins)
+    logs.configure_logging(log_level, json=False)
     database_url, redis_url = get_server_urls(settings)
-    async with app.open_process_runtime(settings, database_url=database_url, redis_url=redis_url) as runtime:
+    async with app.open_process_runtime(
+        settings, database_url=database_url, redis_url=redis_url, registry=registry
+    ) as runtime:
         try:
             yield runtime
         except (OSError, RedisError) as error:

@@ -104,6 +104,7 @@ class _Reader:
             self._read_providers(capability, content.get(capability.value, []))
         for kind in ExtensionKind:
             self._read_extensions(kind, content.get(kind.value, {}))
+        self._check_detectors(content)
         return self._file
 
     def _read_organization(self, content: dict[str, Any]) -> None:
@@ -133,6 +134,16 @@ class _Reader:
         for key, kinds in (("kinds", default.kinds), ("visible_to_model", default.visible_to_model)):
             if unknown := sorted(set(kinds) - known.keys()):
                 self._fault(f"redaction.{key}", f"unknown: {', '.join(unknown)}; known: {', '.join(known)}")
+
+    def _check_detectors(self, content: dict[str, Any]) -> None:
+        """Report kinds whose detector requires settings that the file does not have."""
+        chosen, kind = set(self._file.policy.redaction.kinds), ExtensionKind.PRIVATE_DATA_DETECTOR
+        for detector in self._registry.detectors:
+            if detector.name in chosen and detector.name not in content.get(kind.value, {}):
+                try:
+                    parse_settings(detector, detector.initial_settings())
+                except InvalidSettings:
+                    self._fault("redaction.kinds", f"{detector.name} needs settings in [{kind.value}.{detector.name}]")
 
     def _read_providers(self, capability: Capability, tables: object) -> None:
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):

@@ -22,9 +22,14 @@ class Toolbox:
     """Tools by name, without those that the agent has `disabled`; `specs` describes them to the model."""
 
     def __init__(self, tools: Sequence[Tool], context: ToolContext, *, disabled: Collection[str] = ()) -> None:
-        self._tools = {tool.name: tool for tool in tools if tool.name not in disabled}
+        self._tools: dict[str, Tool] = {}
         self._context = context
-        self.specs = tuple(ToolSpec(tool.name, tool.description, _build_schema(tool)) for tool in self._tools.values())
+        specs: dict[str, ToolSpec] = {}
+        for tool in tools:
+            if tool.name not in disabled and (spec := _build_spec(tool)) is not None:
+                self._tools[tool.name] = tool
+                specs[tool.name] = spec
+        self.specs = tuple(specs.values())
 
     def list_keypad_entries(self, call: ToolCall) -> Sequence[KeypadEntry]:
         """List the arguments of a tool call that the caller enters on the keypad."""
@@ -72,9 +77,20 @@ def _check_result(result: object) -> JsonObject:
     """Return a tool's result as the model can read it. Raises `TypeError` or `ValueError` for another one."""
     if not isinstance(result, dict):
         raise TypeError("a tool's result is no object")
-    if len(json.dumps(result)) > RESULT_CHARACTERS:
+    if len(json.dumps(result, allow_nan=False)) > RESULT_CHARACTERS:
         raise ValueError("a tool's result is too long")
     return result
+
+
+def _build_spec(tool: Tool) -> ToolSpec | None:
+    """Describe a tool to the model; None, with a line in the log, for one whose schema cannot be built."""
+    try:
+        schema = _build_schema(tool)
+        json.dumps(schema, allow_nan=False)
+    except Exception as error:  # noqa: BLE001 - a plugin's tool may raise anything
+        logger.error("tool left out", tool=tool.name, error=type(error).__name__, at=locate_error(error))
+        return None
+    return ToolSpec(tool.name, tool.description, schema)
 
 
 def _build_schema(tool: Tool) -> JsonObject:

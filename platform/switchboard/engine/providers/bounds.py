@@ -12,14 +12,24 @@ from typing import Any, Final, TypeAlias, TypeVar
 import numpy as np
 
 from switchboard.plugin_sdk import (
+    AvailableNumber,
+    BoughtNumber,
+    BrowserToken,
+    CarrierReply,
     ChatEvent,
     ChunkMatch,
     Embeddings,
+    Frame,
+    MediaCodec,
+    MediaEvent,
     ModelUsage,
+    ReceivedCallback,
+    RecordingStream,
     SpeechChunk,
     TextDelta,
     ToolCall,
     Transcript,
+    TurnPrediction,
     Voice,
 )
 
@@ -38,6 +48,8 @@ TRANSCRIPT_CHARACTERS: Final = 20_000
 DIMENSIONS: Final = 16_384
 PASSAGE_CHARACTERS: Final = 200_000
 LISTED: Final = 10_000
+ID_CHARACTERS: Final = 1_000
+"""Longest id of a carrier. Carriers keep what they need later in their ids."""
 
 DEADLINES: Final[Mapping[str, float]] = {
     "check": 30.0,
@@ -48,6 +60,26 @@ DEADLINES: Final[Mapping[str, float]] = {
     "has_voice": 30.0,
     "embed": 120.0,
     "search": 60.0,
+    **dict.fromkeys(
+        (
+            "receive",
+            "instruct",
+            "place_call",
+            "find_call",
+            "hang_up",
+            "transfer",
+            "start_warm_transfer",
+            "complete_warm_transfer",
+            "send_digits",
+            "send_text_message",
+            "search_numbers",
+            "buy_number",
+            "release_number",
+            "fetch_recording",
+            "create_browser_token",
+        ),
+        60.0,
+    ),
 }
 """Seconds after which a method that nobody else limits has failed."""
 
@@ -58,6 +90,7 @@ class OutOfBounds(Exception):
 
 ValueT = TypeVar("ValueT")
 Arguments: TypeAlias = Mapping[str, Any]
+DecodedMedia: TypeAlias = bytes | MediaEvent
 Bound: TypeAlias = Callable[[Any, Arguments, Any], Any]
 """Takes the provider, the arguments by name, and the result or the stream; returns the same within bounds."""
 
@@ -154,6 +187,52 @@ def bound_models(_provider: object, _arguments: Arguments, result: object) -> Se
     return [_expect(name, str) for name in _list(result, LISTED)]
 
 
+def bound_prediction(_provider: object, _arguments: Arguments, result: object) -> TurnPrediction:
+    """Return a prediction with a probability."""
+    prediction = _expect(result, TurnPrediction)
+    probability = prediction.probability
+    _require(isinstance(probability, float | int) and 0 <= probability <= 1, "a probability that is none")
+    again = prediction.ask_again_seconds
+    _require(again is None or (isinstance(again, float | int) and 0 < again < math.inf), "a time that is none")
+    return prediction
+
+
+def bound_numbers(_provider: object, arguments: Arguments, result: object) -> Sequence[AvailableNumber]:
+    """Return at most as many phone numbers as were asked for."""
+    return [_expect(number, AvailableNumber) for number in _list(result, arguments["limit"])]
+
+
+def bound_id(_provider: object, _arguments: Arguments, result: object) -> str:
+    """Return a carrier's id."""
+    identifier = _expect(result, str)
+    _require(0 < len(identifier) <= ID_CHARACTERS, f"an id of {len(identifier)} characters")
+    return identifier
+
+
+def bound_found_id(provider: object, arguments: Arguments, result: object) -> str | None:
+    """Return the id of a call that a carrier has found; None if there is none."""
+    return None if result is None else bound_id(provider, arguments, result)
+
+
+def bound_media(media: object) -> DecodedMedia | None:
+    """Return what a codec has decoded. Called for every 20 ms of every call."""
+    if media is None or isinstance(media, DecodedMedia):
+        return media
+    raise OutOfBounds(f"media of type {type(media).__name__}")
+
+
+def bound_frame(frame: object) -> Frame:
+    """Return what a codec has encoded. Called for every 20 ms of every call."""
+    if isinstance(frame, str | bytes):
+        return frame
+    raise OutOfBounds(f"a frame of type {type(frame).__name__}")
+
+
+def _require_type(kind: type) -> Bound:
+    """Return a bound that only checks the type of the result."""
+    return lambda _provider, _arguments, result: _expect(result, kind)
+
+
 BOUNDS: Final[Mapping[str, Bound]] = {
     "chat": bound_chat,
     "synthesize": bound_speech,
@@ -161,6 +240,18 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "search": bound_matches,
     "list_voices": bound_voices,
     "list_models": bound_models,
+    "place_call": bound_id,
+    "find_call": bound_found_id,
+    "start_warm_transfer": bound_id,
+    "send_text_message": bound_id,
+    "search_numbers": bound_numbers,
+    "receive": _require_type(ReceivedCallback),
+    "instruct": _require_type(CarrierReply),
+    "create_media_codec": _require_type(MediaCodec),
+    "buy_number": _require_type(BoughtNumber),
+    "fetch_recording": _require_type(RecordingStream),
+    "create_browser_token": _require_type(BrowserToken),
+    "predict": bound_prediction,
 }
 """Bounds by the name of the method. Those of transcriptions are in their streams."""
 

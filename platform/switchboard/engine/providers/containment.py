@@ -15,7 +15,14 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
-from switchboard.engine.providers.bounds import BOUNDS, DEADLINES, OutOfBounds, bound_transcripts
+from switchboard.engine.providers.bounds import (
+    BOUNDS,
+    DEADLINES,
+    OutOfBounds,
+    bound_frame,
+    bound_media,
+    bound_transcripts,
+)
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.logs import locate_error
 from switchboard.plugin_sdk import (
@@ -23,6 +30,7 @@ from switchboard.plugin_sdk import (
     InvalidCallback,
     MediaCodec,
     MediaEvent,
+    OutcomeUnknown,
     Provider,
     ProviderError,
     ProviderSettings,
@@ -35,8 +43,18 @@ from switchboard.plugin_sdk.registry import InvalidSettings, Plugin
 logger = structlog.get_logger()
 CONTRACT: Final = (ProviderError, InvalidCallback, InvalidSettings, TimeoutError)
 """Exceptions that a provider may raise. Its time limits are failures, too."""
+UNREPEATABLE: Final = frozenset({"place_call", "send_text_message", "start_warm_transfer"})
+"""Methods of carriers that reach a person. A fault may come after the carrier has acted, so nobody repeats them."""
 Method = Callable[..., Any]
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
+
+
+class PluginFault(ProviderError):
+    """Failure for an exception, or a result, that the contract of `method` does not allow."""
+
+    def __init__(self, message: str, method: str) -> None:
+        super().__init__(message)
+        self.method = method
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +83,12 @@ class _Origin:
         )
         place = f"{self.method} of {name} {version}"
         fault = f"{place} returned {error}" if isinstance(error, OutOfBounds) else f"{type(error).__name__} in {place}"
-        return ProviderError(f"{self.provider.title} failed: {fault}")
+        return self.create_failure(fault)
+
+    def create_failure(self, fault: str) -> ProviderError:
+        """Return the failure for a fault, whose outcome may be unknown."""
+        message = f"{self.provider.title} failed: {fault}"
+        return OutcomeUnknown(message) if self.method in UNREPEATABLE else PluginFault(message, self.method)
 
     def bound(self, arguments: tuple[Any, ...], options: Mapping[str, Any], result: Any) -> Any:
         """Return a result, or a stream, within the bounds of the method. Raises `OutOfBounds`."""
@@ -133,10 +156,9 @@ async def _limit(origin: _Origin, result: Awaitable[Any]) -> Any:
     except TimeoutError:
         if not deadline.expired():
             raise
-        title, plugin = origin.provider.title, origin.plugin
-        raise ProviderError(
-            f"{title} failed: {origin.method} of {plugin.distribution} {plugin.version} did not return within "
-            f"{seconds:g} seconds"
+        plugin = origin.plugin
+        raise origin.create_failure(
+            f"{origin.method} of {plugin.distribution} {plugin.version} did not return within {seconds:g} seconds"
         ) from None
     return _ContainedStream(origin, value) if isinstance(value, SpeechToTextStream) else value
 
@@ -169,7 +191,7 @@ class _ContainedCodec(MediaCodec):
 
     def decode(self, message: Frame) -> bytes | MediaEvent | None:
         try:
-            return self._codec.decode(message)
+            return bound_media(self._codec.decode(message))
         except ValueError:  # a message that the carrier would not send
             raise
         except Exception as error:
@@ -177,15 +199,15 @@ class _ContainedCodec(MediaCodec):
 
     def encode(self, audio: bytes) -> Frame:
         with _contain_errors(self._origin):
-            return self._codec.encode(audio)
+            return bound_frame(self._codec.encode(audio))
 
     def clear(self) -> Frame:
         with _contain_errors(self._origin):
-            return self._codec.clear()
+            return bound_frame(self._codec.clear())
 
     def mark(self, name: str) -> Frame:
         with _contain_errors(self._origin):
-            return self._codec.mark(name)
+            return bound_frame(self._codec.mark(name))
 
 
 class _ContainedStream(SpeechToTextStream):

@@ -1,4 +1,4 @@
-"""Extensions of an organization: actions, tools, and event watchers, created with the organization's own settings."""
+"""Extensions of an organization, created with the organization's own settings."""
 
 import json
 from collections.abc import Sequence
@@ -67,18 +67,8 @@ class Extensions:
     async def configure(
         self, session: TenantSession, extensions: Sequence[type[ExtensionT]]
     ) -> list[ConfiguredExtension[ExtensionT]]:
-        """Return extensions with the settings of the session's organization. Extensions without settings need no
-        query.
-        """
-        rows: dict[tuple[str, str], ProviderConfiguration] = {}
-        if any(extension.Settings.model_fields for extension in extensions):
-            kinds = [kind.value for kind in ExtensionKind]
-            found = session.select(ProviderConfiguration).where(col(ProviderConfiguration.capability).in_(kinds))
-            rows = {(row.capability, row.name): row for row in (await session.exec(found)).all()}
-        return [
-            _configure(self.keyring, extension, rows.get((find_extension_kind(extension), extension.name)))
-            for extension in extensions
-        ]
+        """Return extensions with the settings of the session's organization."""
+        return await configure_extensions(session, self.keyring, extensions)
 
     async def list_reasons(self, session: TenantSession, base: type[Extension]) -> dict[str, str]:
         """Return why the session's organization cannot use extensions of an SDK base class, by their names."""
@@ -113,6 +103,21 @@ class Extensions:
             return [ConfiguredExtension(extension, ProviderSettings()) for extension in extensions]
         async with self.database.tenant(organization_id) as session:
             return await self.configure(session, extensions)
+
+
+async def configure_extensions(
+    session: TenantSession, keyring: KeyRing, extensions: Sequence[type[ExtensionT]]
+) -> list[ConfiguredExtension[ExtensionT]]:
+    """Return extensions with the settings of the session's organization. Extensions without settings need no query."""
+    rows: dict[tuple[str, str], ProviderConfiguration] = {}
+    if any(extension.Settings.model_fields for extension in extensions):
+        kinds = [kind.value for kind in ExtensionKind]
+        found = session.select(ProviderConfiguration).where(col(ProviderConfiguration.capability).in_(kinds))
+        rows = {(row.capability, row.name): row for row in (await session.exec(found)).all()}
+    return [
+        _configure(keyring, extension, rows.get((find_extension_kind(extension), extension.name)))
+        for extension in extensions
+    ]
 
 
 def _configure(

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 import structlog
@@ -59,13 +60,15 @@ class Redactor:
     """Redacts one conversation. Without detectors and kinds it changes nothing.
 
     `kinds` are redacted everywhere, except that the model sees those in `visible_kinds`. `detectors` are in the order
-    of their precedence. `language` is BCP 47.
+    of their precedence. `undetectable_kinds` are those whose detector cannot be created: every text is redacted as a
+    whole, as with a detector that raises. `language` is BCP 47.
     """
 
     detectors: Sequence[PrivateDataDetector] = ()
     kinds: frozenset[str] = frozenset()
     visible_kinds: frozenset[str] = frozenset()
     language: str = "en-US"
+    undetectable_kinds: Sequence[str] = ()
     _window: str = ""
     _question: str = ""
     _secrets: list[re.Pattern[str]] = field(default_factory=list)
@@ -138,7 +141,7 @@ class Redactor:
         return value if text == str(value) else text
 
     def _redact(self, before: str, text: str) -> RedactedText:
-        if not text or not (self.detectors or self._secrets):
+        if not text or not (self.detectors or self.undetectable_kinds or self._secrets):
             return RedactedText(text, text)
         spans = self._find(before, text)
         return RedactedText(
@@ -157,6 +160,9 @@ class Redactor:
             for span in _search(detector, spoken)
         ]
         hits += [
+            (len(hits), kind, kind in self.visible_kinds, (0, len(normalized.text))) for kind in self.undetectable_kinds
+        ]
+        hits += [
             (len(hits), KEYPAD, False, match.span())
             for secret in self._secrets
             for match in secret.finditer(normalized.text)
@@ -171,7 +177,10 @@ class Redactor:
 
 def _search(detector: PrivateDataDetector, spoken: SpokenText) -> Iterable[tuple[int, int]]:
     try:
-        return [(start, end) for start, end in detector.find(spoken) if 0 <= start < end <= len(spoken.text)]
+        found = list(islice(detector.find(spoken), len(spoken.text) + 1))
+        if len(found) > len(spoken.text):
+            raise OverflowError
+        return [(start, end) for start, end in found if 0 <= start < end <= len(spoken.text)]
     except Exception as error:  # noqa: BLE001 - a plugin may raise anything, and an unsearched text must not be kept
         logger.error(  # without the message, which may quote the text
             "private data not searched, the text is redacted",

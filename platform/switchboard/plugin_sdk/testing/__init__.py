@@ -15,6 +15,7 @@ from switchboard.plugin_sdk.testing.contract import Contract, ExtensionContract,
 from switchboard.plugin_sdk.testing.embeddings import EmbeddingContract
 from switchboard.plugin_sdk.testing.event_watchers import EventWatcherContract
 from switchboard.plugin_sdk.testing.llm import LLMContract
+from switchboard.plugin_sdk.testing.private_data import PrivateDataDetectorContract
 from switchboard.plugin_sdk.testing.speech_to_text import SpeechToTextContract
 from switchboard.plugin_sdk.testing.telephony import MEDIA_URL, CarrierSamples, TelephonyContract
 from switchboard.plugin_sdk.testing.text_to_speech import TextToSpeechContract
@@ -32,6 +33,7 @@ __all__ = [
     "EventWatcherContract",
     "ExtensionContract",
     "LLMContract",
+    "PrivateDataDetectorContract",
     "ProviderContract",
     "SpeechToTextContract",
     "TelephonyContract",

@@ -85,12 +85,12 @@ class ProviderContract(Contract, Generic[AnyProvider]):
 
 
 class ExtensionContract(Contract):
-    """Rules of every action, tool, and event watcher about its settings."""
+    """Rules of every extension about its settings."""
 
     @pytest.fixture
     def extension(self) -> Extension:
         """The extension under test, with its settings. The contract of each kind overrides it."""
-        raise NotImplementedError("subclass the contract of an action, a tool, or an event watcher")
+        raise NotImplementedError("subclass the contract of a kind of extension")
 
     async def test_its_settings_refuse_unknown_keys(self, extension: Extension) -> None:
         """A typo in a tenant file must be reported. If this fails, make `Settings` a subclass of `ProviderSettings`."""

@@ -22,13 +22,12 @@ from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.disclosure import check_disclosure
 from switchboard.resources.agents.models import Agent, AgentVersion
 from switchboard.resources.agents.permissions import require_receiver_scopes
-from switchboard.resources.agents.redaction import list_kinds
+from switchboard.resources.agents.redaction import check_redaction
 from switchboard.resources.agents.schemas import (
     AgentCreate,
     AgentFields,
     AgentUpdate,
     DeclaredTool,
-    Redaction,
 )
 from switchboard.resources.agents.tools import list_tool_names
 from switchboard.resources.knowledge_bases import service as knowledge
@@ -144,7 +143,7 @@ class AgentPublisher:
                 data.extraction_schema.model_dump(exclude_none=True) if data.extraction_schema else None
             )
         if "redaction" in fields:
-            agent.redaction = _check_redaction(data.redaction, self.registry)
+            agent.redaction = await check_redaction(session, data.redaction)
         for field in fields & OBJECTS:
             value = getattr(data, field)
             setattr(agent, field, value.model_dump() if value else None)
@@ -194,18 +193,6 @@ def _check_tools(tools: list[DeclaredTool], *, outbound: OutboundClient) -> list
             raise ValidationFailed.field(f"tools.{place}.name", f"another tool is named {tool.name}")
     # An older program refuses fields that it does not know.
     return [tool.model_dump(exclude=None if tool.keypad_entries else {"keypad_entries"}) for tool in tools]
-
-
-def _check_redaction(redaction: Redaction | None, registry: Registry) -> dict[str, Any] | None:
-    """Check the kinds. Raises `ValidationFailed` for one that nothing detects."""
-    if redaction is None:
-        return None
-    known = list_kinds(registry)
-    for field in ("kinds", "visible_to_model"):
-        for place, kind in enumerate(getattr(redaction, field)):
-            if kind not in known:
-                raise ValidationFailed.field(f"redaction.{field}.{place}", f"must be one of {', '.join(known)}")
-    return redaction.model_dump()
 
 
 def _write_version(session: TenantSession, agent: Agent) -> None:

@@ -1,10 +1,21 @@
 """Redactors of conversations, from the settings of the agent or of its organization."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import structlog
 
+from switchboard.engine.providers.extensions import (
+    ConfiguredExtension,
+    ExtensionNotAvailable,
+    configure_extensions,
+)
 from switchboard.engine.redaction.detectors import BUILT_IN
 from switchboard.engine.redaction.redactor import KEYPAD, Redactor
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.observability.logs import locate_error
+from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.plugin_sdk import PrivateDataDetector
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.schemas import Redaction
@@ -19,19 +30,63 @@ def list_kinds(registry: Registry) -> dict[str, str]:
     return {**{detector.name: detector.title for detector in detectors}, KEYPAD: "Keys that callers press"}
 
 
+async def check_redaction(session: TenantSession, redaction: Redaction | None) -> dict[str, Any] | None:
+    """Check an agent's kinds and return them as they are stored.
+
+    Raises `ValidationFailed` for a kind that nothing detects, or whose detector lacks the organization's settings.
+    """
+    if redaction is None:
+        return None
+    known = list_kinds(session.info["registry"])
+    configured = await _configure_detectors(session, redaction.kinds)
+    reasons = {each.extension.name: each.reason for each in configured if each.settings is None}
+    for field in ("kinds", "visible_to_model"):
+        for place, kind in enumerate(getattr(redaction, field)):
+            if kind not in known:
+                raise ValidationFailed.field(f"redaction.{field}.{place}", f"must be one of {', '.join(known)}")
+            if kind in reasons:
+                raise ValidationFailed.field(f"redaction.{field}.{place}", reasons[kind])
+    return redaction.model_dump()
+
+
 async def open_redactor(session: TenantSession, agent: Agent | None) -> Redactor:
     """Build the redactor of one conversation with an agent, or with none.
 
-    The registry comes with the session, so that whatever keeps a text can redact it.
+    The registry and the key ring come with the session, so that whatever keeps a text can redact it.
     """
-    registry: Registry = session.info["registry"]
     if agent is not None and agent.redaction is not None:
         settings = Redaction.model_validate(agent.redaction)
         kinds, visible = frozenset(settings.kinds), frozenset(settings.visible_to_model)
     else:
         default = (await get_policy(session, session.organization_id)).redaction
         kinds, visible = frozenset(default.kinds), frozenset(default.visible_to_model)
-    if unknown := kinds - list_kinds(registry).keys():
+    if unknown := kinds - list_kinds(session.info["registry"]).keys():
         logger.error("private data is not redacted: no plugin detects it", kinds=sorted(unknown))
-    detectors = [detector() for detector in (*BUILT_IN, *registry.detectors) if detector.name in kinds]
-    return Redactor(detectors, kinds, visible, agent.stt_language if agent is not None else "mul")
+    detectors, undetectable = list[PrivateDataDetector](), list[str]()
+    for configured in await _configure_detectors(session, kinds):
+        if (detector := _create_detector(configured)) is not None:
+            detectors.append(detector)
+        else:
+            undetectable.append(configured.extension.name)
+    language = agent.stt_language if agent is not None else "mul"
+    return Redactor(detectors, kinds, visible, language, undetectable)
+
+
+async def _configure_detectors(
+    session: TenantSession, kinds: Iterable[str]
+) -> list[ConfiguredExtension[PrivateDataDetector]]:
+    registry: Registry = session.info["registry"]
+    chosen = [detector for detector in (*BUILT_IN, *registry.detectors) if detector.name in kinds]
+    return await configure_extensions(session, session.info["keyring"], chosen)
+
+
+def _create_detector(configured: ConfiguredExtension[PrivateDataDetector]) -> PrivateDataDetector | None:
+    """Create a detector; None, with a line in the log, if it cannot be created."""
+    event, kind = "private data cannot be detected, every text is redacted", configured.extension.name
+    try:
+        return configured.create()
+    except ExtensionNotAvailable as error:
+        logger.error(event, kind=kind, reason=error.message)
+    except Exception as error:  # noqa: BLE001 - a plugin's constructor may raise anything
+        logger.error(event, kind=kind, error=type(error).__name__, at=locate_error(error))
+    return None

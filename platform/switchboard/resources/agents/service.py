@@ -54,6 +54,12 @@ async def list_agents_using_provider(session: TenantSession, capability: Capabil
     )
 
 
+async def list_agents_redacting(session: TenantSession, kind: str) -> list[Agent]:
+    """List the agents that redact a kind of private data by their own settings, by name."""
+    rows = list_agents(session).where(col(Agent.redaction)["kinds"].contains([kind]))
+    return list((await session.exec(rows.order_by(Agent.name))).all())
+
+
 async def get_agent(session: TenantSession, agent_id: UUID, *, lock: bool = False) -> Agent:
     """Return an agent, locked for this transaction if asked. Raises `NotFound`."""
     agent = await find_agent(session, agent_id, lock=lock)

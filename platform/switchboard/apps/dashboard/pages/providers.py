@@ -54,6 +54,10 @@ NAMES: Mapping[AnyCapability, tuple[str, str]] = {
         "Tools of plugins that every agent has, with the organization's settings.",
     ),
     ExtensionKind.EVENT_WATCHER: ("Event watchers", "Parts of plugins that receive events, and their settings."),
+    ExtensionKind.PRIVATE_DATA_DETECTOR: (
+        "Private data",
+        "Detectors of plugins that agents may redact with, and their settings.",
+    ),
 }
 PREFIX = "settings."
 PROCESSES: tuple[tuple[ProcessMode, str], ...] = (
@@ -236,8 +240,7 @@ async def remove_provider(
 async def _users(session: TenantSession, capability: AnyCapability, name: str) -> list[str]:
     """Return the names of the resources that need a provider or an extension."""
     if isinstance(capability, ExtensionKind):
-        users = await automations.list_automations_using(session, name)
-        return [user.name for user in users] if capability is ExtensionKind.AUTOMATION_ACTION else []
+        return await _list_extension_users(session, capability, name)
     match capability:
         case Capability.TELEPHONY:
             return [number.phone_number for number in await numbers.list_numbers_at_carrier(session, name)]
@@ -248,6 +251,16 @@ async def _users(session: TenantSession, capability: AnyCapability, name: str) -
         case Capability.VECTOR_STORE:
             return [base.name for base in await knowledge_bases.resolve_knowledge_bases(session, None)]
         case Capability.TURN_DETECTOR:  # agents go on without one
+            return []
+
+
+async def _list_extension_users(session: TenantSession, kind: ExtensionKind, name: str) -> list[str]:
+    match kind:
+        case ExtensionKind.AUTOMATION_ACTION:
+            return [automation.name for automation in await automations.list_automations_using(session, name)]
+        case ExtensionKind.PRIVATE_DATA_DETECTOR:
+            return [agent.name for agent in await agents.list_agents_redacting(session, name)]
+        case ExtensionKind.AGENT_TOOL | ExtensionKind.EVENT_WATCHER:  # agents and events go on without them
             return []
 
 

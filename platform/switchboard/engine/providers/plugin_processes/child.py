@@ -17,7 +17,7 @@ import structlog
 import uvloop
 from msgspec import Raw
 
-from switchboard.engine.providers.containment import contain
+from switchboard.engine.providers.containment import PluginFault, contain
 from switchboard.engine.providers.plugin_processes.interface import RemoteMethod, Shape, list_remote_methods
 from switchboard.engine.providers.plugin_processes.messages import (
     WINDOW,
@@ -76,7 +76,7 @@ class _RunningRequest:
                 value = await self._call(method, method.parse_arguments(self._request.arguments))
                 await self._channel.send(Done(number, Raw(encode_value(value))))
             except ProviderError as error:
-                await self._channel.send(Failed(number, error.message, error.code, error.retryable))
+                await self._channel.send(_report(number, error))
             except TimeoutError as error:
                 await self._channel.send(Failed(number, str(error), kind="timeout"))
             except (TypeError, ValueError) as error:  # a result that no message can hold
@@ -166,6 +166,14 @@ class _Child:
         task.add_done_callback(lambda _: self._running.pop(request.id))
 
 
+def _report(number: int, error: ProviderError) -> Failed:
+    """Return the message about a failure. The host counts what a contract does not allow: nobody reads this process's
+    metrics.
+    """
+    method = error.method if isinstance(error, PluginFault) else ""
+    return Failed(number, error.message, error.code, error.retryable, faulty_method=method)
+
+
 def _create_provider(start: Start) -> tuple[Provider[ProviderSettings], type[Provider[ProviderSettings]]]:
     """Create the provider. Raises `ProviderError`."""
     base, registry = Capability(start.capability).base_class, Registry()
@@ -190,7 +198,7 @@ async def _serve(own: socket.socket) -> None:
         provider, base = _create_provider(start)
         await provider.open()
     except ProviderError as error:
-        await channel.send(Failed(0, error.message, error.code, error.retryable))
+        await channel.send(_report(0, error))
         return
     except (InvalidSettings, TimeoutError, ImportError) as error:
         await channel.send(Failed(0, f"{type(error).__name__}: {error}"))

@@ -1,7 +1,7 @@
 """Requests to a plugin's process over its socket: many at once, each with its own replies."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from itertools import count
 from typing import Any
@@ -30,8 +30,9 @@ from switchboard.plugin_sdk import ProviderError, SpeechToTextStream, Transcript
 class PluginConnection:
     """PluginConnection to a child whose provider is open."""
 
-    def __init__(self, channel: MessageChannel[ToChild, ToHost]) -> None:
+    def __init__(self, channel: MessageChannel[ToChild, ToHost], on_failure: Callable[[Failed], object]) -> None:
         self._channel = channel
+        self._on_failure = on_failure
         self._ids = count(1)
         self._exchanges: dict[int, RequestExchange] = {}
         self._pong = asyncio.Event()
@@ -46,6 +47,8 @@ class PluginConnection:
         """Hand the child's messages to the requests that wait for them. Raises `ConnectionLost`."""
         while True:
             message = await self._channel.receive()
+            if isinstance(message, Failed):
+                self._on_failure(message)
             match message:
                 case Pong():
                     self._pong.set()

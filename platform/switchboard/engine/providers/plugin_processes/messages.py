@@ -104,13 +104,17 @@ class Done(Struct, frozen=True, tag=True):
 
 
 class Failed(Struct, frozen=True, tag=True):
-    """Failure of the request `id`; of the whole start for id 0. `kind` is the class of the exception to raise."""
+    """Failure of the request `id`; of the whole start for id 0. `kind` is the class of the exception to raise.
+
+    `faulty_method` is the method whose contract does not allow what happened; empty for a failure that it allows.
+    """
 
     id: int
     message: str
     code: str | None = None
     retryable: bool = True
     kind: Literal["provider", "timeout"] = "provider"
+    faulty_method: str = ""
 
 
 ToChild: TypeAlias = Start | Request | Audio | Finalize | Credit | Cancel | Ping | EndProcess

@@ -178,7 +178,9 @@ class PluginProcess:
             if isinstance(error, ProviderError):
                 self._pause_after(error)
             raise
-        self._child = child = _Child(process, PluginConnection(channel), attributes, time.monotonic())
+        self._child = child = _Child(
+            process, PluginConnection(channel, self._count_fault), attributes, time.monotonic()
+        )
         self._watching = asyncio.create_task(self._watch(child))
         return child
 
@@ -199,6 +201,7 @@ class PluginProcess:
         except ConnectionLost:
             raise self._fail("ended while it started") from None
         if isinstance(reply, Failed):
+            self._count_fault(reply)
             raise ProviderError(reply.message, code=reply.code, retryable=reply.retryable)
         return reply.attributes if isinstance(reply, Ready) else {}
 
@@ -246,6 +249,12 @@ class PluginProcess:
                 reason=reason,
             )
         return failure
+
+    def _count_fault(self, failure: Failed) -> None:
+        """Count a failure that the contract of a method does not allow."""
+        if failure.faulty_method:
+            start = self._start_message
+            metrics.plugin_exceptions.labels(start.distribution, start.name, failure.faulty_method).inc()
 
     def _fail(self, reason: str) -> ProviderError:
         start = self._start_message

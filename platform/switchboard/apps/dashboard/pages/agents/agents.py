@@ -21,7 +21,7 @@ from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import Conflict
 from switchboard.foundation.web.schemas import PageQuery, Query
-from switchboard.plugin_sdk import AgentTool
+from switchboard.plugin_sdk import AgentTool, PrivateDataDetector
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.permissions import may_set_receivers
@@ -199,7 +199,7 @@ async def _form_page(
         preset_names=[(name, preset.jurisdiction) for name, preset in load_presets().items()],
         tool_names=[(name, name) for name in tools],
         reasons=await extensions.list_reasons(session, AgentTool),
-        kinds=list(list_kinds(extensions.registry).items()),
+        kinds=await _list_offered_kinds(session, extensions, agent),
         bases=await knowledge.resolve_knowledge_bases(session, None),
         models={
             field: await agents.list_models_in_use(session, field) for field in ("llm_model", "tts_model", "stt_model")
@@ -208,6 +208,15 @@ async def _form_page(
         languages=LANGUAGES,
         zones=sorted(available_timezones()),
     )
+
+
+async def _list_offered_kinds(
+    session: TenantSession, extensions: Extensions, agent: Agent | None
+) -> list[tuple[str, str]]:
+    """List the kinds of private data that can be redacted, and those that the agent redacts, with their titles."""
+    chosen = agent.redaction["kinds"] if agent is not None and agent.redaction else ()
+    missing = (await extensions.list_reasons(session, PrivateDataDetector)).keys() - set(chosen)
+    return [(kind, title) for kind, title in list_kinds(extensions.registry).items() if kind not in missing]
 
 
 def _with(names: list[str], chosen: object) -> list[str]:

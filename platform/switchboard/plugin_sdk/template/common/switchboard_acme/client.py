@@ -1,0 +1,83 @@
+"""Acme's HTTP API: settings, requests, and errors that an operator can act on."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Self
+
+from aiohttp import ClientConnectorError, ClientError, ClientResponse, ClientSession, ClientTimeout
+from pydantic import Field, HttpUrl, SecretStr
+from switchboard.plugin_sdk import OutcomeUnknown, ProviderError, ProviderSettings
+
+TIMEOUT = ClientTimeout(sock_connect=4, sock_read=10)
+TOO_MANY_REQUESTS = 429
+
+
+class AcmeSettings(ProviderSettings):
+    """Access to Acme. Each field is a key of the tenant file and a field of the dashboard's form."""
+
+    api_key: SecretStr = Field(description="Key of the account at Acme.")
+    base_url: HttpUrl = Field(HttpUrl("https://api.example.com"), description="Address of Acme's API.")
+
+
+class AcmeClient:
+    """Requests to Acme, over connections that are kept open."""
+
+    def __init__(self, settings: AcmeSettings) -> None:
+        self._settings = settings
+        self._session: ClientSession | None = None
+
+    async def open(self) -> None:
+        """Get ready. Connections are opened by the first requests."""
+        headers = {"Authorization": f"Bearer {self._settings.api_key.get_secret_value()}"}
+        self._session = ClientSession(str(self._settings.base_url), headers=headers, timeout=TIMEOUT)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def request(self, method: str, path: str, *, creates: bool = False, **options: Any) -> Any:
+        """Return the JSON of a response. Raises as `stream` does."""
+        async with self.stream(method, path, creates=creates, **options) as response:
+            return await response.json()
+
+    @asynccontextmanager
+    async def stream(
+        self, method: str, path: str, *, creates: bool = False, **options: Any
+    ) -> AsyncIterator[ClientResponse]:
+        """Open a response whose body is read in parts. Raises `ProviderError` with Acme's own message.
+
+        `creates`: the request must not happen twice, so a lost response is an `OutcomeUnknown`.
+        """
+        lost = OutcomeUnknown if creates else ProviderError
+        try:
+            async with self.session.request(method, path, **options) as response:
+                await _raise_for_status(response)
+                yield response
+        except ClientConnectorError as error:
+            raise ProviderError(f"Acme cannot be reached: {type(error).__name__}") from error
+        except (ClientError, TimeoutError, ValueError) as error:
+            raise lost(f"Acme did not answer: {type(error).__name__}") from error
+
+    @property
+    def session(self) -> ClientSession:
+        """The open session."""
+        if self._session is None:
+            raise ProviderError("Acme is not open")
+        return self._session
+
+
+async def _raise_for_status(response: ClientResponse) -> None:
+    if response.status >= 400:
+        retryable = response.status == TOO_MANY_REQUESTS or response.status >= 500
+        raise ProviderError((await response.text())[:500], code=str(response.status), retryable=retryable)

@@ -1,0 +1,50 @@
+"""Acme: a voice. Replace the requests with your vendor's."""
+
+from collections.abc import AsyncIterator, Sequence
+
+from switchboard.plugin_sdk import SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice, hookimpl
+
+from switchboard_acme.client import AcmeClient, AcmeSettings
+
+PLUGIN_API_VERSION = 1
+"""Version of the plugin API that this plugin was written for."""
+DEFAULT_VOICE = "ada"
+
+
+class AcmeVoice(TextToSpeechProvider[AcmeSettings]):
+    """Acme's voices, in the default format: 16-bit PCM at 8000 samples per second."""
+
+    name = "acme"
+    title = "Acme"
+    Settings = AcmeSettings
+
+    def __init__(self, settings: AcmeSettings) -> None:
+        super().__init__(settings)
+        self._client = AcmeClient(settings)
+
+    async def open(self) -> None:
+        await self._client.open()
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def check(self) -> None:
+        """Ask Acme whether the key is accepted, which costs nothing."""
+        await self._client.request("GET", "/account")
+
+    async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
+        """Yield audio as it arrives."""
+        body = {"text": request.text, "voice": request.voice_id or DEFAULT_VOICE, "speed": request.speed}
+        async with self._client.stream("POST", "/speech", json=body) as response:
+            async for audio in response.content.iter_any():
+                yield SpeechChunk(audio)
+
+    async def list_voices(self) -> Sequence[Voice]:
+        voices = await self._client.request("GET", "/voices")
+        return [Voice(voice["id"], voice["name"], voice["language"]) for voice in voices]
+
+
+@hookimpl
+def text_to_speech_providers() -> Sequence[type[AcmeVoice]]:
+    """Provide the voice."""
+    return [AcmeVoice]

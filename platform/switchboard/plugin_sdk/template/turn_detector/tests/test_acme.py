@@ -1,0 +1,16 @@
+"""The contract of a turn detector, and tests of this plugin's own."""
+
+import pytest
+from switchboard.plugin_sdk import PossibleTurn
+from switchboard.plugin_sdk.testing import TurnDetectorContract
+from switchboard_acme import AcmeTurnDetector
+from switchboard_acme.client import AcmeSettings
+
+
+class TestAcmeTurnDetector(TurnDetectorContract[AcmeTurnDetector]):
+    @pytest.fixture
+    def provider(self, settings: AcmeSettings) -> AcmeTurnDetector:
+        return AcmeTurnDetector(settings)
+
+    async def test_a_sentence_without_an_end_goes_on(self, open_provider: AcmeTurnDetector) -> None:
+        assert (await open_provider.predict(PossibleTurn(b"", "I would like to"))).probability < 0.5
