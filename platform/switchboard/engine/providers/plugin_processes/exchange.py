@@ -80,10 +80,8 @@ class RequestExchange:
         if self._untaken >= MAX_UNTAKEN:
             raise ProviderError("the plugin's process does not take the caller's audio")
         self._untaken += 1
-        try:
+        with suppress(ConnectionLost):  # the connection's failure is the reply
             await self._channel.send(Finalize(self._number) if audio is None else Audio(self._number, audio))
-        except ConnectionLost:
-            raise ProviderError("the plugin's process has ended") from None
 
     async def close(self) -> None:
         """Cancel the request, unless it has ended."""
