@@ -38,8 +38,9 @@ async def test_a_killed_servers_call_fails_and_keeps_its_transcript(tmp_path: Pa
     finally:
         platform.send_signal(signal.SIGTERM)
         assert await platform.wait() == 0
-        if draining is not None:
-            await draining
+        printed = (await draining).decode() if draining is not None else ""
+    assert "password" in [line for line in printed.splitlines() if line][4], "the last line of the welcome"
+    assert '"event": "request"' not in printed
     assert not (tmp_path / "data" / "dev.json").exists()
 
 

@@ -177,7 +177,9 @@ class Settings(BaseSettings):
     )
     trace_plugins: bool = Field(False, description="Log every hook call.")
     log_level: str = Field(
-        "INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="DEBUG, INFO, WARNING, or ERROR."
+        "INFO",
+        pattern="^(DEBUG|INFO|WARNING|ERROR)$",
+        description="DEBUG, INFO, WARNING, or ERROR. `switchboard run` has WARNING by default.",
     )
 
     @property

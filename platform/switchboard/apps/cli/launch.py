@@ -54,6 +54,7 @@ class Launch:
                 f"{PREFIX}DATABASE_URL": self._database_url,
                 f"{PREFIX}REDIS_URL": self._redis_url,
                 f"{PREFIX}DRAIN_SECONDS": str(drain_seconds),
+                f"{PREFIX}LOG_LEVEL": own.log_level,
             }
             stack.callback(self._directory.dev_file.unlink, missing_ok=True)
             tasks = [asyncio.create_task(self._announce(demo)), asyncio.create_task(_heed_make(stop))]
@@ -115,13 +116,11 @@ async def _heed_make(stop: asyncio.Event) -> None:
 
 
 _WELCOME = """
-Switchboard is ready.
+Switchboard is ready. Ctrl-C stops everything; your data stays.
 
-  Dashboard  {base_url}/       {email}, password {password}
   API        {base_url}/v1     reference: {base_url}/docs, key in {dev_file}
   Call it    .venv/bin/switchboard phone dial --from +15550100001 --to {number} \\
                  --say "What are your opening hours?" --say "Goodbye"
   Check it   .venv/bin/switchboard doctor
-
-Ctrl-C stops everything; your data stays.
+  Dashboard  {base_url}/       {email}, password {password}
 """

@@ -29,6 +29,9 @@ from switchboard.migrations import upgrade, wait_for_schema
 def run() -> None:
     """Start everything in the foreground: servers, API, media, worker; used by `make run`."""
     settings = load_settings()
+    if "log_level" not in settings.model_fields_set:
+        # A line for each request would hide the address and the password that the terminal shows.
+        settings = settings.model_copy(update={"log_level": "WARNING"})
     logs.configure_logging(settings.log_level)
     sys.exit(uvloop.run(Launch(settings).run()))
 
