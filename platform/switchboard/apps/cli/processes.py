@@ -74,12 +74,13 @@ async def _serve() -> None:
     await wait_for_schema(database_url, stop)
     if stop.is_set():
         return
-    async with (
-        app.open_process_runtime(settings, database_url=database_url, redis_url=redis_url) as parts,
-        watch_event_loop(parts.registry.distributions),
-        report_process(parts.redis, parts.registry, node=parts.node, role="serve"),
-    ):
-        await serve_http(app.build_asgi_app(app.create_app(parts), parts), settings, parts.engine, stop)
+    async with app.open_process_runtime(settings, database_url=database_url, redis_url=redis_url) as parts:
+        application = app.build_asgi_app(app.create_app(parts), parts)
+        async with (
+            watch_event_loop(parts.registry.distributions),  # not before: to register the routes takes 100 ms
+            report_process(parts.redis, parts.registry, node=parts.node, role="serve"),
+        ):
+            await serve_http(application, settings, parts.engine, stop)
 
 
 async def _work() -> None:
