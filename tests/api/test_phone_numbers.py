@@ -97,7 +97,6 @@ async def test_an_interrupted_purchase_is_completed(caller: Caller, runtime: Run
         ("schedule", {**HOURS, "slots": [{"days": ["mon"], "start": "9", "end": "10:00"}]}, "schedule.slots.0.start"),
         ("schedule", {**HOURS, "holidays": ["25.12.2026"]}, "schedule.holidays.0"),
         ("sms_schedule", {"x": 1}, "sms_schedule.x"),
-        ("phone_number", "+15550100001", "phone_number"),
         ("friendly_name", "a\0", "friendly_name"),
     ],
 )

@@ -1,7 +1,8 @@
 """The audit log: which user, key, or application changed what, or read a recording or a transcript.
 
 Services call `record_audit` once per effect, in the transaction of the effect, so that the API and the dashboard write
-the same entry. An entry names the changed resource and the fields that were given, and never a value.
+the same entry. An entry names the changed resource and the fields that were given, for an update those that
+changed, and never a value.
 """
 
 from collections.abc import Iterable

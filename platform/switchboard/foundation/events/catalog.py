@@ -11,6 +11,11 @@ from pydantic import BaseModel, ConfigDict, JsonValue, create_model
 
 from switchboard.foundation.web.schemas import Dollars, Moment
 
+Direction = Literal["inbound", "outbound"]
+"""Direction of a call or a text message."""
+CallStatus = Literal["queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled"]
+MessageStatus = Literal["queued", "sending", "sent", "delivered", "undelivered", "failed", "received"]
+
 
 class EventData(BaseModel, ABC):
     """The `data` of an event."""
@@ -32,8 +37,8 @@ class CallEvent(EventData):
 
     call_id: UUID
     agent_id: UUID | None
-    direction: str
-    status: str
+    direction: Direction
+    status: CallStatus
     from_number: str
     to_number: str
     duration_seconds: int
@@ -92,11 +97,11 @@ class TextEvent(EventData):
 
     message_id: UUID
     conversation_id: UUID
-    direction: str
+    direction: Direction
     from_number: str
     to_number: str
     body: str
-    status: str
+    status: MessageStatus
     contact_name: str | None
     created_at: Moment
 

@@ -43,7 +43,7 @@ from switchboard.foundation.web.idempotency import (
 from switchboard.foundation.web.pipeline import Arguments, Handler, HandlerPipeline, parse_path, parse_query
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.rate_limits import build_rate_limit_headers
-from switchboard.foundation.web.schemas import Page
+from switchboard.foundation.web.schemas import READ_ONLY, Answer, Page, PartialBody
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 LONG_BODY_BYTES = 128 * 1024
@@ -68,6 +68,15 @@ class Endpoint:
     media_type: str
     errors: tuple[type[ApiError], ...]
     replica: bool
+
+    @property
+    def read_only_fields(self) -> frozenset[str]:
+        """Fields of an update's response that its body cannot set, and may contain."""
+        if not isinstance(self.answer, type) or self.body is None:
+            return frozenset()
+        if not issubclass(self.answer, Answer) or not issubclass(self.body, PartialBody):
+            return frozenset()
+        return frozenset(self.answer.model_fields.keys() - self.body.model_fields.keys())
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +241,7 @@ def _body(declared: Endpoint, raw: bytes, mimetype: str) -> BaseModel:
     if raw and mimetype != "application/json" and not mimetype.endswith("+json"):
         raise UnsupportedMediaType
     try:
-        return model.model_validate_json(raw or b"{}")
+        return model.model_validate_json(raw or b"{}", context={READ_ONLY: declared.read_only_fields})
     except ValidationError as error:
         raise ValidationFailed.of(error) from None
 

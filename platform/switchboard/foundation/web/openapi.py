@@ -122,12 +122,20 @@ class _Schemas:
         )
         self._found = {key[0]: value for key, value in found.items()}
         self.definitions: Json = dict(sorted(definitions.items()))
+        for _, _, declared in iterate_endpoints(app):
+            self._mark_read_only(declared)
 
     @staticmethod
     def _want(
         wanted: dict[tuple[int, JsonSchemaMode], tuple[object, JsonSchemaMode, Any]], shape: Any, mode: JsonSchemaMode
     ) -> None:
         wanted[(id(shape), mode)] = (shape, mode, TypeAdapter(shape).core_schema)
+
+    def _mark_read_only(self, declared: Endpoint) -> None:
+        if declared.read_only_fields:
+            answer = self.of(declared.answer, "serialization")["$ref"].rsplit("/", 1)[1]
+            for name in declared.read_only_fields:
+                self.definitions[answer]["properties"][name]["readOnly"] = True
 
     def of(self, shape: object, mode: JsonSchemaMode) -> Json:
         """Return the schema of a shape; a reference if it is a model."""
@@ -146,7 +154,8 @@ def _operation(rule: Rule, method: str, declared: Endpoint, schemas: _Schemas) -
     if declared.scope:
         operation["security"] = [{"bearer": []}, {"oauth2": [declared.scope]}]
     scope = f"Scope: `{declared.scope}` ({SCOPES[declared.scope]})." if declared.scope else ""
-    operation["description"] = "\n\n".join(part for part in (declared.description, scope) if part)
+    ignored = "Read-only fields of the response are ignored." if declared.read_only_fields else ""
+    operation["description"] = "\n\n".join(part for part in (declared.description, ignored, scope) if part)
     if declared.body is not None:
         content = {"application/json": {"schema": schemas.of(declared.body, "validation")}}
         operation["requestBody"] = {"required": declared.body_required, "content": content}

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Annotated, Any, Generic, TypeVar, cast
+from typing import Annotated, Any, Generic, Self, TypeVar, cast
 from uuid import UUID
 
 import phonenumbers
@@ -16,6 +16,7 @@ from pydantic import (
     JsonValue,
     PlainSerializer,
     ValidationError,
+    ValidationInfo,
     ValidatorFunctionWrapHandler,
     WrapValidator,
     field_validator,
@@ -27,6 +28,8 @@ from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCu
 from switchboard.foundation.web.errors import MAX_ERRORS
 
 MAX_JSON_DEPTH = 32
+READ_ONLY = "read_only"
+"""Key of the validation context: names of the fields that a response has and a request cannot set."""
 YEARS = range(1970, 3000)
 """Years of a time in a request, far from those that a shift to another zone leaves the calendar in."""
 PIECE = 1000
@@ -83,7 +86,9 @@ def _without_nul(value: JsonValue, depth: int = 0) -> None:
 
 
 Moment = Annotated[
-    datetime, PlainSerializer(_iso, return_type=str, when_used="json"), Field(examples=["2026-11-20T09:30:00.000Z"])
+    datetime,
+    PlainSerializer(_iso, return_type=str, when_used="json"),
+    Field(examples=["2026-11-20T09:30:00.000Z"], json_schema_extra={"format": "date-time"}),
 ]
 """A timestamp: ISO 8601 in UTC with milliseconds."""
 
@@ -135,7 +140,10 @@ PhoneNumberFilter = Annotated[str, Field(max_length=20), AfterValidator(_with_pl
 
 Name = Annotated[str, Field(min_length=1, max_length=255)]
 
-ReferenceId = Annotated[str, Field(max_length=64, examples=["019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11"])]
+ReferenceId = Annotated[
+    str,
+    Field(max_length=64, examples=["019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11"], json_schema_extra={"format": "uuid"}),
+]
 """The id of a resource in a request's body. Text that is not a UUID is an unknown id, which the service reports."""
 
 
@@ -166,8 +174,23 @@ class RequestBody(BoundedObject):
 
 class PartialBody(RequestBody):
     """The body of an update: only the given fields count (`model_fields_set`), so that the OpenAPI document shows no
-    defaults.
+    defaults. Read-only fields, which the validation context names, are ignored (docs/decisions/0058-updates.md).
     """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _ignore_read_only_fields(cls, value: JsonValue, info: ValidationInfo) -> JsonValue:
+        ignored = (info.context or {}).get(READ_ONLY, frozenset())
+        return {name: item for name, item in value.items() if name not in ignored} if isinstance(value, dict) else value
+
+    def keep_changes(self, current: "Answer", **unreturned: object) -> Self:
+        """Return the update without the fields that already have the given value in the resource's answer, or in
+        `unreturned`, which has fields that the answer lacks. A secret is in neither, and always a change.
+        """
+        kept, given = {**current.model_dump(mode="json"), **unreturned}, self.model_dump(mode="json")
+        changes = self.model_copy()
+        changes.model_fields_set.difference_update(name for name in kept.keys() & given if kept[name] == given[name])
+        return changes
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:

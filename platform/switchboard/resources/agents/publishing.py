@@ -26,6 +26,7 @@ from switchboard.resources.agents.redaction import check_redaction
 from switchboard.resources.agents.schemas import (
     AgentCreate,
     AgentFields,
+    AgentOut,
     AgentUpdate,
     DeclaredTool,
 )
@@ -77,12 +78,15 @@ class AgentPublisher:
     async def update_agent(
         self, session: TenantSession, agent_id: UUID, data: AgentUpdate, principal: Principal
     ) -> Agent:
-        """Change the given fields and publish the agent as a new version.
+        """Change the given fields that differ, and publish the agent as a new version if there are any.
 
         Raises `NotFound` and what `create_agent` raises.
         """
-        agent = await self._publish(session, agent_id, data, principal)
-        record_audit(session, AuditAction.AGENT_UPDATED, agent_id, fields=data.model_fields_set)
+        agent = await agents.get_agent(session, agent_id, lock=True)
+        changes = data.keep_changes(AgentOut.of(agent), timezone=agent.timezone)
+        if changes.model_fields_set:
+            await self._publish(session, agent, changes, principal)
+            record_audit(session, AuditAction.AGENT_UPDATED, agent_id, fields=changes.model_fields_set)
         return agent
 
     async def restore_version(self, session: TenantSession, agent_id: UUID, number: int, principal: Principal) -> Agent:
@@ -100,12 +104,12 @@ class AgentPublisher:
             data = AgentUpdate.model_validate(given, strict=False)
         except ValidationError as error:
             raise ValidationFailed.of(error) from None
-        agent = await self._publish(session, agent_id, data, principal)
+        agent = await agents.get_agent(session, agent_id, lock=True)
+        await self._publish(session, agent, data, principal)
         record_audit(session, AuditAction.AGENT_VERSION_RESTORED, f"{agent_id} {number}")
         return agent
 
-    async def _publish(self, session: TenantSession, agent_id: UUID, data: AgentUpdate, principal: Principal) -> Agent:
-        agent = await agents.get_agent(session, agent_id, lock=True)
+    async def _publish(self, session: TenantSession, agent: Agent, data: AgentUpdate, principal: Principal) -> None:
         require_receiver_scopes(principal, agent, data)
         given = data.model_fields_set
         for field in given & agents.PROVIDER_FIELDS.keys():
@@ -123,7 +127,6 @@ class AgentPublisher:
         agent.version += 1
         agent.updated_at = now()
         _write_version(session, agent)
-        return agent
 
     async def _change(self, session: TenantSession, agent: Agent, data: AgentFields) -> None:
         fields = data.model_fields_set

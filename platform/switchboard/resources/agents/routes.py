@@ -49,7 +49,7 @@ async def update_agent(
 ) -> AgentOut:
     """Update an agent.
 
-    Only the given fields change. The agent is published at once: new calls use it, and calls in progress keep the
+    Only the given fields change. A change is published at once: new calls use it, and calls in progress keep the
     previous version. New and changed `tools` need the scope `webhooks:write` too.
     """
     return AgentOut.of(await publisher.update_agent(session, agent_id, data, principal))
@@ -70,7 +70,7 @@ async def delete_agent(session: TenantSession, agent_id: UUID) -> None:
 async def list_agent_versions(session: TenantSession, agent_id: UUID, query: PageQuery) -> Page[AgentVersionOut]:
     """List an agent's versions.
 
-    Every update creates one. An addition to the specification.
+    Every update that changes something creates one. An addition to the specification.
     """
     await agents.get_agent(session, agent_id)
     return await paginate(session, agents.list_versions(session, agent_id), AgentVersionOut.of, query)

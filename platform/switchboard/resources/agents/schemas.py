@@ -316,9 +316,9 @@ class AgentOut(Answer):
 
     id: UUID
     name: str
-    agent_type: str
-    status: str
-    version: int = Field(description="Incremented by each update; an addition.")
+    agent_type: Literal["voice"]
+    status: Status
+    version: int = Field(description="Incremented by each update that changes something; an addition.")
     llm_provider: str
     llm_model: str | None
     llm_temperature: float
@@ -340,7 +340,7 @@ class AgentOut(Answer):
     vad_start_secs: float
     vad_min_volume: float
     webhook_url: str | None
-    knowledge_base_ids: list[str] = Field(description="An addition.")
+    knowledge_base_ids: list[UUID] = Field(description="An addition.")
     tools: list[DeclaredTool] = Field(description="An addition.")
     disabled_tools: list[str] = Field(description="An addition.")
     allowed_numbers: list[str] = Field(description="An addition.")

@@ -1,7 +1,7 @@
 """API schemas of automations."""
 
 import json
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
@@ -153,7 +153,7 @@ class AutomationRunOut(Answer):
     id: UUID
     automation_id: UUID
     trigger_event: str
-    status: str = Field(
+    status: Literal["running", "completed", "failed", "skipped"] = Field(
         description=(
             "`running`, then `completed` or `failed`; `skipped` if a condition did not hold or the loop guard "
             "stopped it."

@@ -16,7 +16,7 @@ from switchboard.foundation.web.principal import Principal
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations.models import ActionRecord, Automation, AutomationRun
 from switchboard.resources.automations.permissions import require_action_scopes
-from switchboard.resources.automations.schemas import AutomationCreate, AutomationUpdate
+from switchboard.resources.automations.schemas import AutomationCreate, AutomationOut, AutomationUpdate
 from switchboard.resources.automations.validation import validate_actions
 
 
@@ -117,21 +117,24 @@ async def update_automation(
     extensions: Extensions,
     outbound: OutboundClient,
 ) -> Automation:
-    """Change the given fields. Runs that have started continue unchanged.
+    """Change the given fields that differ. Runs that have started continue unchanged.
 
     The principal must have the scopes of all actions, also of those that stay: another trigger uses them for something
     else. Only disabling an automation needs none of them. Raises `NotFound` and what `create_automation` raises.
     """
     automation = await get_automation(session, automation_id, lock=True)
-    fields = data.model_fields_set
+    changes = data.keep_changes(AutomationOut.of(automation))
+    fields = changes.model_fields_set
     if "actions" in fields:
-        await validate_actions(session, data.actions, extensions=extensions, outbound=outbound)
-    for field, value in data.model_dump(mode="json", include=fields).items():
+        await validate_actions(session, changes.actions, extensions=extensions, outbound=outbound)
+    for field, value in changes.model_dump(mode="json", include=fields).items():
         setattr(automation, field, value)
-    if fields != {"enabled"} or data.enabled:
+    if data.model_fields_set != {"enabled"} or data.enabled:
         require_action_scopes(
             principal, (action["type"] for action in automation.actions), registry=extensions.registry
         )
+    if not fields:
+        return automation
     await _set_trigger(session, automation)
     record_audit(session, AuditAction.AUTOMATION_UPDATED, automation.id, fields=fields)
     return automation

@@ -5,6 +5,8 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field, JsonValue, field_validator
 
+from switchboard.engine.conversation.call import EndedReason
+from switchboard.foundation.events.catalog import CallStatus, Direction
 from switchboard.foundation.web.schemas import (
     Answer,
     Dollars,
@@ -16,8 +18,8 @@ from switchboard.foundation.web.schemas import (
 )
 from switchboard.resources.calls.models import Call, TranscriptLine
 
-Direction = Literal["inbound", "outbound"]
-Status = Literal["queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled"]
+Sentiment = Literal["positive", "neutral", "negative", "unknown"]
+ENDED_REASONS = ", ".join(f"`{reason}`" for reason in EndedReason)
 MAX_METADATA_KEYS = 100
 MAX_METADATA_CHARACTERS = 16_000
 
@@ -60,7 +62,7 @@ class CallQuery(PageQuery):
 
     agent_id: str | None = Field(None, max_length=64)
     direction: Direction | None = None
-    status: Status | None = None
+    status: CallStatus | None = None
 
 
 class TurnLatencyOut(Answer):
@@ -111,8 +113,8 @@ class CallOut(Answer):
 
     id: UUID
     agent_id: UUID | None
-    direction: str
-    status: str
+    direction: Direction
+    status: CallStatus
     from_number: str
     to_number: str
     duration_seconds: int
@@ -120,10 +122,12 @@ class CallOut(Answer):
     recording_url: str | None = Field(description="Null until there is a recording. Fetch it with the same credential.")
     call_summary: str | None
     call_successful: bool | None
-    user_sentiment: str
+    user_sentiment: Sentiment
     extracted_data: dict[str, JsonValue]
     error_message: str | None
-    ended_reason: str | None = Field(description="Reason why the call ended; an addition.")
+    ended_reason: str | None = Field(
+        description=(f"Reason why the call ended: {ENDED_REASONS}. Later versions may add reasons. An addition.")
+    )
     transferred_to: str | None = Field(
         description="Number to which the call was transferred or forwarded; an addition."
     )

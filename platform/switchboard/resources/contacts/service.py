@@ -14,7 +14,7 @@ from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.web.errors import Conflict, NotFound
 from switchboard.resources.contacts import search
 from switchboard.resources.contacts.models import Contact, ContactSearch
-from switchboard.resources.contacts.schemas import ContactCreate, ContactQuery, ContactUpdate
+from switchboard.resources.contacts.schemas import ContactCreate, ContactOut, ContactQuery, ContactUpdate
 
 
 def list_contacts(session: TenantSession, *, phone_number: str | None = None) -> SelectOfScalar[Contact]:
@@ -96,8 +96,11 @@ async def get_or_create_contact(session: TenantSession, phone_number: str) -> tu
 
 
 async def update_contact(session: TenantSession, contact_id: UUID, data: ContactUpdate) -> Contact:
-    """Change the given fields. Raises `NotFound`, and `Conflict` if the new number has a contact."""
+    """Change the given fields that differ. Raises `NotFound`, and `Conflict` if the new number has a contact."""
     contact = await get_contact(session, contact_id, lock=True)
+    data = data.keep_changes(ContactOut.of(contact))
+    if not data.model_fields_set:
+        return contact
     before = search.build_search_columns(contact)
     for field in data.model_fields_set:
         setattr(contact, field, getattr(data, field))

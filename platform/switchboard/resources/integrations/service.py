@@ -24,10 +24,13 @@ async def find_integration(session: TenantSession) -> IntegrationOut | None:
 async def update_integration(
     session: TenantSession, data: IntegrationUpdate, *, keyring: KeyRing, outbound: OutboundClient
 ) -> IntegrationOut:
-    """Change the given fields. Raises `ValidationFailed` for an address that is not public."""
+    """Change the given fields that differ. Raises `ValidationFailed` for an address that is not public."""
     integration = await _own(session)
     target = await get_or_create_target(session, "integration", integration.id)
+    data = data.keep_changes(_out(integration, target))
     given = data.model_fields_set
+    if not given:
+        return _out(integration, target)
     if "partner_api_key" in given:
         place = PARTNER_API_KEY_LABEL.format(id=integration.id, organization_id=integration.organization_id)
         integration.partner_api_key = (

@@ -53,7 +53,7 @@ class PhoneNumberOut(Answer):
     phone_number: str
     friendly_name: str
     inbound_agent_id: UUID | None
-    status: str
+    status: Literal["provisioning", "active", "pending_release", "released", "failed"]
     schedule: dict[str, JsonValue] | None
     sms_schedule: dict[str, JsonValue] | None
     forward_number: str | None
@@ -66,7 +66,7 @@ class PhoneNumberOut(Answer):
     forward_webhook_secret: str | None = Field(
         None,
         description=(
-            "Signs requests to `forward_webhook_url` like webhooks; shown once, in the response that set the URL. "
+            "Signs requests to `forward_webhook_url` like webhooks; shown once, in the response that set another URL. "
             "An addition."
         ),
     )

@@ -22,7 +22,7 @@ from switchboard.resources.destinations.service import require_allowed_destinati
 from switchboard.resources.phone_numbers import rent
 from switchboard.resources.phone_numbers.models import FORWARD_WEBHOOK_LABEL, PhoneNumber
 from switchboard.resources.phone_numbers.schedule import find_period_end
-from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy, PhoneNumberUpdate
+from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy, PhoneNumberOut, PhoneNumberUpdate
 
 OURS = ("active", "pending_release")
 
@@ -148,15 +148,18 @@ async def fail_purchase(session: TenantSession, number_id: UUID) -> None:
 async def update_phone_number(
     session: TenantSession, number_id: UUID, data: PhoneNumberUpdate, *, keyring: KeyRing, outbound: OutboundClient
 ) -> tuple[PhoneNumber, str | None]:
-    """Change the given fields; return the number and, if a webhook URL was set, the new secret that signs requests
-    to it.
+    """Change the given fields that differ; return the number and, if another webhook URL was set, the new secret that
+    signs requests to it.
 
     Raises `NotFound`, `ValidationFailed` for values that cannot be used, and `DestinationNotAllowed` for a number that
     the organization may not call.
     """
     number = await get_phone_number(session, number_id)
+    data = data.keep_changes(PhoneNumberOut.of(number))
     given = data.model_fields_set
     secret = None
+    if not given:
+        return number, secret
     if "friendly_name" in given:
         number.friendly_name = data.friendly_name
     if "inbound_agent_id" in given:

@@ -1,10 +1,11 @@
 """API schemas of text messages."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
+from switchboard.foundation.events.catalog import Direction, MessageStatus
 from switchboard.foundation.web.schemas import (
     Answer,
     Dollars,
@@ -57,11 +58,11 @@ class SmsMessageOut(Answer):
 
     id: UUID
     conversation_id: UUID
-    direction: str
+    direction: Direction
     from_number: str
     to_number: str
     body: str
-    status: str
+    status: MessageStatus
     segments: int = Field(description="Number of segments that carriers bill; an addition.")
     cost: Dollars = Field(
         description=(
@@ -69,11 +70,8 @@ class SmsMessageOut(Answer):
             "addition."
         )
     )
-    author: str = Field(
-        description=(
-            "`contact`, `api`, `agent`, `automation`, `person`, or `platform` for the replies to STOP, START, and "
-            "HELP; an addition."
-        )
+    author: Literal["contact", "api", "agent", "automation", "person", "platform"] = Field(
+        description="`platform` wrote the replies to STOP, START, and HELP; an addition."
     )
     media_urls: list[str] = Field(description="Addresses of media at the carrier; an addition.")
     error_message: str | None = Field(description="Why it failed or was not delivered; an addition.")
@@ -90,7 +88,7 @@ class SmsConversationOut(Answer):
     id: UUID
     phone_number_id: UUID
     contact_number: str
-    status: str = Field(description="`open`, or `closed`: the contact has sent STOP.")
+    status: Literal["open", "closed"] = Field(description="`closed`: the contact has sent STOP.")
     last_message_at: Moment
     created_at: Moment
 

@@ -1,7 +1,7 @@
 """API schemas of webhook endpoints and deliveries."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
@@ -102,9 +102,9 @@ class DeliveryOut(Answer):
 
     id: UUID = Field(description="Value of `X-Webhook-Delivery-Id`.")
     endpoint_id: UUID | None = Field(description="Null for the webhook of an agent or of the integration.")
-    target_kind: str
+    target_kind: Literal["endpoint", "agent", "integration"]
     event_type: str
-    status: str
+    status: Literal["pending", "delivered", "failed"]
     attempts: int
     next_attempt_at: Moment | None
     last_status_code: int | None

@@ -16,7 +16,7 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.outbound.fields import validate_public_url
 from switchboard.foundation.web.errors import InvalidState, NotFound
-from switchboard.resources.webhooks.schemas import EndpointCreate, EndpointUpdate
+from switchboard.resources.webhooks.schemas import EndpointCreate, EndpointOut, EndpointUpdate
 
 MOST_ENDPOINTS = 10
 GRACE = timedelta(hours=24)
@@ -70,16 +70,19 @@ async def create_endpoint(
 async def update_endpoint(
     session: TenantSession, endpoint_id: UUID, data: EndpointUpdate, *, outbound: OutboundClient
 ) -> EventTarget:
-    """Change the given fields. Raises `NotFound` and `ValidationFailed`."""
+    """Change the given fields that differ. Raises `NotFound` and `ValidationFailed`."""
     endpoint = await get_endpoint(session, endpoint_id, lock=True)
+    data = data.keep_changes(EndpointOut.of(endpoint))
     given = data.model_fields_set
+    if not given:
+        return endpoint
     if "url" in given:
         endpoint.url = validate_public_url(outbound, data.url, field="url")
     if "description" in given:
         endpoint.description = data.description
     if "events" in given:
         endpoint.events = data.events or []
-    if "enabled" in given and data.enabled != endpoint.enabled:
+    if "enabled" in given:
         endpoint.enabled = data.enabled
         if data.enabled:
             endpoint.consecutive_failures = 0

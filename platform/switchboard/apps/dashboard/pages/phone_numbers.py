@@ -157,7 +157,7 @@ async def save_number(
     session: TenantSession, number_id: UUID, data: NumberForm, keyring: KeyRing, outbound: OutboundClient
 ) -> Next:
     """Update a phone number's name, agent, or opening hours."""
-    # A new webhook URL creates a secret, which only `save_number_webhook` shows.
+    # Another webhook URL creates a secret, which only `save_number_webhook` shows.
     data.model_fields_set.discard("forward_webhook_url")
     await numbers.update_phone_number(session, number_id, data, keyring=keyring, outbound=outbound)
     return Next(url_for("dashboard.number_page", number_id=number_id), "Saved.")
@@ -177,7 +177,8 @@ async def save_number_webhook(
     """Set the webhook for calls outside opening hours, and show its signing secret."""
     number, secret = await numbers.update_phone_number(session, number_id, data, keyring=keyring, outbound=outbound)
     if secret is None:
-        return Next(url_for("dashboard.number_page", number_id=number_id), "Webhook disabled.")
+        result = "Saved." if number.forward_webhook_url else "Webhook disabled."
+        return Next(url_for("dashboard.number_page", number_id=number_id), result)
     return await _number_page(viewer, session, number, Form(), secret=secret)
 
 
