@@ -89,3 +89,30 @@ def test_fields_that_an_update_ignores_are_read_only(document: Json) -> None:
         if name.endswith(("Create", "Update"))
         for schema in definition["properties"].values()
     )
+
+
+def test_every_field_of_events_and_pages_is_described(document: Json) -> None:
+    """Fields of the bodies of webhooks, of what is in them, and of the envelope of lists."""
+    schemas = document["components"]["schemas"]
+    bodies = [
+        webhook["post"]["requestBody"]["content"]["application/json"]["schema"]
+        for webhook in document["webhooks"].values()
+    ]
+    described = {name: schema for name, schema in schemas.items() if name.startswith("Page_")}
+    for name in re.findall(r"schemas/(\w+)", str(bodies)):
+        described |= dict(_iterate_models(document, name))
+    faulty = [
+        f"{model}.{name}"
+        for model, schema in described.items()
+        for name, part in schema.get("properties", {}).items()
+        if not part.get("description")
+    ]
+    assert not faulty, "add a description, with its unit"
+
+
+def _iterate_models(document: Json, name: str) -> Iterator[tuple[str, Json]]:
+    """Yield a model and those that it refers to, with their names."""
+    schema = document["components"]["schemas"][name]
+    yield name, schema
+    for other in re.findall(r"schemas/(\w+)", str(schema)):
+        yield from _iterate_models(document, other)

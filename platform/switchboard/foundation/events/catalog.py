@@ -7,7 +7,7 @@ from functools import cache
 from typing import ClassVar, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, JsonValue, create_model
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
 
 from switchboard.foundation.web.schemas import Dollars, Moment
 
@@ -35,19 +35,19 @@ class EventData(BaseModel, ABC):
 class CallEvent(EventData):
     """Data of the six call events. `metadata` is the call's own, an addition to the specification."""
 
-    call_id: UUID
-    agent_id: UUID | None
-    direction: Direction
-    status: CallStatus
-    from_number: str
-    to_number: str
-    duration_seconds: int
-    cost_total: Dollars
-    error_message: str | None
-    started_at: Moment | None
-    ended_at: Moment | None
-    created_at: Moment
-    metadata: dict[str, JsonValue]
+    call_id: UUID = Field(description="Id of the call.")
+    agent_id: UUID | None = Field(description="Id of the agent of the call; null if the agent was deleted.")
+    direction: Direction = Field(description="Direction of the call, as the organization sees it.")
+    status: CallStatus = Field(description="Status of the call when the event happened.")
+    from_number: str = Field(description="Phone number of the caller, E.164.")
+    to_number: str = Field(description="Phone number that was called, E.164.")
+    duration_seconds: int = Field(description="Seconds from the answer to the end of the call; 0 before its end.")
+    cost_total: Dollars = Field(description="Cost of the call in US dollars; 0 before its end.")
+    error_message: str | None = Field(description="Reason why the call failed; null if it did not.")
+    started_at: Moment | None = Field(description="When the call was answered; null if it was not.")
+    ended_at: Moment | None = Field(description="When the call ended; null while it goes on.")
+    created_at: Moment = Field(description="When the call was created.")
+    metadata: dict[str, JsonValue] = Field(description="Metadata with which the call was created.")
 
     def get_subject(self) -> UUID:
         return self.call_id
@@ -95,15 +95,15 @@ class CallTranscriptReady(CallEvent):
 class TextEvent(EventData):
     """Data of both text message events. `contact_name` is null if the other party is not a contact."""
 
-    message_id: UUID
-    conversation_id: UUID
-    direction: Direction
-    from_number: str
-    to_number: str
-    body: str
-    status: MessageStatus
-    contact_name: str | None
-    created_at: Moment
+    message_id: UUID = Field(description="Id of the text message.")
+    conversation_id: UUID = Field(description="Id of the conversation that the message belongs to.")
+    direction: Direction = Field(description="Direction of the message, as the organization sees it.")
+    from_number: str = Field(description="Phone number of the sender, E.164.")
+    to_number: str = Field(description="Phone number of the recipient, E.164.")
+    body: str = Field(description="Text of the message.")
+    status: MessageStatus = Field(description="Status of the message when the event happened.")
+    contact_name: str | None = Field(description="Name of the contact with the other party's phone number.")
+    created_at: Moment = Field(description="When the message was created.")
 
     def get_subject(self) -> UUID:
         return self.message_id
@@ -124,9 +124,9 @@ class SmsSent(TextEvent):
 class SimulationCriterion(BaseModel):
     """Result of one assertion of a simulation."""
 
-    name: str
-    passed: bool
-    explanation: str
+    name: str = Field(description="Name of the assertion.")
+    passed: bool = Field(description="Whether the assertion holds.")
+    explanation: str = Field(description="Reason for the result, in words.")
 
 
 class SimulationCompleted(EventData):
@@ -134,17 +134,19 @@ class SimulationCompleted(EventData):
 
     event = "simulation.completed"
 
-    simulation_id: UUID
-    agent_id: UUID | None
-    name: str
-    status: Literal["passed", "failed", "error"]
-    score: float | None
-    criteria: list[SimulationCriterion]
-    turns: int
-    duration_seconds: int
-    error_message: str | None
-    started_at: Moment
-    completed_at: Moment
+    simulation_id: UUID = Field(description="Id of the simulation.")
+    agent_id: UUID | None = Field(description="Id of the agent that was tested; null if the agent was deleted.")
+    name: str = Field(description="Name of the simulation.")
+    status: Literal["passed", "failed", "error"] = Field(
+        description="`error`: the simulation could not be carried out, which says nothing about the agent."
+    )
+    score: float | None = Field(description="Share of criteria that passed, 0 to 1; null without a result.")
+    criteria: list[SimulationCriterion] = Field(description="Result of each assertion.")
+    turns: int = Field(description="Number of the caller's turns.")
+    duration_seconds: int = Field(description="Duration of the simulation, in seconds.")
+    error_message: str | None = Field(description="Reason for status `error`; null otherwise.")
+    started_at: Moment = Field(description="When the simulation started.")
+    completed_at: Moment = Field(description="When the simulation ended.")
 
     def get_subject(self) -> UUID:
         return self.simulation_id
@@ -171,5 +173,9 @@ CATALOG: dict[str, type[EventData]] = {kind.event: kind for kind in KINDS}
 def build_delivery_model(kind: type[EventData]) -> type[BaseModel]:
     """Build the model of a delivery's body: `event`, `data`, `timestamp`."""
     name = "".join(part.title() for part in kind.event.split(".")) + "Delivery"
-    event = (Literal[kind.event], ...)
-    return create_model(name, event=event, data=(kind, ...), timestamp=(Moment, ...))  # type: ignore[arg-type]
+    return create_model(
+        name,
+        event=(Literal[kind.event], Field(description="Name of the event.")),  # type: ignore[arg-type]
+        data=(kind, Field(description="Subject of the event, as it was when the event happened.")),
+        timestamp=(Moment, Field(description="When the event happened. Retries and replays keep it.")),
+    )

@@ -215,8 +215,8 @@ class Query(BaseModel):
 class PageQuery(Query):
     """The page of a list."""
 
-    limit: int = Field(50, ge=1, le=100)
-    offset: int = Field(0, ge=0, le=2**31 - 1)
+    limit: int = Field(50, ge=1, le=100, description="Maximum number of items on the page.")
+    offset: int = Field(0, ge=0, le=2**31 - 1, description="Number of newer items to skip.")
 
 
 class Answer(BaseModel):
@@ -231,10 +231,10 @@ Item = TypeVar("Item", bound=BaseModel)
 class Page(Answer, Generic[Item]):
     """One page of a list, newest first."""
 
-    items: list[Item]
-    total: int = Field(description="How many there are in all.")
-    limit: int
-    offset: int
+    items: list[Item] = Field(description="Items of the page, newest first.")
+    total: int = Field(description="Number of items on all pages.")
+    limit: int = Field(description="Maximum number of items on a page, as requested.")
+    offset: int = Field(description="Number of items before the page, as requested.")
 
 
 def parse_id(value: str) -> UUID | None:

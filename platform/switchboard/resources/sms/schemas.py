@@ -50,7 +50,7 @@ class Reply(RequestBody):
 class SmsMessageQuery(PageQuery):
     """Page of a conversation's messages."""
 
-    limit: int = Field(100, ge=1, le=500)
+    limit: int = Field(100, ge=1, le=500, description="Maximum number of messages on the page.")
 
 
 class SmsMessageOut(Answer):
