@@ -172,7 +172,7 @@ async def _webhooks(at: Organization) -> None:
     await at.api(AuditAction.WEBHOOK_ENDPOINT_REPLAYED, "POST", f"/v1/webhook-endpoints/{endpoint}/replay-failed", ever)
     await at.dashboard(AuditAction.WEBHOOK_ENDPOINT_REPLAYED, f"{paths[1]}/{endpoint}/replay-failed", {"hours": "1"})
     await at.dashboard(AuditAction.WEBHOOK_ENDPOINT_TESTED, f"{paths[1]}/{endpoint}/test")
-    await at.dashboard(AuditAction.WEBHOOK_ENDPOINT_UPDATED, f"{paths[1]}/{endpoint}", {"description": "hush"})
+    await at.dashboard(AuditAction.WEBHOOK_ENDPOINT_UPDATED, f"{paths[1]}/{endpoint}", {"description": "hush again"})
     await at.dashboard(AuditAction.WEBHOOK_ENDPOINT_UPDATED, f"{paths[1]}/{endpoint}/enabled", {"enabled": "false"})
     await at.dashboard(AuditAction.WEBHOOK_ENDPOINT_SECRET_ROTATED, f"{paths[1]}/{endpoint}/rotate")
     await at.dashboard(AuditAction.WEBHOOK_ENDPOINT_DELETED, f"{paths[1]}/{endpoint}/delete")
@@ -284,7 +284,7 @@ async def _automations(at: Organization) -> None:
     automation = await at.api(AuditAction.AUTOMATION_CREATED, "POST", paths[0], body)
     await at.api(AuditAction.AUTOMATION_UPDATED, "PATCH", f"{paths[0]}/{automation}", {"name": "hush"})
     page = f"{paths[1]}/{automation}"
-    await at.dashboard(AuditAction.AUTOMATION_UPDATED, page, {**ACTION_FIELDS, "name": "hush"})
+    await at.dashboard(AuditAction.AUTOMATION_UPDATED, page, {**ACTION_FIELDS, "name": "hush again"})
     await at.dashboard(AuditAction.AUTOMATION_UPDATED, f"{page}/enabled", {"enabled": "false"})
     run = await at.fail_run(automation)
     await at.api(AuditAction.AUTOMATION_RUN_RETRIED, "POST", f"{paths[0]}/{automation}/runs/{run}/retry")
