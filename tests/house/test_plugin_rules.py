@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from switchboard.apps.cli.plugin_catalog import grade_own_plugins
+from switchboard.apps.plugin_quality import Grade
 from switchboard.plugin_sdk import (
     AgentTool,
     AutomationAction,
@@ -23,7 +25,7 @@ from switchboard.plugin_sdk import (
     VectorStore,
 )
 from switchboard.plugin_sdk.hooks import Hooks
-from switchboard.plugin_sdk.registry import HOOKS, Capability, ExtensionKind, Registry
+from switchboard.plugin_sdk.registry import HOOKS, Capability, ExtensionKind
 
 from tests.fixtures.servers import REPOSITORY
 
@@ -85,22 +87,11 @@ def test_every_abstract_method_is_exercised_by_its_contract(module: str, kind: t
     assert not missing, f"no rule of {module}.py calls {missing}"
 
 
-def test_every_own_provider_runs_its_contract() -> None:
-    registry = Registry.discover()
-    for capability in Capability:
-        for provider in registry.list_provider_classes(capability.base_class):
-            package = provider.__module__.partition(".")[0]
-            if package not in {
-                path.parent.name for path in (REPOSITORY / "plugins").glob("*/switchboard_*/__init__.py")
-            }:
-                continue
-            folder = REPOSITORY / "plugins" / package.removeprefix("switchboard_") / "tests"
-            tests = "\n".join(path.read_text() for path in folder.glob("test_*.py"))
-            suites = re.findall(r"^class Test\w+\(\w+Contract\b.*?(?=^class |\Z)", tests, re.MULTILINE | re.DOTALL)
-            covered = {name for suite in suites for name in re.findall(r"def provider\(.*?\) -> (\w+)", suite)}
-            assert covered & {base.__name__ for base in provider.__mro__}, (
-                f"{folder}: no contract test of {provider.__name__}"
-            )
+def test_every_own_plugin_has_the_highest_grade() -> None:
+    grades = {plugin.name: assessment for _, plugin, _, assessment in grade_own_plugins()}
+    assert len(grades) == len([*(REPOSITORY / "plugins").glob("*/pyproject.toml")])
+    for name, assessment in grades.items():
+        assert assessment.grade is Grade.GOLD, f"{name}: {assessment.missing}"
 
 
 def test_contracts_are_importable_from_one_module() -> None:

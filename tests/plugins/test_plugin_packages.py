@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from switchboard.apps.plugin_packages import run_contract
+from switchboard.apps.plugin_packages import find_source, run_contract
 from switchboard.plugin_sdk.scaffold import create_plugin
 
 from tests.fixtures.command_line import Operator
@@ -109,14 +109,17 @@ def test_a_check_runs_the_contract(environment: Environment, tmp_path: Path) -> 
     checked = environment.run("check", "owl", "--tests", plugin, "--json")
     result = json.loads(checked.stdout)
     assert (checked.returncode, result["contract"]["passed"], result["faults"]) == (0, True, [])
+    assert result["quality"]["grade"] == "gold"
+    assert {rule["status"] for rule in result["quality"]["rules"]} == {"kept"}
     (plugin / "tests" / "owl_server.py").write_text("raise RuntimeError")
     failed = environment.run("check", "owl", "--tests", plugin)
     assert failed.returncode == 1
     assert "contract: " in failed.stdout
+    assert "  grade: none\n  missing for bronze: contract: the tests fail\n" in failed.stdout
 
 
 def test_a_plugin_without_its_tests_is_only_loaded() -> None:
-    assert run_contract("no-such-distribution", None).passed is None
+    assert run_contract(find_source("no-such-distribution")).passed is None
 
 
 @pytest.mark.parametrize("command", ["upgrade", "uninstall"])

@@ -64,11 +64,8 @@ def uninstall_distribution(name: str) -> None:
     _run_installer("uninstall", [name])
 
 
-def run_contract(name: str, folder: Path | None) -> ContractRun:
-    """Run the tests of a plugin's distribution in a process of their own: those of `folder`, or of the folder from
-    which it was installed in place.
-    """
-    folder = folder or _find_source(name)
+def run_contract(folder: Path | None) -> ContractRun:
+    """Run the tests of a plugin's source folder in a process of their own."""
     if folder is None or not (folder / "tests").is_dir():
         return ContractRun(None, "not run: the tests are not installed; give their folder with --tests")
     if find_spec("pytest") is None:
@@ -82,7 +79,7 @@ def run_contract(name: str, folder: Path | None) -> ContractRun:
     return ContractRun(done.returncode == 0, "\n".join(shown))
 
 
-def _find_source(name: str) -> Path | None:
+def find_source(name: str) -> Path | None:
     """Return the folder of a distribution that is installed in place (PEP 610); None for any other."""
     try:
         text = distribution(name).read_text("direct_url.json")

@@ -15,16 +15,15 @@ ProviderT = TypeVar("ProviderT", bound=Provider[Any])
 
 
 class VendorSettings(ProviderSettings):
-    """`api_key` if the vendor needs one; `base_url` for your own server or region; `model` if an agent names none.
+    """Settings of every provider of a vendor."""
 
-    `api_version` is for Azure.
-    """
-
-    api_key: SecretStr | None = None
-    base_url: str | None = Field(None, json_schema_extra=OPERATOR_ONLY)
-    model: str | None = None
-    embedding_model: str | None = None
-    api_version: str | None = None
+    api_key: SecretStr | None = Field(None, description="An API key, if the vendor needs one.")
+    base_url: str | None = Field(
+        None, description="Address of your own server, or of a region.", json_schema_extra=OPERATOR_ONLY
+    )
+    model: str | None = Field(None, description="Model for agents that name none.")
+    embedding_model: str | None = Field(None, description="Embedding model for knowledge bases that name none.")
+    api_version: str | None = Field(None, description="Version of the API, for Azure.")
 
 
 def require_key(vendor: Vendor, settings: VendorSettings) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
+from pydantic import Field
 from switchboard.plugin_sdk import ChatRequest, LLMProvider, ProviderError
 
 from switchboard_llm.model_map import ListedModel, load_model_map
@@ -12,13 +13,19 @@ from switchboard_llm.vendors import Vendor
 
 
 class ModelSettings(VendorSettings):
-    """Besides what every provider of a vendor has: `reasoning_effort`, what a model spends on reasoning before it
-    answers, which the other party hears as silence. `least` is the least that the model accepts. `no_retention`: the
-    vendor is asked not to store requests and answers; refused for a vendor without such a switch.
-    """
+    """Settings of a vendor's language models."""
 
-    reasoning_effort: EffortSetting = "least"
-    no_retention: bool = False
+    reasoning_effort: EffortSetting = Field(
+        "least",
+        description=(
+            "Reasoning before an answer, which the other party hears as silence. `least` is the least that the model "
+            "accepts."
+        ),
+    )
+    no_retention: bool = Field(
+        False,
+        description="The vendor is asked not to store requests and answers. Refused if the vendor has no such switch.",
+    )
 
 
 class VendorModel(LLMProvider[ModelSettings]):

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 import aiohttp
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from switchboard.plugin_sdk import AudioFormat, ProviderError, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice
 
 from switchboard_llm.vendor_api import RETRYABLE, VendorSettings, create_vendor_class, list_models, require_key
@@ -36,9 +36,9 @@ SILENCE_SECONDS: Final = 20.0
 
 
 class VoiceSettings(VendorSettings):
-    """`voice_id` is used if an agent names none."""
+    """Settings of a vendor's voices."""
 
-    voice_id: str = "alloy"
+    voice_id: str = Field("alloy", description="Voice for agents that name none.")
 
 
 class _Listed(BaseModel):

@@ -4,7 +4,7 @@ import json
 from typing import Final
 
 import aiohttp
-from pydantic import BaseModel, HttpUrl
+from pydantic import BaseModel, Field, HttpUrl
 from switchboard.plugin_sdk import (
     PHONE_MULAW,
     ProviderError,
@@ -23,6 +23,7 @@ from switchboard_speech.connection import (
     SpeechVendorSettings,
     VendorConnection,
     VendorFault,
+    VendorUrl,
     parse_vendor_data,
 )
 from switchboard_speech.streams import SocketStream
@@ -40,15 +41,16 @@ LONGEST_PAUSE_MS: Final = "3600"
 
 
 class AssemblyAISettings(SpeechVendorSettings):
-    """`model` is used if an agent names none; without it, the English or the multilingual model by the agent's
-    language.
+    """Settings of AssemblyAI."""
 
-    `api_url` is the address of the REST API, which checks the key.
-    """
-
-    base_url: HttpUrl = HttpUrl("https://streaming.assemblyai.com")
-    api_url: HttpUrl = HttpUrl("https://api.assemblyai.com")
-    model: str | None = None
+    base_url: VendorUrl = HttpUrl("https://streaming.assemblyai.com")
+    api_url: HttpUrl = Field(
+        HttpUrl("https://api.assemblyai.com"), description="Address of the REST API, which checks the key."
+    )
+    model: str | None = Field(
+        None,
+        description="Model for agents that name none. By default English or multilingual, by the language.",
+    )
 
 
 class _Word(BaseModel):

@@ -25,9 +25,12 @@ from switchboard_speech.connection import (
     RETRYABLE,
     SILENCE_SECONDS,
     ConnectedProvider,
+    DefaultModel,
+    DefaultVoice,
     SpeechVendorSettings,
     VendorConnection,
     VendorFault,
+    VendorUrl,
     parse_vendor_data,
 )
 from switchboard_speech.timing import WordTimeline
@@ -40,11 +43,11 @@ VOICES_A_PAGE: Final = 100
 
 
 class CartesiaSettings(SpeechVendorSettings):
-    """`voice_id` and `model` are used if an agent names none."""
+    """Settings of Cartesia."""
 
-    base_url: HttpUrl = HttpUrl("https://api.cartesia.ai")
-    voice_id: str = "f786b574-daa5-4673-aa0c-cbe3e8534c02"
-    model: str = "sonic-3"
+    base_url: VendorUrl = HttpUrl("https://api.cartesia.ai")
+    voice_id: DefaultVoice = "f786b574-daa5-4673-aa0c-cbe3e8534c02"
+    model: DefaultModel = "sonic-3"
 
 
 class _Times(BaseModel):

@@ -6,10 +6,10 @@ Every failure becomes a `ProviderError` with the vendor's code and message.
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, Final, NamedTuple, TypeAlias, TypeVar
 
 import aiohttp
-from pydantic import BaseModel, HttpUrl, SecretStr
+from pydantic import BaseModel, Field, HttpUrl, SecretStr
 from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings
 
 CONNECT_SECONDS: Final = 5.0
@@ -24,11 +24,16 @@ Params: TypeAlias = Sequence[tuple[str, str]]
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 
-class SpeechVendorSettings(ProviderSettings):
-    """Settings of every vendor. `base_url` is another region of the vendor, or its self-hosted server."""
+VendorUrl = Annotated[HttpUrl, Field(description="Address of another region, or of a self-hosted server.")]
+DefaultModel = Annotated[str, Field(description="Model for agents that name none.")]
+DefaultVoice = Annotated[str, Field(description="Id of the voice for agents that name none.")]
 
-    api_key: SecretStr
-    base_url: HttpUrl
+
+class SpeechVendorSettings(ProviderSettings):
+    """Settings of every vendor."""
+
+    api_key: SecretStr = Field(description="An API key of the vendor.")
+    base_url: VendorUrl
 
 
 SettingsT = TypeVar("SettingsT", bound=SpeechVendorSettings)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import BaseModel, Field, HttpUrl
 from switchboard.plugin_sdk import (
@@ -21,11 +21,14 @@ from switchboard.plugin_sdk.languages import MULTIPLE_LANGUAGES, get_base_langua
 
 from switchboard_speech.connection import (
     ConnectedProvider,
+    DefaultModel,
+    DefaultVoice,
     Params,
     SettingsT,
     SpeechVendorSettings,
     VendorConnection,
     VendorFault,
+    VendorUrl,
 )
 from switchboard_speech.streams import SocketStream
 
@@ -46,30 +49,34 @@ SLOWEST, FASTEST = 0.7, 1.5
 NO_RETENTION: Final = (("mip_opt_out", "true"),)
 
 
+# https://developers.deepgram.com/trust-security/your-data
+NoRetention = Annotated[
+    bool,
+    Field(description="Requests opt out of Deepgram's Model Improvement Program, so that they are not retained."),
+]
+
+
 class DeepgramSettings(SpeechVendorSettings):
-    """`model` is used if an agent names none.
+    """Settings of Deepgram's transcription."""
 
-    `endpointing_ms`: milliseconds of silence after which Deepgram finalizes words by itself. `no_retention` as for
-    voices.
-    """
-
-    base_url: HttpUrl = HttpUrl("https://api.deepgram.com")
-    model: str = "nova-3"
-    endpointing_ms: int = Field(default=300, ge=10, le=5000)
-    smart_format: bool = False
-    no_retention: bool = False
+    base_url: VendorUrl = HttpUrl("https://api.deepgram.com")
+    model: DefaultModel = "nova-3"
+    endpointing_ms: int = Field(
+        default=300,
+        ge=10,
+        le=5000,
+        description="Silence in milliseconds after which Deepgram finalizes words by itself.",
+    )
+    smart_format: bool = Field(False, description="Deepgram formats dates, times, and numbers in transcripts.")
+    no_retention: NoRetention = False
 
 
 class DeepgramVoiceSettings(SpeechVendorSettings):
-    """`voice_id` is used if an agent names none.
+    """Settings of Deepgram's voices."""
 
-    `no_retention` opts each request out of Deepgram's Model Improvement Program, so that it is not retained
-    (https://developers.deepgram.com/trust-security/your-data).
-    """
-
-    base_url: HttpUrl = HttpUrl("https://api.deepgram.com")
-    voice_id: str = "aura-2-thalia-en"
-    no_retention: bool = False
+    base_url: VendorUrl = HttpUrl("https://api.deepgram.com")
+    voice_id: DefaultVoice = "aura-2-thalia-en"
+    no_retention: NoRetention = False
 
 
 class _Projects(BaseModel):

@@ -9,15 +9,18 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
-from pydantic import BaseModel, HttpUrl
+from pydantic import BaseModel, Field, HttpUrl
 from switchboard.plugin_sdk import PHONE_MULAW, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice, Word
 from switchboard.plugin_sdk.languages import get_single_language
 
 from switchboard_speech.connection import (
     ConnectedProvider,
+    DefaultModel,
+    DefaultVoice,
     SpeechVendorSettings,
     VendorConnection,
     VendorFault,
+    VendorUrl,
     parse_vendor_data,
 )
 from switchboard_speech.timing import WordAssembler, WordTimeline
@@ -32,18 +35,16 @@ FILIPINO: Final = ("tl", "fil")
 
 
 class ElevenLabsSettings(SpeechVendorSettings):
-    """`voice_id` and `model` are used if an agent names none. The voice's settings default to those of each voice.
+    """Settings of ElevenLabs (https://elevenlabs.io/docs/api-reference/text-to-speech/stream)."""
 
-    `no_retention` is ElevenLabs' zero retention mode, which only enterprise accounts have
-    (https://elevenlabs.io/docs/api-reference/text-to-speech/stream, `enable_logging`).
-    """
-
-    base_url: HttpUrl = HttpUrl("https://api.elevenlabs.io")
-    voice_id: str = "JBFqnCBsd6RMkjVDRZzb"
-    model: str = "eleven_flash_v2_5"
-    stability: float | None = None
-    similarity_boost: float | None = None
-    no_retention: bool = False
+    base_url: VendorUrl = HttpUrl("https://api.elevenlabs.io")
+    voice_id: DefaultVoice = "JBFqnCBsd6RMkjVDRZzb"
+    model: DefaultModel = "eleven_flash_v2_5"
+    stability: float | None = Field(None, description="Stability of the voice. By default that of each voice.")
+    similarity_boost: float | None = Field(
+        None, description="Similarity of the voice to its original. By default that of each voice."
+    )
+    no_retention: bool = Field(False, description="Zero retention mode, which only enterprise accounts have.")
 
 
 class _Alignment(BaseModel):

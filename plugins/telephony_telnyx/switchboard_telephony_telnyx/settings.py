@@ -12,20 +12,15 @@ Uuid = Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4
 
 
 class TelnyxSettings(ProviderSettings):
-    """`api_key` and `public_key` (which verifies Telnyx's webhooks) are from the Telnyx portal.
+    """Credentials and ids from the Telnyx portal."""
 
-    `connection_id` names a Voice API application (formerly Call Control), `messaging_profile_id` is needed for text
-    messages, and `credential_connection_id` names the SIP connection for browser calls. With `record_calls`, Telnyx
-    records each call in addition to the platform. `base_url` sends every request to another server, such as a proxy.
-    """
-
-    api_key: SecretStr = Field(min_length=1)
-    public_key: str
-    connection_id: Id
-    messaging_profile_id: Uuid | None = None
-    credential_connection_id: Id | None = None
-    record_calls: bool = False
-    base_url: HttpUrl | None = None
+    api_key: SecretStr = Field(min_length=1, description="An API key of the Telnyx portal.")
+    public_key: str = Field(description="The public key of the Telnyx portal, which verifies Telnyx's webhooks.")
+    connection_id: Id = Field(description="Id of a Voice API application (formerly Call Control).")
+    messaging_profile_id: Uuid | None = Field(None, description="Id of a messaging profile, for text messages.")
+    credential_connection_id: Id | None = Field(None, description="Id of the SIP connection for browser calls.")
+    record_calls: bool = Field(False, description="Telnyx records each call in addition to the platform.")
+    base_url: HttpUrl | None = Field(None, description="Another server for every request, such as a proxy.")
 
     @field_validator("public_key")
     @classmethod

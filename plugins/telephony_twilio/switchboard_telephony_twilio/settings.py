@@ -13,22 +13,23 @@ def _sid(prefix: str) -> StringConstraints:
 
 
 class TwilioSettings(ProviderSettings):
-    """`account_sid` and `auth_token` are from the Twilio console; the token also signs Twilio's callbacks.
+    """Credentials and ids from the Twilio console."""
 
-    `api_sid`, `api_secret` (of an API key), and `application_sid` (of a TwiML app) are needed for browser calls; the
-    push credentials for inbound calls to phone apps. With `record_calls`, Twilio records each call in addition to the
-    platform. `base_url` sends every request to another server, such as a proxy.
-    """
-
-    account_sid: Annotated[str, _sid("AC")]
-    auth_token: SecretStr = Field(min_length=1)
-    api_sid: Annotated[str, _sid("SK")] | None = None
-    api_secret: SecretStr | None = None
-    application_sid: Annotated[str, _sid("AP")] | None = None
-    ios_push_credential_sid: Annotated[str, _sid("CR")] | None = None
-    android_push_credential_sid: Annotated[str, _sid("CR")] | None = None
-    record_calls: bool = False
-    base_url: HttpUrl | None = None
+    account_sid: Annotated[str, _sid("AC")] = Field(description="Id of the account, from the Twilio console.")
+    auth_token: SecretStr = Field(
+        min_length=1, description="Token of the account, from the Twilio console. It also signs Twilio's callbacks."
+    )
+    api_sid: Annotated[str, _sid("SK")] | None = Field(None, description="Id of an API key, for browser calls.")
+    api_secret: SecretStr | None = Field(None, description="Secret of the API key, for browser calls.")
+    application_sid: Annotated[str, _sid("AP")] | None = Field(None, description="Id of a TwiML app for browser calls.")
+    ios_push_credential_sid: Annotated[str, _sid("CR")] | None = Field(
+        None, description="Id of a push credential, for inbound calls to iOS apps."
+    )
+    android_push_credential_sid: Annotated[str, _sid("CR")] | None = Field(
+        None, description="Id of a push credential, for inbound calls to Android apps."
+    )
+    record_calls: bool = Field(False, description="Twilio records each call in addition to the platform.")
+    base_url: HttpUrl | None = Field(None, description="Another server for every request, such as a proxy.")
 
     @model_validator(mode="after")
     def _require_all_of_browser_calling(self) -> "TwilioSettings":

@@ -18,11 +18,7 @@ ATTEMPTS = 6
 
 
 class LanceSettings(ProviderSettings):
-    """Location of the vectors.
-
-    `storage_options` are LanceDB's options for object stores (credentials, region, endpoint), stored encrypted. Those
-    that are missing come from the vendor's environment variables.
-    """
+    """Location of the vectors."""
 
     uri: str = Field(
         "",
@@ -31,7 +27,14 @@ class LanceSettings(ProviderSettings):
         ),
         json_schema_extra=OPERATOR_ONLY,
     )
-    storage_options: dict[str, SecretStr] = Field(default_factory=dict, json_schema_extra=OPERATOR_ONLY)
+    storage_options: dict[str, SecretStr] = Field(
+        default_factory=dict,
+        description=(
+            "LanceDB's options for object stores (credentials, region, endpoint), stored encrypted. Those that are "
+            "missing come from the vendor's environment variables."
+        ),
+        json_schema_extra=OPERATOR_ONLY,
+    )
 
 
 class LanceStore(VectorStore[LanceSettings]):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from prometheus_client.metrics import MetricWrapperBase
 
+from switchboard.apps.cli.plugin_catalog import render_catalog
 from switchboard.apps.server import app
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.observability import metrics, organization_metrics
@@ -29,6 +30,7 @@ def render_pages() -> dict[str, str]:
         "reference/api-map.md": render_api_map(),
         "reference/metrics.md": render_metrics_page(),
         "plugins/hooks.md": render_hooks_page(),
+        "plugins/catalog.md": f"{NOTE}{render_catalog()}",
     }
 
 

@@ -9,9 +9,10 @@ from pydantic import JsonValue
 from switchboard.apps import plugin_packages
 from switchboard.apps.cli.plugins import describe_plugin, list_process_restarts
 from switchboard.apps.cli.session import Failure, as_json, print_result, run_async
-from switchboard.apps.plugin_packages import ContractRun, PackageError, list_plugin_versions
+from switchboard.apps.plugin_packages import ContractRun, PackageError, find_source, list_plugin_versions
+from switchboard.apps.plugin_quality import Assessment, Grade, SourceError, assess_plugin
 from switchboard.foundation.observability import logs
-from switchboard.plugin_sdk.registry import BUILT_IN, Plugin, Registry
+from switchboard.plugin_sdk.registry import BUILT_IN, Registry
 
 tests = click.option(
     "--tests",
@@ -73,11 +74,19 @@ async def uninstall(name: str) -> None:
 @tests
 @as_json
 def check(name: str, tests: Path | None, as_json: bool) -> None:
-    """Check that a plugin can be loaded, and run its contract. Exit status 1 if one of them fails."""
+    """Check that a plugin can be loaded, run its contract, and grade it.
+
+    Exit status 1 if it cannot be loaded or its tests fail.
+    """
     plugin_name, distribution = _find(name, built_in=True)
     registry = _discover()
     (plugin,) = (plugin for plugin in registry.plugins if plugin.name == plugin_name)
-    contract = plugin_packages.run_contract(distribution, tests)
+    source = tests or find_source(distribution)
+    contract = plugin_packages.run_contract(source)
+    try:
+        assessment = assess_plugin(registry, plugin, source, tests_pass=contract.passed)
+    except SourceError as error:
+        raise Failure(str(error)) from None
     if as_json:
         provided: list[JsonValue] = [*plugin.provides]
         faults: list[JsonValue] = [*plugin.faults]
@@ -88,17 +97,39 @@ def check(name: str, tests: Path | None, as_json: bool) -> None:
             "provides": provided,
             "faults": faults,
             "contract": {"passed": contract.passed, "summary": contract.summary},
+            "quality": _encode(assessment),
         }
         print_result(result, as_json=True)
     else:
-        _print_check(registry, plugin, contract)
+        describe_plugin(registry, plugin)
+        _print_contract(contract)
+        _print_grade(assessment)
     if plugin.faults or contract.passed is False:
         raise click.exceptions.Exit(1)
 
 
-def _print_check(registry: Registry, plugin: Plugin, contract: ContractRun) -> None:
-    describe_plugin(registry, plugin)
+def _print_contract(contract: ContractRun) -> None:
     click.secho(f"  contract: {contract.summary}", fg="red" if contract.passed is False else None)
+
+
+def _print_grade(assessment: Assessment) -> None:
+    click.echo(f"  grade: {assessment.grade.name.lower()}")
+    for rule, outcome in assessment.missing.items():
+        for detail in outcome.details:
+            click.echo(f"  missing for {rule.grade.name.lower()}: {rule.name}: {detail}")
+
+
+def _encode(assessment: Assessment) -> dict[str, JsonValue]:
+    rules: list[JsonValue] = [
+        {
+            "name": rule.name,
+            "grade": rule.grade.name.lower(),
+            "status": outcome.status.value,
+            "details": [*outcome.details],
+        }
+        for rule, outcome in assessment.outcomes.items()
+    ]
+    return {"grade": assessment.grade.name.lower() if assessment.grade > Grade.NONE else None, "rules": rules}
 
 
 def _find(name: str, *, built_in: bool = False) -> tuple[str, str]:

@@ -1,7 +1,10 @@
 """The contract of capability `llm`."""
 
+import asyncio
+import json
 from contextlib import aclosing
-from typing import TypeVar
+from dataclasses import replace
+from typing import Final, TypeVar
 
 import pytest
 
@@ -20,6 +23,8 @@ from switchboard.plugin_sdk.provider import ProviderSettings
 from switchboard.plugin_sdk.testing.contract import ProviderContract
 
 AnyLLM = TypeVar("AnyLLM", bound=LLMProvider[ProviderSettings])
+ANSWER_SECONDS: Final = 20.0
+CALLS: Final = 5
 
 
 async def collect_events(provider: AnyLLM, request: ChatRequest) -> list[ChatEvent]:
@@ -73,6 +78,51 @@ class LLMContract(ProviderContract[AnyLLM]):
         async with aclosing(open_provider.chat(chat_request)) as events:  # type: ignore[type-var]
             await anext(events)
         assert await collect_events(open_provider, chat_request)
+
+    async def test_a_canceled_response_is_harmless(self, open_provider: AnyLLM, chat_request: ChatRequest) -> None:
+        """The task of a turn is canceled when a call ends.
+
+        If this fails, let `CancelledError` pass, and close the upstream request in `finally`.
+        """
+        begun = asyncio.Event()
+
+        async def read_response() -> None:
+            async for _ in open_provider.chat(chat_request):
+                begun.set()
+
+        response = asyncio.create_task(read_response())
+        async with asyncio.timeout(ANSWER_SECONDS):
+            await begun.wait()
+            if response.cancel():
+                with pytest.raises(asyncio.CancelledError):
+                    await response
+        assert await collect_events(open_provider, chat_request)
+
+    async def test_calls_do_not_wait_for_one_another(self, open_provider: AnyLLM, chat_request: ChatRequest) -> None:
+        """One instance serves all calls of an organization.
+
+        If this fails, keep no state of a response in the provider, and no lock around a response.
+        """
+        held = open_provider.chat(chat_request)
+        async with asyncio.timeout(ANSWER_SECONDS), aclosing(held) as events:  # type: ignore[type-var]
+            await anext(events)
+            responses = [collect_events(open_provider, chat_request) for _ in range(CALLS)]
+            for response in await asyncio.gather(*responses):
+                assert isinstance(response[-1], ModelUsage)
+
+    async def test_the_turn_after_a_tool_result_is_answered(
+        self, open_provider: AnyLLM, tool_request: ChatRequest
+    ) -> None:
+        """The model is asked again with the result of its call.
+
+        If this fails, translate messages with `tool_calls` and `tool_call_id` as the vendor expects them.
+        """
+        events = await collect_events(open_provider, tool_request)
+        calls = tuple(event for event in events if isinstance(event, ToolCall))
+        result = Message("tool", json.dumps({"weather": "sunny"}), tool_call_id=calls[0].id)
+        messages = (*tool_request.messages, Message("assistant", "", tool_calls=calls), result)
+        answer = await collect_events(open_provider, replace(tool_request, messages=messages))
+        assert isinstance(answer[-1], ModelUsage)
 
     async def test_expected_phrases_are_texts(self, open_provider: AnyLLM) -> None:
         """They become speech-to-text hints. If this fails, return plain phrases, or nothing."""

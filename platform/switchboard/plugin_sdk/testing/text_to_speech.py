@@ -1,7 +1,8 @@
 """The contract of capability `text_to_speech`."""
 
+import asyncio
 from contextlib import aclosing
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import pytest
 
@@ -10,6 +11,8 @@ from switchboard.plugin_sdk.testing.contract import ProviderContract
 from switchboard.plugin_sdk.text_to_speech import SpeechChunk, SpeechRequest, TextToSpeechProvider
 
 AnyTextToSpeech = TypeVar("AnyTextToSpeech", bound=TextToSpeechProvider[ProviderSettings])
+ANSWER_SECONDS: Final = 20.0
+CALLS: Final = 3
 SENTENCE = "Good morning, this is a short sentence."
 
 
@@ -61,6 +64,17 @@ class TextToSpeechContract(ProviderContract[AnyTextToSpeech]):
         async with aclosing(open_provider.synthesize(SpeechRequest(SENTENCE * 5))) as chunks:  # type: ignore[type-var]
             await anext(chunks)
         assert await synthesize_chunks(open_provider, SpeechRequest("Again."))
+
+    async def test_calls_do_not_wait_for_one_another(self, open_provider: AnyTextToSpeech) -> None:
+        """One instance serves all calls of an organization.
+
+        If this fails, keep no state of a synthesis in the provider, and no lock around a synthesis.
+        """
+        held = open_provider.synthesize(SpeechRequest(SENTENCE * 5))
+        async with asyncio.timeout(ANSWER_SECONDS), aclosing(held) as chunks:  # type: ignore[type-var]
+            await anext(chunks)
+            others = [synthesize_chunks(open_provider, SpeechRequest(SENTENCE)) for _ in range(CALLS)]
+            assert all(await asyncio.gather(*others))
 
     async def test_an_unknown_voice_is_an_error_before_any_sound(
         self, open_provider: AnyTextToSpeech, unknown_voice: str

@@ -48,15 +48,19 @@ from switchboard_offline.loopback.simulation import ScriptedCaller, render_line
 
 
 class LoopbackSettings(ProviderSettings):
-    """`signing_secret` signs callbacks; `people` maps phone numbers to the lines that their person speaks.
+    """Settings of the loopback carrier."""
 
-    With `browsers_only`, only browsers call: the carrier places no calls, sends no text messages, and sells no numbers.
-    Use that beside a real carrier, whose calls would otherwise fail over to this one.
-    """
-
-    signing_secret: SecretStr = Field(min_length=16)
-    people: dict[str, list[str]] = Field(default_factory=dict)
-    browsers_only: bool = False
+    signing_secret: SecretStr = Field(min_length=16, description="Secret that signs callbacks.")
+    people: dict[str, list[str]] = Field(
+        default_factory=dict, description="Phone numbers with the lines that the person at each number speaks."
+    )
+    browsers_only: bool = Field(
+        False,
+        description=(
+            "Only browsers call: the carrier places no calls, sends no text messages, and sells no numbers. Use that "
+            "beside a real carrier, whose calls would otherwise fail over to this one."
+        ),
+    )
 
 
 class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, BrowserPhone):

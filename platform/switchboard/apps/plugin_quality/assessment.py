@@ -1,0 +1,75 @@
+"""Assessment of one plugin by all rules."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from switchboard.apps.plugin_quality.rules import RULES, Grade, Rule, RuleOutcome, Status, Subject
+from switchboard.apps.plugin_quality.source import read_source
+from switchboard.plugin_sdk.provider import Configurable
+from switchboard.plugin_sdk.registry import CAPABILITIES, Plugin, Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """RuleOutcome of each rule."""
+
+    outcomes: Mapping[Rule, RuleOutcome]
+
+    @property
+    def grade(self) -> Grade:
+        """The highest grade whose rules, and those of all lower grades, are kept or do not apply."""
+        failed = [rule.grade for rule, outcome in self.outcomes.items() if not _is_kept(outcome)]
+        return Grade(min(failed) - 1) if failed else max(Grade)
+
+    @property
+    def missing(self) -> Mapping[Rule, RuleOutcome]:
+        """The rules that the next grade still needs; empty for the highest grade."""
+        return {
+            rule: outcome
+            for rule, outcome in self.outcomes.items()
+            if rule.grade == self.grade + 1 and not _is_kept(outcome)
+        }
+
+
+def assess_plugin(registry: Registry, plugin: Plugin, folder: Path | None, *, tests_pass: bool | None) -> Assessment:
+    """Assess a discovered plugin. `folder` is its source folder, None if it is not on this machine.
+
+    Raises `SourceError`.
+    """
+    packages = _list_packages(plugin)
+    subject = Subject(
+        plugin=plugin,
+        classes=_list_classes(registry, plugin),
+        package=packages[0],
+        typed=any(each is not None and (each / "py.typed").is_file() for each in packages),
+        source=read_source(folder) if folder else None,
+        tests_pass=tests_pass,
+    )
+    return Assessment({rule: rule.check(subject) for rule in RULES})
+
+
+def _is_kept(outcome: RuleOutcome) -> bool:
+    return outcome.status in (Status.KEPT, Status.EXEMPT)
+
+
+def _list_classes(registry: Registry, plugin: Plugin) -> list[type[Configurable]]:
+    parts = [provided.partition(" ") for provided in plugin.provides]
+    found = [registry.find_class(CAPABILITIES[kind], name) for kind, _, name in parts if kind in CAPABILITIES]
+    return [each for each in found if each is not None]
+
+
+def _list_packages(plugin: Plugin) -> list[Path | None]:
+    """Return the folder of a plugin's loaded package, and of each package around it, innermost first.
+
+    The folder of a single module, or of one that could not be loaded, is None.
+    """
+    name = plugin.module.partition(":")[0]
+    names = [name, *(name.rsplit(".", count)[0] for count in range(1, name.count(".") + 1))]
+    return [_find_folder(name) for name in names]
+
+
+def _find_folder(package: str) -> Path | None:
+    folders = getattr(sys.modules.get(package), "__path__", ())
+    return next((Path(folder) for folder in folders), None)
