@@ -28,10 +28,11 @@ LONG = (
 """Long words come first, so that a share of the time is not the same share of the words."""
 QUIET = b"\xff"
 TOLERANCE_MS = 100
+JUDGED = {"deepgram_flux": 0.8, "assemblyai_turns": 0.7}
 REPORTS_TIMES = ("espeak", "elevenlabs", "cartesia")
 PROVIDERS = [
     ("pocketsphinx", "espeak"), ("deepgram", "elevenlabs"), ("assemblyai", "cartesia"), ("deepgram", "deepgram"),
-    ("openai_compatible", "openai_compatible"),
+    ("deepgram_flux", "elevenlabs"), ("assemblyai_turns", "elevenlabs"), ("openai_compatible", "openai_compatible"),
 ]  # fmt: skip
 
 
@@ -39,7 +40,7 @@ PROVIDERS = [
 async def test_conversations(engine: CallEngine, hears: str, speaks: str) -> None:
     async with open_speech_providers(hears, speaks) as voices, open_speech_providers(hears, speaks) as other_voices:
         await asyncio.gather(
-            _check_answer(engine, voices),
+            _check_answer(engine, voices, JUDGED.get(hears)),
             _check_goodbye(engine, voices),
             _check_keys(engine, voices),
             _check_silence(engine, voices),
@@ -64,7 +65,8 @@ def list_transcript(result: CallResult) -> list[tuple[str, str]]:
     return [(entry.role, entry.content) for entry in result.transcript if entry.role != "tool"]
 
 
-async def _check_answer(engine: CallEngine, voices: Speech) -> None:
+async def _check_answer(engine: CallEngine, voices: Speech, judged: float | None) -> None:
+    """Check a turn, which ended with this probability if the transcriber judges turns."""
     socket = Socket()
     holding = asyncio.create_task(engine.run_call(create_conversation(voices, Model("Yes.")), socket))
     await socket.say(synthesize_speech())
@@ -73,6 +75,8 @@ async def _check_answer(engine: CallEngine, voices: Speech) -> None:
     socket.hang_up()
     result = await holding
     assert list_transcript(result) == [("user", SENTENCE), ("agent", "Yes.")]
+    (pause,) = result.transcript[0].pauses
+    assert pause.probability == judged
     assert None not in (latency := result.latencies[0].endpoint_ms, result.latencies[0].first_frame_ms), latency
     assert result.usage.text_to_speech_characters == 4
     assert result.usage.speech_to_text_seconds > 1

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from switchboard.engine.conversation.speech.transcription import FINAL_SECONDS, TranscriptionStream
-from switchboard.plugin_sdk import ProviderError, SpeechToTextStream, Transcript, TranscriptionRequest
+from switchboard.plugin_sdk import ProviderError, SpeechToTextStream, Transcript, TranscriptionRequest, TurnReport
 
 from tests.fixtures.conversation import Model, Transcriber, create_call
 
@@ -73,5 +73,69 @@ async def test_words_before_a_stream_was_lost_are_heard_once() -> None:
     stream.finalize()
     running = asyncio.create_task(stream.run())
     assert await reported.get() == "My number is five five five one two three four"
+    running.cancel()
+    await asyncio.wait({running})
+
+
+class _Counting(SpeechToTextStream):
+    """Counts the requests for the final transcript, and yields what the test puts into its queue."""
+
+    def __init__(self) -> None:
+        self.finalized = 0
+        self.transcripts: asyncio.Queue[Transcript] = asyncio.Queue()
+
+    async def send(self, audio: bytes) -> None:
+        """Hear nothing."""
+
+    async def finalize(self) -> None:
+        self.finalized += 1
+
+    async def __aiter__(self) -> AsyncIterator[Transcript]:
+        while True:
+            yield await self.transcripts.get()
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+class _OneStream(Transcriber):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stream = _Counting()
+
+    async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
+        return self.stream
+
+
+async def test_a_speaker_who_goes_on_is_not_finalized_with_each_piece_of_audio() -> None:
+    provider = _OneStream()
+    stream = TranscriptionStream(create_call(Model(), provider), "mulaw", lambda _text, _finished: None)
+    running = asyncio.create_task(stream.run())
+    stream.add_audio(AUDIO)
+    stream.finalize()
+    for _ in range(5):
+        await asyncio.sleep(0.02)
+        stream.add_audio(AUDIO)
+    await asyncio.sleep(0.02)
+    assert provider.stream.finalized == 1
+    stream.finalize()
+    await asyncio.sleep(0.02)
+    assert provider.stream.finalized == 2
+    running.cancel()
+    await asyncio.wait({running})
+
+
+async def test_words_that_a_judged_turn_gains_in_the_pause_are_reported() -> None:
+    provider, reported = _OneStream(), list[tuple[str, bool]]()
+    stream = TranscriptionStream(
+        create_call(Model(), provider), "mulaw", lambda text, finished: reported.append((text, finished))
+    )
+    running = asyncio.create_task(stream.run())
+    stream.add_audio(AUDIO)
+    stream.finalize()
+    provider.stream.transcripts.put_nowait(Transcript("A table for", is_final=True, finalized=True))
+    provider.stream.transcripts.put_nowait(Transcript("two.", is_final=True, turn=TurnReport("end", 0.9)))
+    await asyncio.sleep(0.02)
+    assert reported == [("A table for", True), ("two.", True)]
     running.cancel()
     await asyncio.wait({running})

@@ -1,12 +1,15 @@
 """AssemblyAI's streaming server, version 3, from its published message sequence: Begin, turns, ForceEndpoint, and
 errors before a close.
+
+With `max_turn_silence` alone it judges turns: a pause of 0.2 seconds ends an utterance, one of 0.4 seconds the turn
+(https://www.assemblyai.com/docs/streaming/message-sequence).
 """
 
 import json
 
 from aiohttp import WSMsgType, web
 
-from tests.speech.vendor import KEY, SpeechVendor, recognize_mulaw
+from tests.speech.vendor import KEY, SpeechVendor, is_quiet, recognize_mulaw
 
 SHORTEST, LONGEST = 400, 8000
 
@@ -14,13 +17,13 @@ SHORTEST, LONGEST = 400, 8000
 class AssemblyAI(SpeechVendor):
     """`faults` are the codes and messages with which the next sessions end before they begin.
 
-    `answers`: a forced endpoint is confirmed.
+    `answers`: a forced endpoint is confirmed. `ends_turns`: turns may end by themselves.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.faults: list[tuple[int, str]] = []
-        self.answers = True
+        self.answers = self.ends_turns = True
         self.frames: list[int] = []
 
     def routes(self) -> list[web.RouteDef]:
@@ -48,10 +51,13 @@ class AssemblyAI(SpeechVendor):
             await _fail(socket, *self.faults.pop(0))
             return socket
         await socket.send_json({"type": "Begin", "id": "s", "expires_at": 1_900_000_000})
-        await self._turns(socket, tuple(json.loads(request.query.get("keyterms_prompt", "[]"))))
+        await self._turns(request, socket, tuple(json.loads(request.query.get("keyterms_prompt", "[]"))))
         return socket
 
-    async def _turns(self, socket: web.WebSocketResponse, keyterms: tuple[str, ...]) -> None:
+    async def _turns(self, request: web.Request, socket: web.WebSocketResponse, keyterms: tuple[str, ...]) -> None:
+        if "min_turn_silence" not in request.query and "end_of_turn_confidence_threshold" not in request.query:
+            await self._judged_turns(socket, keyterms)
+            return
         audio, turns, is_reported = bytearray(), 0, False
         async for message in socket:
             if message.type is WSMsgType.BINARY:
@@ -75,6 +81,23 @@ class AssemblyAI(SpeechVendor):
                 )
                 await socket.close()
 
+    async def _judged_turns(self, socket: web.WebSocketResponse, keyterms: tuple[str, ...]) -> None:
+        audio, text, turns, quiet = bytearray(), "", 0, 0
+        async for message in socket:
+            is_forced = message.type is WSMsgType.TEXT and json.loads(message.data)["type"] == "ForceEndpoint"
+            if message.type is WSMsgType.BINARY:
+                audio += message.data
+                was_quiet, quiet = quiet, quiet + len(message.data) if is_quiet(message.data) else 0
+                if was_quiet < 1600 <= quiet and (text := await recognize_mulaw(bytes(audio), keyterms)):
+                    await socket.send_json(_turn(turns, text, end=False) | {"utterance": text})
+            elif not is_forced:
+                await socket.close()
+            if is_forced or (quiet >= 3200 and text and self.ends_turns):
+                text = text or await recognize_mulaw(bytes(audio), keyterms)
+                await socket.send_json(_turn(turns, text, end=True))
+                audio.clear()
+                text, turns, quiet = "", turns + 1, 0
+
 
 async def _fail(socket: web.WebSocketResponse, code: int, words: str) -> None:
     await socket.send_json({"type": "Error", "error_code": code, "error": words})
@@ -83,7 +106,7 @@ async def _fail(socket: web.WebSocketResponse, code: int, words: str) -> None:
 
 def _turn(order: int, text: str, *, end: bool) -> dict[str, object]:
     words = [
-        {"text": word, "start": 500 + at * 100, "end": 600 + at * 100, "confidence": 0.9, "word_is_final": end}
+        {"text": word, "start": 500 + at * 100, "end": 600 + at * 100, "confidence": 0.9, "word_is_final": True}
         for at, word in enumerate(text.split())
     ]
     return {

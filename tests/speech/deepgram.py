@@ -6,6 +6,7 @@ from itertools import count
 
 from aiohttp import WSMsgType, web
 
+from tests.speech.flux import FluxSession
 from tests.speech.vendor import KEY, SpeechVendor, collect_synthesis, recognize_mulaw
 
 VOICES = ("aura-2-thalia-en", "aura-2-apollo-en")
@@ -26,11 +27,15 @@ NOTICEABLE_SECONDS = 0.2
 
 
 class Deepgram(SpeechVendor):
-    """`closing` is the reason with which the next Finalize closes the socket, without a confirmation."""
+    """`closing` is the reason with which the next Finalize closes the socket, without a confirmation.
+
+    `ends_turns`: Flux ends turns by itself.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.closing: str | None = None
+        self.ends_turns = True
         self.controls: list[str] = []
         self.control_came = asyncio.Event()
 
@@ -39,6 +44,7 @@ class Deepgram(SpeechVendor):
             web.get("/v1/projects", self._projects),
             web.get("/v1/models", self._models),
             web.get("/v1/listen", self._listen),
+            web.get("/v2/listen", self._listen_by_turns),
             web.post("/v1/speak", self._speak),
         ]
 
@@ -79,6 +85,19 @@ class Deepgram(SpeechVendor):
             return self.refusal(400, "Bad Request: failed to process audio: corrupt or unsupported data")
         socket = await self.socket(request)
         await _Session(self, socket, tuple(request.query.getall("keyterm", []))).run()
+        return socket
+
+    async def _listen_by_turns(self, request: web.Request) -> web.StreamResponse:
+        query = dict(request.query)
+        if not query["model"].startswith("flux-general-") or (query["encoding"], query["sample_rate"]) != (
+            "mulaw",
+            "8000",
+        ):
+            return self.refusal(400, "Bad Request: invalid query parameters")
+        socket = await self.socket(request)
+        session = FluxSession(socket, query, tuple(request.query.getall("keyterm", [])))
+        session.ends = self.ends_turns
+        await session.run()
         return socket
 
 

@@ -42,6 +42,18 @@ def _compatible(kinds: Iterable[Named]) -> Named:
 SPEECH_TO_TEXT: Final[dict[str, tuple[type[SpeechVendor] | None, Callable[[str], AnySpeechToText]]]] = {
     "pocketsphinx": (None, lambda _: PocketsphinxSpeechToText(ProviderSettings())),
     "deepgram": (Deepgram, lambda url: DeepgramSpeechToText(DeepgramSettings(api_key=SECRET, base_url=HttpUrl(url)))),
+    "deepgram_flux": (
+        Deepgram,
+        lambda url: DeepgramSpeechToText(
+            DeepgramSettings(api_key=SECRET, base_url=HttpUrl(url), model="flux-general-en")
+        ),
+    ),
+    "assemblyai_turns": (
+        AssemblyAI,
+        lambda url: AssemblyAISpeechToText(
+            AssemblyAISettings(api_key=SECRET, base_url=HttpUrl(url), api_url=HttpUrl(url), turn_detection=True)
+        ),
+    ),
     "assemblyai": (
         AssemblyAI,
         lambda url: AssemblyAISpeechToText(

@@ -128,6 +128,11 @@ def synthesize_speech(text: str = SENTENCE) -> bytes:
     return convert_to_mulaw(speak_text(text))
 
 
+def is_quiet(audio: bytes) -> bool:
+    """Return whether mu-law audio is silence."""
+    return bool(np.abs(decode_audio(audio, "mulaw").astype(np.int32)).max() < 300)
+
+
 async def recognize_mulaw(audio: bytes, hints: tuple[str, ...] = PHRASES) -> str:
     """Return the words that PocketSphinx recognizes in mu-law audio."""
     return await recognize_speech(decode_audio(audio, "mulaw").tobytes(), hints)

@@ -59,6 +59,8 @@ from switchboard.plugin_sdk.speech_to_text import (
     SpeechToTextStream,
     Transcript,
     TranscriptionRequest,
+    TurnReport,
+    TurnState,
 )
 from switchboard.plugin_sdk.telephony import (
     BrowserToken,
@@ -199,6 +201,8 @@ __all__ = [
     "TransferTargetReady",
     "TurnDetector",
     "TurnPrediction",
+    "TurnReport",
+    "TurnState",
     "UnsubscribedRecipient",
     "UnsupportedAudio",
     "VectorStore",

@@ -3,10 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal, TypeAlias
 
 from switchboard.plugin_sdk.audio import PHONE_PCM, AudioFormat, Word
 from switchboard.plugin_sdk.provider import Provider, SettingsT_co
+
+TurnState: TypeAlias = Literal["ongoing", "eager_end", "end"]
+"""The caller goes on, has probably finished, or has finished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +18,28 @@ class TranscriptionRequest:
 
     `language` is BCP 47 (`en-US`). `model` is the provider's own name, None for its default. `hints` are phrases that
     the agent expects; a provider uses them if it can (as keyterms or a grammar) and may ignore them.
+    `max_silence_seconds` is the silence at which every turn of the caller ends, for a provider that detects the ends of
+    turns itself; None if the agent does not use its `TurnReport`.
     """
 
     language: str = "en-US"
     model: str | None = None
     hints: tuple[str, ...] = ()
+    max_silence_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnReport:
+    """A transcriber's own judgment of the caller's turn, for agents with the turn detection `audio` or `auto`.
+
+    After `eager_end` the model is asked, and its answer held until `end`; `ongoing` after it says that the caller
+    resumed the turn, and drops the answer. `probability`, from 0 to 1, that the turn is complete is shown with the
+    pause. `detector` is the provider's name, which the platform sets.
+    """
+
+    state: TurnState
+    probability: float
+    detector: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +48,8 @@ class Transcript:
 
     An interim transcript (`is_final` false) replaces the interim transcript before it. A final one does not change and
     is followed by new words. `finalized` marks the response to one `finalize()`: all audio sent before it is
-    transcribed. `words` are timed from the start of this transcript's audio.
+    transcribed. `words` are timed from the start of this transcript's audio. `turn` is the state of the turn since this
+    transcript, which has no text if only the state changed; None if the provider does not detect the ends of turns.
     """
 
     text: str
@@ -36,6 +57,7 @@ class Transcript:
     finalized: bool = False
     confidence: float | None = None
     words: tuple[Word, ...] = ()
+    turn: TurnReport | None = None
 
 
 class SpeechToTextStream(ABC):

@@ -12,6 +12,7 @@ from switchboard.plugin_sdk import (
     SpeechToTextStream,
     Transcript,
     TranscriptionRequest,
+    TurnState,
     Word,
 )
 from switchboard.plugin_sdk.languages import get_base_language
@@ -26,11 +27,11 @@ from switchboard_speech.connection import (
     VendorUrl,
     parse_vendor_data,
 )
-from switchboard_speech.streams import SocketStream
+from switchboard_speech.streams import GRACE_SECONDS
+from switchboard_speech.turns import TurnStream
 
-SHORTEST, LONGEST = 400, 8000
-"""Bytes per message: AssemblyAI accepts 50 to 1000 ms of audio in one."""
-SILENT: Final = b"\xff"
+JUDGMENT_SECONDS: Final = 1.5
+"""Longest wait for AssemblyAI's own end of a turn: the words are not final before it."""
 MOST_KEYTERMS: Final = 100
 LONGEST_KEYTERM: Final = 50
 FINAL_CODES: Final = frozenset({1008, 3006, 4001, 4002, 4003})
@@ -51,19 +52,28 @@ class AssemblyAISettings(SpeechVendorSettings):
         None,
         description="Model for agents that name none. By default English or multilingual, by the language.",
     )
+    turn_detection: bool = Field(
+        False, description="AssemblyAI judges the turns of agents whose turn detection has the mode `audio` or `auto`."
+    )
 
 
 class _Word(BaseModel):
     text: str
     start: int
     end: int
+    word_is_final: bool = True
 
 
 class _Message(BaseModel):
-    """A Turn with its transcript so far, or an Error with its code and message."""
+    """A Turn with its transcript so far, or an Error with its code and message.
+
+    `utterance` is set where Universal-Streaming notices a pause that may end the turn.
+    """
 
     type: str | None = None
+    turn_order: int = 0
     transcript: str = ""
+    utterance: str = ""
     end_of_turn: bool = False
     end_of_turn_confidence: float | None = None
     words: list[_Word] = []
@@ -75,12 +85,14 @@ class _Transcripts(BaseModel):
     transcripts: list[object]
 
 
-def _turn_detection(model: str) -> Params:
-    """Return parameters that disable AssemblyAI's own turn detection, because the platform decides when a turn ends.
+def _turn_detection(model: str, max_silence_seconds: float | None) -> Params:
+    """Return parameters that limit AssemblyAI's own turn detection to a silence, or disable it without one.
 
     AssemblyAI would not confirm the end of a turn that it had ended itself. Universal-Streaming decides by confidence,
     later models by pauses; the latter send interim words only on request.
     """
+    if max_silence_seconds is not None:
+        return [("max_turn_silence", str(round(max_silence_seconds * 1000)))]
     if model.startswith(BY_CONFIDENCE):
         return [("end_of_turn_confidence_threshold", "1.0")]
     return [
@@ -102,34 +114,46 @@ def _error_of(connection: VendorConnection, message: _Message) -> ProviderError:
     return connection.error(words, code=str(message.error_code) if message.error_code else None, retryable=not final)
 
 
-class _Stream(SocketStream):
-    """Stream that buffers audio until it is long enough for a message."""
+class _Stream(TurnStream):
+    """Stream in messages of 50 to 1000 milliseconds, which is what AssemblyAI accepts."""
 
     FINALIZE = json.dumps({"type": "ForceEndpoint"})
     CLOSE = json.dumps({"type": "Terminate"})
+    SHORTEST, LONGEST = 400, 8000
 
-    def __init__(self, connection: VendorConnection, socket: aiohttp.ClientWebSocketResponse) -> None:
-        super().__init__(connection, socket)
-        self._gathered = bytearray()
-
-    async def send(self, audio: bytes) -> None:
-        self._gathered += audio
-        while len(self._gathered) >= SHORTEST:
-            message = bytes(self._gathered[:LONGEST])
-            del self._gathered[:LONGEST]
-            await super().send(message)
+    def __init__(
+        self,
+        connection: VendorConnection,
+        socket: aiohttp.ClientWebSocketResponse,
+        max_silence_seconds: float | None = None,
+    ) -> None:
+        """Create the stream; without `max_silence_seconds` AssemblyAI does not judge turns."""
+        self._judges = max_silence_seconds is not None
+        self._wait = min(JUDGMENT_SECONDS, max_silence_seconds or 0.0)
+        self._is_forced = False
+        super().__init__(connection, socket, self._wait)
 
     async def finalize(self) -> None:
-        if self._gathered:
-            await super().send(bytes(self._gathered).ljust(SHORTEST, SILENT))
-            self._gathered.clear()
-        await super().finalize()
+        if self._judges:
+            self._is_forced = False
+            await self.await_judgment(self._wait + GRACE_SECONDS)
+        else:
+            await self.send_rest()
+            await super().finalize()
+
+    async def handle_pause_over(self) -> None:
+        if self.is_finalizing:
+            self._is_forced = True
+            await super().finalize()
 
     def handle_message(self, message: str) -> None:
         said = _Message.model_validate_json(message)
         if said.error is not None:
             raise _error_of(self._connection, said)
         if said.type != "Turn":
+            return
+        if self._judges:
+            self._handle_judged_turn(said)
             return
         since = said.words[0].start if said.words else 0
         words = tuple(Word(word.text, word.start - since, word.end - since) for word in said.words)
@@ -139,9 +163,24 @@ class _Stream(SocketStream):
                 Transcript(said.transcript, said.end_of_turn, finalized, said.end_of_turn_confidence, words)
             )
 
+    def _handle_judged_turn(self, said: _Message) -> None:
+        state: TurnState | None = "end" if said.end_of_turn else "eager_end" if said.utterance else None
+        is_forced_end = said.end_of_turn and self._is_forced
+        if is_forced_end:
+            self._is_forced, state = False, "ongoing"
+        self.heard_until = self.sent_seconds
+        words = [word.text for word in said.words if word.word_is_final]
+        has_changed = self.turn.update(
+            said.turn_order, said.transcript, words, state, said.end_of_turn_confidence or 0.0
+        )
+        if is_forced_end and self.is_finalizing:
+            self.confirm_end()
+        elif has_changed:
+            self.handle_turn()
+
 
 class AssemblyAISpeechToText(ConnectedProvider[AssemblyAISettings], SpeechToTextProvider[AssemblyAISettings]):
-    """Universal-Streaming with the phone's mu-law audio and the platform's own turn detection."""
+    """Universal-Streaming with the phone's mu-law audio, and its turn detection if the settings want it."""
 
     name = "assemblyai"
     title = "AssemblyAI"
@@ -174,11 +213,12 @@ class AssemblyAISpeechToText(ConnectedProvider[AssemblyAISettings], SpeechToText
             request.model or self.settings.model or f"universal-streaming-{'english' if english else 'multilingual'}"
         )
         hints = [hint for hint in request.hints if len(hint) <= LONGEST_KEYTERM][:MOST_KEYTERMS]
+        max_silence_seconds = request.max_silence_seconds if self.settings.turn_detection else None
         params = [
             ("speech_model", model),
             ("sample_rate", "8000"),
             ("encoding", "pcm_mulaw"),
-            *_turn_detection(model),
+            *_turn_detection(model, max_silence_seconds),
             *([("keyterms_prompt", json.dumps(hints))] if hints else []),
         ]
         socket = await self._connection.socket("/v3/ws", params=params)
@@ -187,7 +227,7 @@ class AssemblyAISpeechToText(ConnectedProvider[AssemblyAISettings], SpeechToText
         except BaseException:
             await socket.close()
             raise
-        return _Stream(self._connection, socket)
+        return _Stream(self._connection, socket, max_silence_seconds)
 
     async def _wait_for_begin(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         """Wait for `Begin`: the key and the parameters are validated only after the handshake."""

@@ -109,12 +109,18 @@ class VendorConnection:
                     raise self.status_error(response.status, await response.text(errors="replace"))
                 return True
 
-    async def socket(self, path: str, *, params: Params = ()) -> aiohttp.ClientWebSocketResponse:
-        """Open a WebSocket."""
+    async def socket(
+        self, path: str, *, params: Params = (), heartbeat_seconds: float | None = None
+    ) -> aiohttp.ClientWebSocketResponse:
+        """Open a WebSocket, with a ping in each `heartbeat_seconds`."""
         timeout = aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS)
         with self._translate_errors():
             return await self._require_session().ws_connect(
-                self._base_url + path, params=params, timeout=timeout, max_msg_size=2**23
+                self._base_url + path,
+                params=params,
+                timeout=timeout,
+                heartbeat=heartbeat_seconds,
+                max_msg_size=2**23,
             )
 
     def status_error(self, status: int, body: str) -> ProviderError:

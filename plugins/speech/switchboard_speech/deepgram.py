@@ -1,10 +1,10 @@
-"""Deepgram: live transcription by Nova and voices by Aura (https://developers.deepgram.com/reference)."""
+"""Deepgram: live transcription by Nova and Flux, and voices by Aura (https://developers.deepgram.com/reference)."""
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Annotated, Final
+from typing import Annotated, Final, Self
 
-from pydantic import BaseModel, Field, HttpUrl
+from pydantic import BaseModel, Field, HttpUrl, model_validator
 from switchboard.plugin_sdk import (
     PHONE_MULAW,
     SpeechChunk,
@@ -30,7 +30,8 @@ from switchboard_speech.connection import (
     VendorFault,
     VendorUrl,
 )
-from switchboard_speech.streams import SocketStream
+from switchboard_speech.flux import HEARTBEAT_SECONDS, PREFIX, FluxStream, build_flux_params
+from switchboard_speech.streams import GRACE_SECONDS, SocketStream
 
 MOST_KEYTERMS: Final = 50
 LONGEST_KEYTERM: Final = 50
@@ -57,7 +58,7 @@ NoRetention = Annotated[
 
 
 class DeepgramSettings(SpeechVendorSettings):
-    """Settings of Deepgram's transcription."""
+    """Settings of Deepgram's transcription. Models whose names begin with `flux-` judge turns themselves."""
 
     base_url: VendorUrl = HttpUrl("https://api.deepgram.com")
     model: DefaultModel = "nova-3"
@@ -65,10 +66,25 @@ class DeepgramSettings(SpeechVendorSettings):
         default=300,
         ge=10,
         le=5000,
-        description="Silence in milliseconds after which Deepgram finalizes words by itself.",
+        description="Silence in milliseconds after which Nova finalizes words by itself.",
     )
     smart_format: bool = Field(False, description="Deepgram formats dates, times, and numbers in transcripts.")
+    eot_threshold: float = Field(
+        default=0.7, ge=0.5, le=0.9, description="Confidence from which Flux takes a turn for complete."
+    )
+    eager_eot_threshold: float | None = Field(
+        default=0.5,
+        ge=0.3,
+        le=0.9,
+        description="Confidence from which Flux takes a turn for probably complete, to ask the model; null: never.",
+    )
     no_retention: NoRetention = False
+
+    @model_validator(mode="after")
+    def _check_thresholds(self) -> Self:
+        if self.eager_eot_threshold is not None and self.eager_eot_threshold > self.eot_threshold:
+            raise ValueError("eager_eot_threshold must not be greater than eot_threshold")
+        return self
 
 
 class DeepgramVoiceSettings(SpeechVendorSettings):
@@ -181,7 +197,7 @@ def _to_word(word: _Word, since: float) -> Word:
 
 
 class DeepgramSpeechToText(_Deepgram[DeepgramSettings], SpeechToTextProvider[DeepgramSettings]):
-    """Live transcription by Nova: the phone's mu-law audio, interim results, and the agent's phrases as keyterms."""
+    """Live transcription of the phone's mu-law audio by Nova or Flux, with the agent's phrases as keyterms."""
 
     name = "deepgram"
     title = "Deepgram"
@@ -189,11 +205,25 @@ class DeepgramSpeechToText(_Deepgram[DeepgramSettings], SpeechToTextProvider[Dee
     audio_format = PHONE_MULAW
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
-        return _Stream(self._connection, await self._connection.socket("/v1/listen", params=self._params(request)))
-
-    def _params(self, request: TranscriptionRequest) -> Params:
         model = request.model or self.settings.model
         hints = [hint for hint in request.hints if len(hint) <= LONGEST_KEYTERM][:MOST_KEYTERMS]
+        if not model.startswith(PREFIX):
+            params = self._list_nova_params(model, request, hints)
+            return _Stream(self._connection, await self._connection.socket("/v1/listen", params=params))
+        params = [
+            *build_flux_params(
+                model,
+                request,
+                eot_threshold=self.settings.eot_threshold,
+                eager_eot_threshold=self.settings.eager_eot_threshold,
+            ),
+            *(("keyterm", hint) for hint in hints),
+            *(NO_RETENTION if self.settings.no_retention else ()),
+        ]
+        socket = await self._connection.socket("/v2/listen", params=params, heartbeat_seconds=HEARTBEAT_SECONDS)
+        return FluxStream(self._connection, socket, request.max_silence_seconds or GRACE_SECONDS)
+
+    def _list_nova_params(self, model: str, request: TranscriptionRequest, hints: Sequence[str]) -> Params:
         # Keyterms exist since Nova-3; earlier models have keywords.
         parameter = "keyterm" if model.startswith("nova-3") else "keywords"
         return [

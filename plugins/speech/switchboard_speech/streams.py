@@ -23,7 +23,7 @@ class SocketStream(SpeechToTextStream):
     """
 
     KEEP_ALIVE: str | None = None
-    FINALIZE: str
+    FINALIZE: str | None = None
     CLOSE: str
 
     def __init__(self, connection: VendorConnection, socket: aiohttp.ClientWebSocketResponse) -> None:
@@ -59,10 +59,15 @@ class SocketStream(SpeechToTextStream):
         await self._send_message(audio)
 
     async def finalize(self) -> None:
+        self.expect_end(GRACE_SECONDS)
+        if self.FINALIZE is not None:
+            await self._send_message(self.FINALIZE)
+
+    def expect_end(self, seconds: float) -> None:
+        """Confirm the end of the utterance if the vendor has not done so within this time."""
         if self._grace is not None:
             self._grace.cancel()
-        self._grace = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._confirm_end)
-        await self._send_message(self.FINALIZE)
+        self._grace = asyncio.get_running_loop().call_later(seconds, self.confirm_end)
 
     async def __aiter__(self) -> AsyncIterator[Transcript]:
         while (heard := await self._heard.get()) is not None:
@@ -89,7 +94,8 @@ class SocketStream(SpeechToTextStream):
             self._grace = None
         self._heard.put_nowait(transcript)
 
-    def _confirm_end(self) -> None:
+    def confirm_end(self) -> None:
+        """Confirm the end of an utterance that the vendor has not confirmed."""
         self.add_transcript(Transcript("", is_final=True, finalized=True))
 
     async def _send_message(self, message: bytes | str) -> None:

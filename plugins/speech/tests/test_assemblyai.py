@@ -5,15 +5,16 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from pydantic import HttpUrl, SecretStr
-from switchboard.plugin_sdk import ProviderError, Transcript, TranscriptionRequest
+from switchboard.plugin_sdk import ProviderError, SpeechToTextStream, Transcript, TranscriptionRequest
 from switchboard.plugin_sdk.testing import SpeechToTextContract
-from switchboard_speech import streams
+from switchboard_speech import assemblyai, streams
 from switchboard_speech.assemblyai import AssemblyAISettings, AssemblyAISpeechToText
 
 from tests.speech.assemblyai import AssemblyAI
 from tests.speech.vendor import KEY, PHRASES, SENTENCE, in_use, receive_transcript, synthesize_speech
 
 REQUEST = TranscriptionRequest(hints=PHRASES)
+JUDGED = TranscriptionRequest(hints=PHRASES, max_silence_seconds=2.0)
 
 
 @pytest_asyncio.fixture
@@ -82,6 +83,57 @@ async def test_models_do_not_end_turns_by_themselves(open_provider: AssemblyAISp
     turns = [{name: value for name, value in request.query if "turn" in name} for request in server.requests]
     by_pauses = {"min_turn_silence": "3600", "max_turn_silence": "3600"}
     assert turns == [{"end_of_turn_confidence_threshold": "1.0"}, by_pauses, by_pauses]
+
+
+@pytest_asyncio.fixture
+async def judging_provider(server: AssemblyAI) -> AsyncIterator[AssemblyAISpeechToText]:
+    address = HttpUrl(server.address)
+    settings = AssemblyAISettings(api_key=SecretStr(KEY), base_url=address, api_url=address, turn_detection=True)
+    async with in_use(AssemblyAISpeechToText(settings)) as provider:
+        yield provider
+
+
+async def receive_states(stream: SpeechToTextStream, last: str) -> list[tuple[str, str, bool]]:
+    """Return text, state of the turn, and finality of the transcripts until this state."""
+    received: list[tuple[str, str, bool]] = []
+    while not received or received[-1][1] != last:
+        transcript = await receive_transcript(stream)
+        assert transcript.turn is not None
+        received.append((transcript.text, transcript.turn.state, transcript.finalized))
+    return received
+
+
+async def test_assemblyai_judges_turns_where_settings_and_agent_want_it(
+    open_provider: AssemblyAISpeechToText, judging_provider: AssemblyAISpeechToText, server: AssemblyAI
+) -> None:
+    for provider in (open_provider, judging_provider):
+        for seconds in (None, 1.5):
+            await (await provider.transcribe(TranscriptionRequest(max_silence_seconds=seconds))).close()
+    turns = [{name: value for name, value in request.query if "turn" in name} for request in server.requests]
+    disabled = {"end_of_turn_confidence_threshold": "1.0"}
+    assert turns == [disabled, disabled, disabled, {"max_turn_silence": "1500"}]
+
+
+async def test_a_pause_is_an_eager_end_and_then_the_end(judging_provider: AssemblyAISpeechToText) -> None:
+    stream = await judging_provider.transcribe(JUDGED)
+    for text in (SENTENCE, "thank you"):
+        await stream.send(synthesize_speech(text))
+        await stream.finalize()
+        assert await receive_states(stream, "end") == [(text, "eager_end", True), ("", "end", False)]
+    await stream.close()
+
+
+async def test_a_turn_that_assemblyai_does_not_end_is_forced_to_have_words(
+    judging_provider: AssemblyAISpeechToText, server: AssemblyAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.ends_turns = False
+    monkeypatch.setattr(assemblyai, "JUDGMENT_SECONDS", 0.16)
+    stream = await judging_provider.transcribe(JUDGED)
+    await stream.send(synthesize_speech())
+    await stream.finalize()
+    text, _, finalized = (await receive_states(stream, "ongoing"))[-1]
+    assert (text, finalized) == (SENTENCE, True)
+    await stream.close()
 
 
 async def test_an_unconfirmed_end_is_confirmed_locally(

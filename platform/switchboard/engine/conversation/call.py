@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 from uuid import UUID
 
 from opentelemetry.context import Context, get_current
@@ -24,12 +24,15 @@ from switchboard.plugin_sdk import (
     SpeechToTextProvider,
     TextToSpeechProvider,
     TurnPrediction,
+    TurnState,
 )
 from switchboard.plugin_sdk.telephony_events import CallOutcome
 
 Tool: TypeAlias = AgentTool[Any]
 Role: TypeAlias = Literal["user", "agent", "tool", "system"]
 Clock: TypeAlias = Callable[[], float]
+COMPLETE_FROM: Final = 0.5
+"""Probability from which a turn counts as complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +118,8 @@ class Pause:
 
     `after_ms` counts from the beginning of the turn, and `waited_ms` from the last voice to the end of the turn, or
     until the caller went on. `detector` is `silence` if nothing was to be judged, `words`, or the name of a turn
-    detector; None if the words left doubt and no detector answered. `probability` that the turn is complete is None
-    without a judgment.
+    detector, or of a transcriber that judges turns itself; None if the words left doubt and no detector answered.
+    `probability` that the turn is complete is None without a judgment.
     """
 
     after_ms: int
@@ -248,10 +251,19 @@ class TextSender(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TurnJudgment:
-    """A prediction, and what has made it: `words`, or the name of a turn detector; None if nothing spoke against it."""
+    """A prediction, and what has made it: `words`, or the name of a turn detector; None if nothing spoke against it.
+
+    `state` is that of a transcriber that judges turns itself, by thresholds of its own; None for other detectors.
+    """
 
     prediction: TurnPrediction
     detector: str | None
+    state: TurnState | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether the turn counts as complete."""
+        return self.prediction.probability >= COMPLETE_FROM if self.state is None else self.state == "end"
 
 
 class TurnPredictor(Protocol):
@@ -310,6 +322,11 @@ class LiveCall:
     voicemail_settings: VoicemailSettings = field(default_factory=lambda: VoicemailSettings("off"))
     judges_answer: bool = False
     machine_answered: bool = False
+
+    @property
+    def turn_detection(self) -> TurnDetectionSettings:
+        """Settings for the ends of turns. Silence ends them where a message is taken: nobody waits for an answer."""
+        return TurnDetectionSettings("silence") if self.voicemail else self.agent.turn_detection
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 from switchboard.engine.conversation import voicemail
-from switchboard.engine.conversation.call import EndedReason, SessionContext, TurnDetectionSettings
+from switchboard.engine.conversation.call import EndedReason, SessionContext
 from switchboard.engine.conversation.consent import REFUSED, ConsentDialog, ConsentHandler
 from switchboard.engine.conversation.endpointing.policy import CallerTurn, Endpointing
 from switchboard.engine.conversation.farewell import get_farewell
@@ -53,8 +53,8 @@ class TurnTaking:
         self._timeouts = CallTimeouts(call, started_at)
         self.transcript = CallTranscript(call, started_at, clock)
         self.speech_input = SpeechInput(call, context.encoding, clock, self, detection.schedule)
-        turn_detection = TurnDetectionSettings("silence") if call.voicemail else agent.turn_detection
-        self._endpointing = Endpointing(call, turn_detection, clock, lifetime, self)
+        self._endpointing = Endpointing(call, call.turn_detection, clock, lifetime, self)
+        self.speech_input.transcription.on_turn_report = self._endpointing.handle_turn_report
         self.speech_output = SpeechOutput(call, context.socket, context.encoding, clock, self._handle_reply_ended)
         self._interruptions = Interruptions(agent, self.speech_output.playout, self.transcript, clock)
         self.keypad = Keypad(call.redactor, self.transcript, self.speech_output, clock)
@@ -263,6 +263,10 @@ class TurnTaking:
         """Ask the model already, and hold its answer until the turn is over."""
         if not self._context.call.voicemail and not self._silenced:
             self.generator.prepare(words.for_model, self._lifetime.start)
+
+    def handle_turn_resumed(self) -> None:
+        """Drop the answer that is held."""
+        self.generator.preemptive.drop()
 
     def handle_turn_over(self, turn: CallerTurn) -> None:
         """Answer a finished turn."""

@@ -7,7 +7,7 @@ import math
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from itertools import islice
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from switchboard.plugin_sdk import (
     ToolCall,
     Transcript,
     TurnPrediction,
+    TurnReport,
+    TurnState,
     Voice,
 )
 
@@ -148,6 +150,13 @@ async def bound_transcripts(transcripts: AsyncIterator[object]) -> AsyncIterator
         known = _expect(transcript, Transcript)
         _require(isinstance(known.text, str), "a transcript whose text is no string")
         _require(len(known.text) <= TRANSCRIPT_CHARACTERS, f"a transcript of {len(known.text)} characters")
+        if known.turn is not None:
+            report = _expect(known.turn, TurnReport)
+            _require(report.state in get_args(TurnState), "a turn in an unknown state")
+            _require(
+                isinstance(report.probability, float | int) and 0 <= report.probability <= 1,
+                "a turn whose probability is not from 0 to 1",
+            )
         yield known
 
 

@@ -301,7 +301,12 @@ class _RecordedStream(SpeechToTextStream):
                 if not useful:
                     useful = True
                     self._record.record_success(self._health)
-                yield transcript
+                report = transcript.turn
+                yield (
+                    transcript
+                    if report is None
+                    else replace(transcript, turn=replace(report, detector=self._health.name))
+                )
 
     async def close(self) -> None:
         await self._stream.close()

@@ -17,10 +17,8 @@ from switchboard.engine.conversation.endpointing.text import COMPLETE, INCOMPLET
 from switchboard.engine.conversation.lifetime import CallLifetime
 from switchboard.engine.conversation.speech.vad import STOP_SECONDS
 from switchboard.engine.redaction.redactor import RedactedText
-from switchboard.plugin_sdk import PossibleTurn
+from switchboard.plugin_sdk import PossibleTurn, TurnPrediction, TurnReport
 
-COMPLETE_FROM: Final = 0.5
-"""Probability from which a turn counts as complete."""
 WORDLESS_SECONDS: Final = 5.0
 """Speech that has brought no words for this long is noise: the words before it are the turn."""
 NO_WORDS: Final = RedactedText("", "")
@@ -54,13 +52,14 @@ class _UnfinishedTurn:
 class TurnEvents(Protocol):
     """Questions of the policy to the conversation, and its decisions. `get_turn_audio` returns 16-bit PCM.
 
-    `handle_possible_end` is called when a turn may be over and the words do not speak against it. Then either
-    `handle_turn_over` follows, or more words of the caller.
+    `handle_possible_end` is called when a turn may be over and nothing speaks against it. Then `handle_turn_over`
+    follows, or more words of the caller, or `handle_turn_resumed` if the transcriber notices that the caller goes on.
     """
 
     def get_agent_utterance(self) -> str: ...
     def get_turn_audio(self, since: float, until: float) -> bytes: ...
     def handle_possible_end(self, words: RedactedText) -> None: ...
+    def handle_turn_resumed(self) -> None: ...
     def handle_turn_over(self, turn: CallerTurn) -> None: ...
 
 
@@ -70,7 +69,8 @@ class Endpointing:
     The words of a pause are judged once they are transcribed. A complete turn is over after `min_silence_seconds`, an
     incomplete one when the silence has lasted for `max_silence_seconds`. Mode `silence` judges nothing. `text` judges
     by the words. `audio` asks the organization's turn detector, and `auto` asks it where the words leave doubt; both go
-    by the words if there is no detector, or if it does not answer in time.
+    by the words if there is no detector, or if it does not answer in time. A transcriber that reports its own judgment
+    of the turn takes the detector's place.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class Endpointing:
         self._turn = _UnfinishedTurn()
         self._speaking_since: float | None = None
         self._judgment = NO_JUDGMENT
+        self._reported: TurnJudgment | None = None
         self._judged_at = 0.0
         self._ask_at: float | None = None
         self._asking: asyncio.Task[None] | None = None
@@ -103,6 +104,7 @@ class Endpointing:
             self._turn.started_at = started_at
         elif self._turn.is_transcribed:
             self._add_pause(started_at, ended_turn=False)
+        self._reported = None
         self._stop_asking()
 
     def handle_speech_stopped(self, last_voice_at: float) -> None:
@@ -121,21 +123,30 @@ class Endpointing:
         elif self._turn.is_transcribed:
             self._judge(f"{self._turn.text} {text}")
 
+    def handle_turn_report(self, report: TurnReport) -> None:
+        """Handle the transcriber's own judgment of the turn, which the modes `silence` and `text` do not use."""
+        if self._settings.mode in ("silence", "text"):
+            return
+        before = self._reported.state if self._reported is not None else None
+        self._reported = TurnJudgment(TurnPrediction(report.probability), report.detector, report.state)
+        if before == "eager_end" and report.state == "ongoing":
+            self._events.handle_turn_resumed()
+        if report.state != before and self._turn.words.kept and self._turn.is_transcribed:
+            self._judge_pause(self._turn.text)
+
     def add_words(self, words: RedactedText, text: str) -> None:
         """Add the final transcript of the words before a pause, empty if there were none; `text` is not redacted."""
         self._turn.words += words
         self._turn.text = f"{self._turn.text} {text}".strip()
         self._turn.interim = NO_WORDS
         self._turn.is_transcribed = True
-        self._judge(self._turn.text)
-        self.tick(self._clock())
-        if self._turn.words.kept and self._speaking_since is None and self._judgment.prediction is not INCOMPLETE:
-            self._events.handle_possible_end(self._turn.words)
+        self._judge_pause(self._turn.text)
 
     def take_turn(self, ended_at: float) -> CallerTurn:
         """Return the turn so far, which is over."""
         turn, self._turn = self._turn, _UnfinishedTurn(started_at=self._speaking_since or 0.0)
         self._judged_at = 0.0
+        self._reported = None
         self._stop_asking()
         return CallerTurn(turn.words, turn.started_at, ended_at, turn.pauses)
 
@@ -158,23 +169,33 @@ class Endpointing:
         pause = now - (now if paused_at is None else paused_at)
         if pause < settings.min_silence_seconds:
             return False
-        if settings.mode == "silence" or (
-            self._asking is None and self._judgment.prediction.probability >= COMPLETE_FROM
-        ):
+        if settings.mode == "silence" or (self._asking is None and self._judgment.is_complete):
             return True
         if pause < settings.max_silence_seconds:
             return False
         self._judged_at = now
         return True
 
+    def _judge_pause(self, text: str) -> None:
+        """Judge a pause whose words are known: end the turn, or announce that it may be over."""
+        self._judge(text)
+        self.tick(self._clock())
+        is_doubtful = self._judgment.prediction is not INCOMPLETE and self._judgment.state != "ongoing"
+        if self._turn.words.kept and self._speaking_since is None and is_doubtful:
+            self._events.handle_possible_end(self._turn.words)
+
     def _judge(self, text: str) -> None:
-        """Judge the words, and ask the detector if they leave doubt."""
+        """Judge the words, and go by the transcriber's report, or ask the detector, if they leave doubt."""
         self._stop_asking()
         if self._settings.mode == "silence" or self._speaking_since is not None:
             return
         by_words = judge_words(text, self._language, self._events.get_agent_utterance())
         self._judgment = NO_JUDGMENT if by_words is None else TurnJudgment(by_words, "words")
-        if self._predictor is not None and (by_words is None or self._settings.mode == "audio"):
+        if self._settings.mode == "text" or (by_words is not None and self._settings.mode == "auto"):
+            return
+        if self._reported is not None:
+            self._judgment, self._judged_at = self._reported, self._clock()
+        else:
             self._ask_detector()
 
     def _ask_detector(self) -> None:

@@ -14,6 +14,7 @@ from switchboard.plugin_sdk import (
     SpeechToTextStream,
     Transcript,
     TranscriptionRequest,
+    TurnReport,
 )
 
 logger = structlog.get_logger()
@@ -26,21 +27,30 @@ class TranscriptionStream:
     """Sends speech to the provider and reports transcripts.
 
     `on_transcript(text, finished)` gets the utterance so far; it is complete once `finished` is set. `idle` is set
-    while nothing waits to be transcribed.
+    while nothing waits to be transcribed. `on_turn_report` gets the provider's own judgment of the turn, before the
+    words that it concerns.
     """
 
     def __init__(self, call: LiveCall, encoding: Encoding, on_transcript: Callable[[str, bool], None]) -> None:
         self._provider = call.speech_to_text
-        self._request = TranscriptionRequest(call.agent.stt_language, call.agent.stt_model, call.hints)
+        detection = call.turn_detection
+        self._request = TranscriptionRequest(
+            call.agent.stt_language,
+            call.agent.stt_model,
+            call.hints,
+            detection.max_silence_seconds if detection.mode in ("audio", "auto") else None,
+        )
         self._wire = AudioFormat(encoding, 8000)
         self._utterance = bytearray()
         self._sent = 0
         self._finalize = False
+        self._must_finalize = False
         self._wake = asyncio.Event()
         self._finals: list[str] = []
         self._failures = 0
         self._deadline: asyncio.TimerHandle | None = None
         self._on_transcript = on_transcript
+        self.on_turn_report: Callable[[TurnReport], None] | None = None
         self.seconds = 0.0
         self.idle = asyncio.Event()
         self.idle.set()
@@ -53,7 +63,7 @@ class TranscriptionStream:
 
     def finalize(self) -> None:
         """Ask for the final transcript, because the speaker has stopped."""
-        self._finalize = True
+        self._finalize = self._must_finalize = True
         self._wake.set()
         self._cancel_deadline()
         self._deadline = asyncio.get_running_loop().call_later(FINAL_SECONDS, self._finish_utterance)
@@ -80,6 +90,7 @@ class TranscriptionStream:
         Audio of an unfinished utterance is sent again on the next stream.
         """
         self._sent = 0
+        self._must_finalize = self._finalize
         self._finals.clear()  # of an unfinished utterance, which the new stream hears from its beginning
         self._wake.set()
         # No task group: before Python 3.13 it forgets a cancellation if one of its tasks fails at that moment, and the
@@ -95,18 +106,16 @@ class TranscriptionStream:
 
     async def _send(self, stream: SpeechToTextStream) -> None:
         converter = Converter(self._wire, self._provider.audio_format)
-        finalized = False
         while True:
             await self._wake.wait()
             self._wake.clear()
             audio = bytes(self._utterance[self._sent :])
             if audio:
-                finalized = False
                 self._sent += len(audio)
                 self.seconds += len(audio) / self._wire.bytes_per_second
                 await stream.send(converter.convert(audio))
-            if self._finalize and not finalized:
-                finalized = True
+            if self._must_finalize:
+                self._must_finalize = False
                 await stream.finalize()
 
     async def _read(self, stream: SpeechToTextStream) -> None:
@@ -117,9 +126,12 @@ class TranscriptionStream:
         raise ProviderError("the stream ended by itself")
 
     def _handle_transcript(self, transcript: Transcript) -> None:
+        if transcript.turn is not None and self.on_turn_report is not None:
+            self.on_turn_report(transcript.turn)
         if transcript.is_final and transcript.text.strip():
             self._finals.append(transcript.text.strip())
-        if transcript.finalized and self._finalize:
+        has_late_words = transcript.turn is not None and self.idle.is_set() and bool(self._finals)
+        if (transcript.finalized and self._finalize) or has_late_words:
             self._finish_utterance()
         elif transcript.text.strip():
             interim = () if transcript.is_final else (transcript.text.strip(),)
@@ -129,7 +141,7 @@ class TranscriptionStream:
         text, self._finals = " ".join(self._finals), []
         self._utterance.clear()
         self._sent = 0
-        self._finalize = False
+        self._finalize = self._must_finalize = False
         self._cancel_deadline()
         self._on_transcript(text, True)
         self.idle.set()
