@@ -13,7 +13,7 @@ from switchboard.plugin_sdk.registry import CAPABILITIES, Plugin, Registry
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """RuleOutcome of each rule."""
+    """Outcomes of the rules."""
 
     outcomes: Mapping[Rule, RuleOutcome]
 

@@ -32,7 +32,7 @@ class Grade(IntEnum):
 
 
 class Status(StrEnum):
-    """RuleOutcome of a rule. `UNKNOWN`: what the rule reads is not on this machine."""
+    """Outcome of a rule. `UNKNOWN`: what the rule reads is not on this machine."""
 
     KEPT = "kept"
     EXEMPT = "exempt"
