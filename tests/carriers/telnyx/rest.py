@@ -1,5 +1,6 @@
 """HTTP endpoints of the wire server."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from aiohttp import web
+from switchboard_telephony_telnyx.transport import load_sdk
 
 from tests.carriers.telnyx.phone_numbers import create_not_found
 from tests.carriers.telnyx.server import TelnyxServer
@@ -101,7 +103,11 @@ class Rest:
 
 @asynccontextmanager
 async def serve_telnyx() -> AsyncIterator[TelnyxServer]:
-    """A Telnyx server on a free port."""
+    """A Telnyx server on a free port.
+
+    The SDK is imported before: on a busy machine that takes longer than a provider may take to open.
+    """
+    await asyncio.to_thread(load_sdk)
     server = TelnyxServer()
     async with server.listening(Rest(server).application()):
         yield server
