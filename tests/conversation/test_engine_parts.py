@@ -9,7 +9,8 @@ from switchboard.engine.conversation.speech.text_normalization import normalize_
 from switchboard.engine.conversation.speech.vad import WINDOW, SpeechChange, VoiceActivity, VoiceDetector
 from switchboard.plugin_sdk import PHONE_MULAW, AudioFormat, Encoding, Word
 from switchboard.plugin_sdk.audio import decode_audio, encode_audio
-from switchboard_offline.espeak import speak_text
+
+from tests.fixtures.caller_voice import speak_as_caller
 
 LOUD = 0.01
 
@@ -52,7 +53,7 @@ def test_loudness_is_zero_for_400_ms_and_then_smoothed() -> None:
 
 def test_speech_is_detected_for_each_call_of_a_batch() -> None:
     detector = VoiceDetector()
-    speech = np.frombuffer(speak_text("Good morning, how can I help you today my friend?"), dtype="<i2")
+    speech = np.frombuffer(speak_as_caller("Good morning, how can I help you today my friend?"), dtype="<i2")
     calls = [VoiceActivity(confidence=0.7, start_seconds=0.2, min_volume=0.6) for _ in range(2)]
     was_speaking = [False, False]
     for at in range(0, len(speech) - WINDOW, WINDOW):

@@ -5,7 +5,6 @@ import base64
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from functools import cache
 
 import pytest
 from switchboard.engine.conversation.call import CallResult, LiveCall
@@ -15,8 +14,6 @@ from switchboard.plugin_sdk import (
     AgentTool,
     Frame,
     JsonObject,
-    SpeechChunk,
-    SpeechRequest,
     SpeechToTextStream,
     ToolCall,
     ToolContext,
@@ -24,12 +21,10 @@ from switchboard.plugin_sdk import (
     Transcript,
     TranscriptionRequest,
 )
-from switchboard_offline.espeak import speak_text
 
 from tests.fixtures.conversation import (
     Model,
     Socket,
-    Speech,
     Transcriber,
     create_call,
     list_transcript,
@@ -85,19 +80,6 @@ class CarrierSocket(Socket):
         self.put({"event": "mark", "mark": {"name": name}})
 
 
-@cache
-def speak(text: str) -> bytes:
-    """Return the same audio for the same text: eSpeak's differs by its noise."""
-    return speak_text(text)
-
-
-class SameSpeech(Speech):
-    """Text-to-speech that says the same text in the same way."""
-
-    async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
-        yield SpeechChunk(speak(request.text))
-
-
 class _WordStream(SpeechToTextStream):
     def __init__(self, owner: "WordTranscriber") -> None:
         self._owner = owner
@@ -149,7 +131,7 @@ async def talk(
 ) -> tuple[CallResult, CarrierSocket]:
     """Let the caller say the sounds while the greeting is spoken, each after `before` seconds, and listen."""
     socket = CarrierSocket()
-    running = asyncio.create_task(engine.run_call(replace(call, text_to_speech=SameSpeech()), socket))
+    running = asyncio.create_task(engine.run_call(call, socket))
     await socket.spoke.wait()
     for sound in sounds:
         await socket.say(b"\xff" * round(before * 8000) + synthesize_caller(sound))

@@ -14,9 +14,9 @@ from sqlmodel import col, select
 from switchboard.foundation.events.models import Event
 from switchboard.resources.calls.models import Call
 from switchboard.runtime import Runtime
-from switchboard_offline.espeak import speak_text
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform
+from tests.fixtures.caller_voice import speak_as_caller
 from tests.fixtures.calls import add_call
 from tests.fixtures.dashboard import People, open_owner_window
 from tests.fixtures.monitors import Samples, Telephone, connect_telephone, synthesize_samples
@@ -35,7 +35,7 @@ def write_microphone_file(path: Path, text: str) -> Path:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(RATE)
-        file.writeframes(speak_text(text, sample_rate=RATE) + bytes(int(2 * RATE * PAUSE_SECONDS)))
+        file.writeframes(speak_as_caller(text, sample_rate=RATE) + bytes(int(2 * RATE * PAUSE_SECONDS)))
     return path
 
 

@@ -26,7 +26,8 @@ from switchboard.plugin_sdk.testing import (
     TextToSpeechContract,
     VectorStoreContract,
 )
-from switchboard_offline.espeak import speak_text
+
+from tests.fixtures.caller_voice import speak_as_caller
 
 PROMPT = 'When the caller says "weather": call weather(city="Paris")'
 PHRASES = ("can I speak to a human", "thank you", "goodbye")
@@ -63,7 +64,7 @@ class TestTranscriber(SpeechToTextContract[SpeechToTextProvider[ProviderSettings
 
     @pytest.fixture
     def utterance(self) -> tuple[bytes, str]:
-        return speak_text("Can I speak to a human?"), "can i speak to a human"
+        return speak_as_caller("Can I speak to a human?"), "can i speak to a human"
 
     @pytest.fixture
     def transcription(self) -> TranscriptionRequest:

@@ -14,8 +14,10 @@ import numpy as np
 from aiohttp import web
 from switchboard.plugin_sdk import Provider, ProviderSettings, SpeechRequest, SpeechToTextStream, Transcript, Word
 from switchboard.plugin_sdk.audio import decode_audio, encode_audio
-from switchboard_offline.espeak import EspeakTextToSpeech, speak_text
+from switchboard_offline.espeak import EspeakTextToSpeech
 from switchboard_offline.pocketsphinx import recognize_speech
+
+from tests.fixtures.caller_voice import speak_as_caller
 
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
 KEY = "the-key-of-the-vendor"
@@ -125,7 +127,7 @@ def convert_to_mulaw(pcm: bytes) -> bytes:
 
 def synthesize_speech(text: str = SENTENCE) -> bytes:
     """Return speech as a caller's phone sends it."""
-    return convert_to_mulaw(speak_text(text))
+    return convert_to_mulaw(speak_as_caller(text))
 
 
 def is_quiet(audio: bytes) -> bool:
