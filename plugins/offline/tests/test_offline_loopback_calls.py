@@ -114,6 +114,13 @@ async def test_pressed_keys_arrive_over_the_media_socket(platform: Platform) -> 
     assert [event.digit for event in platform.media if isinstance(event, DigitPressed)] == list("123#")
 
 
+async def test_nobody_answers_before_the_platform_knows_that_the_phone_rings(platform: Platform) -> None:
+    platform.statuses = [503, 503]
+    call_id = await platform.carrier.place_call(platform.build_order("+15550100001"))
+    await platform.wait_until(lambda: bool(platform.media))
+    assert CalleeRinging(call_id) in platform.events
+
+
 async def test_hanging_up_during_ringing_cancels_the_call(platform: Platform) -> None:
     call_id = await platform.carrier.place_call(platform.build_order("+15550100021"))
     assert await platform.carrier.find_call("our-call") == call_id

@@ -63,7 +63,7 @@ class CallStarted(CallEvent):
 
 
 class CallRinging(CallEvent):
-    """An outbound call is ringing the destination."""
+    """An outbound call is ringing the destination. Not sent if the carrier reports it after the answer."""
 
     event = "call.ringing"
 

@@ -121,6 +121,8 @@ class LoopbackLeg:
             return CallEndedNotice(self.call_id, "canceled")
         if subscriber.outcome is not None:
             return CallEndedNotice(self.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
+        # A busy platform would hear of the answer first, by its media socket, and the call would never have rung.
+        await self._undelivered.join()
         self.detect_machine = order.detect_machine
         found: AnsweredBy = "machine" if subscriber.machine else "human"
         self.notify(AnsweredNotice(self.call_id, found if order.detect_machine else "unknown"))
@@ -209,6 +211,7 @@ class LoopbackLeg:
             # A platform that is down for longer than the retries last misses the notice, as with any carrier.
             with suppress(NoticeUndelivered):
                 await self._post.deliver(self._events_url, notice)
+            self._undelivered.task_done()
 
 
 async def _as_coroutine(behavior: Awaitable[None]) -> None:
