@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from switchboard.engine.conversation.media.recording import build_wav_header
 from switchboard.foundation.database import now
-from switchboard.foundation.object_store import ObjectStore, ObjectStoreAway
+from switchboard.foundation.object_store import ObjectInfo, ObjectStore, ObjectStoreAway
 from switchboard.foundation.settings import Settings, SettingsError
 from switchboard.plugin_sdk.audio import Samples
 from switchboard.resources.calls import service as calls
@@ -236,6 +236,26 @@ async def test_a_recording_that_is_replaced_while_it_is_read(runtime: Runtime, c
     assert np.array_equal(audio.read(4000, 40_000), frames[4000:16_000])
     with pytest.raises(ObjectStoreAway):
         await runtime.recordings.read(assembled.file, 0, 100)
+
+
+async def test_a_recording_that_is_replaced_while_it_is_looked_for(
+    runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call, frames = await add_call(runtime, caller, now()), synthesize_frames()
+    spool_recording(runtime, call, frames[:16_000])
+    await upload(runtime)
+    find = runtime.recordings.find
+
+    async def find_and_replace(key: str) -> ObjectInfo:
+        monkeypatch.undo()
+        found = await find(key)
+        spool_recording(runtime, call, frames)
+        await upload(runtime)
+        return found
+
+    monkeypatch.setattr(runtime.recordings, "find", find_and_replace)
+    answer = await caller.get(f"/v1/calls/{call.id}/recording")
+    assert (answer.status, len(answer.body)) == (200, 44 + 4 * len(frames))
 
 
 async def test_everything_of_a_recording_can_be_deleted(runtime: Runtime, caller: Caller) -> None:

@@ -215,7 +215,9 @@ async def _check_killed_server(live: LivePlatform, s3: S3Server, one: Server, tw
     await one.start()
 
     async def fetch_seconds() -> float:
-        return measure_seconds((await two.fetch(live, f"/v1/calls/{caller.call_id}/recording"))[1])
+        status, recording = await two.fetch(live, f"/v1/calls/{caller.call_id}/recording")
+        assert status == 200, recording
+        return measure_seconds(recording)
 
     # The server that is back has the whole recording on its disk.
     await eventually(fetch_seconds, lambda seconds: seconds > measure_seconds(recording))

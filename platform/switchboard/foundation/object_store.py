@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 import obstore
-from obstore.exceptions import BaseError
+from obstore.exceptions import BaseError, PreconditionError
 from obstore.store import AzureStore, GCSStore, LocalStore, S3Store, from_url
 
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ class InvalidStoreUrl(ValueError):
 
 class ObjectStoreAway(Exception):
     """The store does not respond in time, or refuses; the message is one line."""
+
+
+class ObjectReplaced(ObjectStoreAway):
+    """The object has been replaced since it was found."""
 
 
 class ObjectNotFound(Exception):
@@ -83,7 +87,7 @@ class ObjectStore:
         return ObjectInfo(key, found["size"], found["e_tag"] or "")
 
     async def read(self, found: ObjectInfo, start: int, end: int) -> bytes:
-        """Return the bytes of an object from `start` to before `end`, if it has not been replaced since."""
+        """Return the bytes of an object from `start` to before `end`. Raises `ObjectReplaced`."""
         async with _bound_request(REQUEST_SECONDS, absent=ObjectNotFound):
             result = await obstore.get_async(
                 self._store, found.key, options={"range": (start, end), "if_match": found.etag}
@@ -180,6 +184,8 @@ async def _bound_request(seconds: float, *, absent: type[Exception] = ObjectStor
         raise absent(_first_line(error)) from None
     except TimeoutError:
         raise ObjectStoreAway(f"no response within {seconds:.0f} seconds") from None
+    except PreconditionError as error:
+        raise ObjectReplaced(_first_line(error)) from None
     except VENDOR_ERRORS as error:
         raise ObjectStoreAway(_first_line(error)) from None
 

@@ -7,7 +7,7 @@ import io
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -31,7 +31,7 @@ from switchboard.foundation.encryption.sealed_objects import (
     seal,
 )
 from switchboard.foundation.keyring import SecretError
-from switchboard.foundation.object_store import InvalidStoreUrl, ObjectInfo, ObjectNotFound, ObjectStore
+from switchboard.foundation.object_store import InvalidStoreUrl, ObjectInfo, ObjectNotFound, ObjectReplaced, ObjectStore
 from switchboard.foundation.settings import PREFIX, Settings, SettingsError
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.file_formats import (
@@ -268,8 +268,7 @@ class RecordingArchive:
 
     async def find_file(self, organization_id: UUID, key: str) -> StoredObject:
         """Find an object and its key. Raises `RecordingDamaged`, and `ObjectNotFound` also for a destroyed key."""
-        found = await self.recordings.find(key)
-        header = await self.recordings.read(found, 0, min(found.size, HEADER.size))
+        found, header = await self._find_header(key)
         key_id = parse_key_id(header)
         if key_id is None:
             return StoredObject(found, None, None)
@@ -281,6 +280,13 @@ class RecordingArchive:
         if data_key is None:
             raise ObjectNotFound("the key of the recording was destroyed")
         return StoredObject(found, data_key, open_sealed(header, found.size, data_key, key))
+
+    async def _find_header(self, key: str) -> tuple[ObjectInfo, bytes]:
+        """Find an object and read its first bytes; again if it is replaced meanwhile."""
+        while True:
+            found = await self.recordings.find(key)
+            with suppress(ObjectReplaced):
+                return found, await self.recordings.read(found, 0, min(found.size, HEADER.size))
 
     async def _find_format(self, organization_id: UUID, call_id: UUID) -> RecordingFormat | None:
         for audio_format in FILE_FORMATS:
