@@ -43,7 +43,8 @@ CONNECTS = (
     'Otherwise: call transfer_call(to_number="+15550100001")'
 )
 INTRODUCTION = "Ada is on the line, about an order of bread."
-OTHERS = ("+15550100002", "+15550100003", "+15550100004", "+15550100005", "+15550100006")
+OTHERS = ("+15550100002", "+15550100003", "+15550100004", "+15550100005", "+15550100006", "+15550100007")
+MACHINE = "+15550100030"
 
 
 CARRIERS = ("loopback", "twilio", "telnyx")
@@ -112,13 +113,15 @@ async def test_inbound_calls(line: Line) -> None:
     forwards = await buy_number(line, "312", schedule=CLOSED, forward_number=PERSON)
     refuses = await buy_number(line, "415", schedule={**CLOSED, "outside_action": "hangup"})
     introduces, stays = await _create_operator(line, "213", PERSON), await _create_operator(line, "313", "+15550100020")
-    talked, transferred, forwarded, refused, introduced, _ = await asyncio.gather(
+    not_accepted = await _create_operator(line, "510", MACHINE)
+    talked, transferred, forwarded, refused, introduced, *_ = await asyncio.gather(
         line.simulate_call("What are your opening hours?", "Goodbye"),
         line.people.simulate_call(OTHERS[0], connects, ["Thank you", "I would like to order bread"]),
         line.people.simulate_call(OTHERS[1], forwards, ["Thank you"]),
         line.people.simulate_call(OTHERS[2], refuses, ["Thank you"]),
         line.people.simulate_call(OTHERS[3], introduces, ["Thank you", "I would like to order bread"]),
         line.people.simulate_call(OTHERS[4], stays, ["Thank you"]),
+        line.people.simulate_call(OTHERS[5], not_accepted, ["Thank you"]),
     )
     call = await wait_for_call_from(line.live, PERSON, analyzed=True)
     assert (call["status"], call["direction"], call["ended_reason"]) == ("completed", "inbound", "agent_hung_up")
@@ -156,8 +159,8 @@ async def _create_operator(line: Line, area_code: str, target: str) -> str:
 
 
 async def _check_introductions(line: Line, heard_seconds: float) -> None:
-    """Check two warm transfers: one target talks with the caller in the end; the other is busy, and its caller stayed
-    with the agent.
+    """Check three warm transfers: one target talks with the caller in the end; one is busy, one a machine that does not
+    accept, and their callers stayed with the agent.
     """
     call = await wait_for_call_from(line.live, OTHERS[3])
     transcript = await list_transcript(line.live, call["id"])
@@ -165,14 +168,14 @@ async def _check_introductions(line: Line, heard_seconds: float) -> None:
         transcript
     )
     assert heard_seconds > 1
-    call = await wait_for_call_from(line.live, OTHERS[4])
-    transcript = await list_transcript(line.live, call["id"])
-    assert (call["status"], call["ended_reason"], call["transferred_to"]) == ("completed", "caller_hung_up", None), (
-        transcript
-    )
-    assert ("agent", "I am sorry, that did not work.") in transcript
+    for caller in OTHERS[4:]:
+        call = await wait_for_call_from(line.live, caller)
+        transcript = await list_transcript(line.live, call["id"])
+        ended = (call["status"], call["ended_reason"], call["transferred_to"])
+        assert ended == ("completed", "caller_hung_up", None), transcript
+        assert ("agent", "I am sorry, that did not work.") in transcript
     if isinstance(line.people, Vendor):
-        assert set(line.people.introductions) == {INTRODUCTION}
+        assert set(line.people.introductions) == {f"{INTRODUCTION} Press one to accept the call."}
 
 
 async def _check_recording(line: Line, call_id: object, seconds: float) -> None:

@@ -17,7 +17,7 @@ import pytest_asyncio
 from switchboard.engine.conversation import engine
 from switchboard.engine.conversation.media.dtmf import COLUMNS, ROWS
 from switchboard.foundation.database import now
-from switchboard.plugin_sdk import SimulatedCall, TelephonyProvider
+from switchboard.plugin_sdk import ACCEPT_KEY, SimulatedCall, TelephonyProvider
 from switchboard.resources.calls import dialing
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callback_urls import build_media_url
@@ -82,7 +82,7 @@ async def test_a_call_fails_over_to_another_carrier(at_twilio: TwilioLine) -> No
     ), "hung up there"
     target = CallRecord(new_sid("CA"), "outbound-api", live.number, PERSON)
     url = f"{_status_url(live, call).rpartition('/')[0]}/introduced"
-    await twilio.post(target).post_form(url, target.form(twilio.account_sid, "in-progress"))
+    await twilio.post(target).post_form(url, target.form(twilio.account_sid, "in-progress", Digits=ACCEPT_KEY))
     assert twilio.requests[-1][1].endswith(f"{target.sid}.json"), "who waits for a call that is over is hung up too"
     assert (await live.wait_for_end(call["id"]))["status"] == "completed"
 
@@ -96,7 +96,7 @@ async def test_a_transfer_target_is_hung_up_when_the_calls_server_dies(at_twilio
         call = await calls.get_call(session, UUID(str(placed_call["id"])), lock=True)
         call.holder = "a server that died"
     url = f"{_status_url(live, placed_call).rpartition('/')[0]}/introduced"
-    await twilio.post(target).post_form(url, target.form(twilio.account_sid, "in-progress"))
+    await twilio.post(target).post_form(url, target.form(twilio.account_sid, "in-progress", Digits=ACCEPT_KEY))
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
         call = await calls.get_call(session, UUID(str(placed_call["id"])), lock=True)
         call.watch_at = now() - timedelta(seconds=1)

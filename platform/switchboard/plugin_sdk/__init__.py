@@ -63,6 +63,9 @@ from switchboard.plugin_sdk.speech_to_text import (
     TurnState,
 )
 from switchboard.plugin_sdk.telephony import (
+    ACCEPT_KEY,
+    ACCEPT_PROMPTS,
+    ACCEPT_SECONDS,
     BrowserToken,
     CallbackUrls,
     CarrierReply,
@@ -105,6 +108,9 @@ from switchboard.plugin_sdk.vector_stores import Chunk, ChunkMatch, VectorStore
 from switchboard.plugin_sdk.version import API_VERSION
 
 __all__ = [
+    "ACCEPT_KEY",
+    "ACCEPT_PROMPTS",
+    "ACCEPT_SECONDS",
     "API_VERSION",
     "INVALID_NUMBER",
     "KNOWLEDGE",

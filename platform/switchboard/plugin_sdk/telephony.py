@@ -8,7 +8,7 @@ A call is either placed (`place_call`) or announced by a callback (`IncomingCall
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from switchboard.plugin_sdk.media import MediaCodec
 from switchboard.plugin_sdk.phone_numbers import AvailableNumber, BoughtNumber
@@ -18,6 +18,12 @@ from switchboard.plugin_sdk.telephony_events import (
     IncomingCall,
 )
 from switchboard.plugin_sdk.text_encoding import TextEncoding
+
+ACCEPT_KEY: Final = "1"
+"""Key with which the target of a warm transfer accepts the call."""
+ACCEPT_SECONDS: Final = 8
+"""Time to press it, after the question."""
+ACCEPT_PROMPTS: Final = 2
 
 # --- requests from the carrier ---
 
@@ -132,11 +138,15 @@ Instruction: TypeAlias = ConnectMedia | ForwardCall | RejectCall
 
 @dataclass(frozen=True, slots=True)
 class WarmTransfer:
-    """Target of a warm transfer, and the introduction to speak to it first, in a BCP 47 language."""
+    """Target of a warm transfer, and the introduction to speak to it first, in a BCP 47 language.
+
+    `prompt` follows the introduction and asks the target to press `ACCEPT_KEY`, which no answering machine does.
+    """
 
     to_number: str
     caller_id: str
     text: str
+    prompt: str
     language: str = "en-US"
     ring_seconds: int = 30
 
@@ -265,9 +275,10 @@ class TelephonyProvider(Provider[SettingsT_co]):
     ) -> str:
         """Call the target, speak the introduction to whoever answers, and return the carrier's id of that call at once.
 
-        The original call stays on the platform's socket. `TransferTargetReady` or `TransferTargetGone`, sent to
-        `callbacks`, report the result. The core then calls `complete_warm_transfer`, or cancels by `hang_up` of the
-        target's call. Raises `ProviderError`.
+        The original call stays on the platform's socket. `TransferTargetReady`, once the target has pressed
+        `ACCEPT_KEY`, or `TransferTargetGone`, sent to `callbacks`, report the result. A target that presses no key
+        within `ACCEPT_SECONDS` hears both texts again, `ACCEPT_PROMPTS` times in all, and is hung up then. The core
+        calls `complete_warm_transfer`, or cancels by `hang_up` of the target's call. Raises `ProviderError`.
         """
         raise ProviderError(f"{self.title} does not support warm transfers", code="unsupported", retryable=False)
 

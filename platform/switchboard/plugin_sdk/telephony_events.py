@@ -125,14 +125,14 @@ class TextMessageStatus:
 
 @dataclass(frozen=True, slots=True)
 class TransferTargetReady:
-    """The target of a warm transfer has heard its introduction and waits to be connected."""
+    """The target of a warm transfer has accepted the call and waits to be connected."""
 
     target_call_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class TransferTargetGone:
-    """The target of a warm transfer did not answer, or hung up. Ignored once the target has been connected."""
+    """The target of a warm transfer did not answer, did not accept, or hung up. Ignored once it has been connected."""
 
     target_call_id: str
     outcome: CallOutcome

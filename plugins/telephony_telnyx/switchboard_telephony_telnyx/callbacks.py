@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 from switchboard.plugin_sdk import (
+    ACCEPT_KEY,
     BrowserCall,
     CallAnswered,
     CalleeRinging,
@@ -115,7 +116,7 @@ class CallPayload(msgspec.Struct, rename={"from_number": "from"}):
     sip_hangup_cause: str = ""
     custom_headers: list[TelnyxHeader] = []
     result: str = ""
-    status: str = ""
+    digits: str = ""
     failure_reason: str = ""
 
 
@@ -163,8 +164,8 @@ class ForwardAnsweredCall:
 
 
 @dataclass(frozen=True, slots=True)
-class SpeakToTarget:
-    """Command to speak the introduction to the target of a warm transfer, who has answered."""
+class AskTarget:
+    """Command to ask the target of a warm transfer, who has answered, for a key."""
 
     call_id: str
     text: str
@@ -176,7 +177,7 @@ class WebhookResult:
     """Event of a webhook, and the command that Telnyx needs in response."""
 
     event: CarrierEvent | None = None
-    command: HangUpCall | ForwardAnsweredCall | SpeakToTarget | None = None
+    command: HangUpCall | ForwardAnsweredCall | AskTarget | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,10 +244,12 @@ def _read_dialed_number(call: CallPayload) -> str:
 
 def _about_target(name: str, call: CallPayload, state: CallState) -> WebhookResult:
     if name == "call.answered":
-        return WebhookResult(command=SpeakToTarget(call.call_control_id, state.introduction, state.language))
-    if name == "call.speak.ended":
-        # If the target hung up meanwhile, `call.hangup` follows.
-        return WebhookResult(TransferTargetReady(call.call_control_id) if call.status in ("", "completed") else None)
+        return WebhookResult(command=AskTarget(call.call_control_id, state.introduction, state.language))
+    if name == "call.gather.ended":
+        if call.digits == ACCEPT_KEY:
+            return WebhookResult(TransferTargetReady(call.call_control_id))
+        # If the target hung up meanwhile, this is harmless. In each case `call.hangup` follows.
+        return WebhookResult(command=HangUpCall(call.call_control_id))
     return WebhookResult(
         TransferTargetGone(call.call_control_id, _OUTCOMES.get(call.hangup_cause, "failed"))
         if name == "call.hangup"
@@ -356,7 +359,7 @@ _CALL_EVENTS: Final[Mapping[str, Callable[[CallPayload, CallState], WebhookResul
     "call.initiated": _translate_start,
     "call.answered": _translate_answer,
     "call.hangup": _translate_end,
-    "call.speak.ended": _ignore,
+    "call.gather.ended": _ignore,
     "call.machine.detection.ended": _translate_detection,
     "call.machine.premium.detection.ended": _translate_detection,
     "call.machine.greeting.ended": _translate_greeting,

@@ -11,6 +11,8 @@ from uuid import NAMESPACE_URL, uuid4, uuid5
 
 import aiohttp
 from switchboard.plugin_sdk import (
+    ACCEPT_PROMPTS,
+    ACCEPT_SECONDS,
     AvailableNumber,
     BoughtNumber,
     BrowserCall,
@@ -38,7 +40,7 @@ from switchboard.plugin_sdk.languages import find_nearest_language
 from switchboard.plugin_sdk.recordings import stream_carrier_recording
 
 from switchboard_telephony_telnyx import stock
-from switchboard_telephony_telnyx.callbacks import ForwardAnsweredCall, HangUpCall, SpeakToTarget, WebhookReader
+from switchboard_telephony_telnyx.callbacks import AskTarget, ForwardAnsweredCall, HangUpCall, WebhookReader
 from switchboard_telephony_telnyx.codec import TelnyxCodec
 from switchboard_telephony_telnyx.credentials import TOKEN_SECONDS, create_credential_token
 from switchboard_telephony_telnyx.encoding import ENCODING
@@ -112,8 +114,8 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             await self.hang_up(result.command.call_id)
         elif isinstance(result.command, ForwardAnsweredCall):
             await self._connect(result.command)
-        elif isinstance(result.command, SpeakToTarget):
-            await self._speak(result.command)
+        elif isinstance(result.command, AskTarget):
+            await self._ask(result.command)
         return ReceivedCallback(() if result.event is None else (result.event,))
 
     async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
@@ -206,7 +208,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
     async def start_warm_transfer(
         self, carrier_call_id: str, introduction: WarmTransfer, callbacks: CallbackUrls
     ) -> str:
-        state = CallState(introduction=introduction.text, language=introduction.language)
+        state = CallState(introduction=f"{introduction.text} {introduction.prompt}", language=introduction.language)
         given: dict[str, object] = {
             "connection_id": self.settings.connection_id,
             "to": introduction.to_number,
@@ -249,21 +251,29 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         with suppress(ProviderError):
             await self._command(call_id, lambda given: self._actions.stop_streaming(call_id, **given))
 
-    async def _speak(self, speak: SpeakToTarget) -> None:
-        """Speak to the target of a transfer.
+    async def _ask(self, ask: AskTarget) -> None:
+        """Ask the target of a transfer for a key
+        (https://developers.telnyx.com/api-reference/call-commands/gather-using-speak).
 
         If that fails for good, end the target's call, which is reported as such.
         """
-        language = find_nearest_language(speak.language, LANGUAGES)
-        options = {"payload": speak.text, "voice": VOICE, **({"language": language} if language is not None else {})}
+        language = find_nearest_language(ask.language, LANGUAGES)
+        options = {
+            "payload": ask.text,
+            "voice": VOICE,
+            **({"language": language} if language is not None else {}),
+            "maximum_digits": 1,
+            "maximum_tries": ACCEPT_PROMPTS,
+            "timeout_millis": ACCEPT_SECONDS * 1000,
+        }
         try:
             await self._command(
-                speak.call_id, lambda given: self._actions.speak(speak.call_id, **options, **given), key="introduce"
+                ask.call_id, lambda given: self._actions.gather_using_speak(ask.call_id, **options, **given), key="ask"
             )
         except ProviderError as error:
             if error.retryable:
                 raise
-            await self.hang_up(speak.call_id)
+            await self.hang_up(ask.call_id)
 
     async def _answer(self, call_id: str, state: CallState, **streamed: object) -> None:
         options = {"client_state": write_state(self._api_key, state), "preferred_codecs": CODECS, **streamed}

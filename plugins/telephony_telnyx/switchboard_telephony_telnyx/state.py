@@ -19,7 +19,7 @@ class CallState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `forward_to` and `caller_id` describe the forwarding of an inbound call once it is answered. `leg_of` is the call
     whose transfer dialed this leg; `transferred` marks a call that has left the platform. `introduction` is spoken to
-    the target of a warm transfer, in `language`.
+    the target of a warm transfer, in `language`, with the question for a key.
     """
 
     reference: str = ""

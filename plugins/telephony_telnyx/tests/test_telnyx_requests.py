@@ -129,22 +129,34 @@ async def test_a_target_hears_the_introduction_in_a_supported_language(
 ) -> None:
     record = await start_transfer(carrier, telnyx, language)
     await carrier.receive(sign_webhook(telnyx, "call.answered", record.payload()))
-    assert (telnyx.requests[-1][2]["payload"], telnyx.requests[-1][2].get("language")) == (INTRODUCTION, spoken)
+    _, path, body = telnyx.requests[-1]
+    assert path.endswith("/actions/gather_using_speak")
+    assert (body["payload"], body.get("language")) == (f"{INTRODUCTION} Press one.", spoken)
+    assert (body["maximum_digits"], body["maximum_tries"], body["timeout_millis"]) == (1, 2, 8000)
 
 
-@pytest.mark.parametrize(("status", "ready"), [("completed", True), ("call_hangup", False), ("cancelled_amd", False)])
-async def test_a_target_is_ready_after_the_whole_introduction(
-    carrier: TelnyxTelephony, telnyx: TelnyxServer, status: str, ready: bool
+async def test_a_target_is_ready_once_it_has_pressed_the_key(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    record = await start_transfer(carrier, telnyx, "en-US")
+    webhook = sign_webhook(telnyx, "call.gather.ended", record.payload(status="valid", digits="1"))
+    assert (await carrier.receive(webhook)).events == (TransferTargetReady(record.id),)
+
+
+@pytest.mark.parametrize(("status", "digits"), [("timeout", ""), ("valid", "2"), ("call_hangup", ""), ("invalid", "")])
+async def test_a_target_that_does_not_press_the_key_is_hung_up(
+    carrier: TelnyxTelephony, telnyx: TelnyxServer, status: str, digits: str
 ) -> None:
     record = await start_transfer(carrier, telnyx, "en-US")
-    response = await carrier.receive(sign_webhook(telnyx, "call.speak.ended", record.payload(status=status)))
-    assert response.events == ((TransferTargetReady(record.id),) if ready else ())
+    webhook = sign_webhook(telnyx, "call.gather.ended", record.payload(status=status, digits=digits))
+    assert (await carrier.receive(webhook)).events == ()
+    assert telnyx.requests[-1][1] == f"/v2/calls/{record.id}/actions/hangup"
 
 
 async def start_transfer(carrier: TelnyxTelephony, telnyx: TelnyxServer, language: str) -> CallRecord:
     """Start a warm transfer and return its target's call."""
     return telnyx.legs[
-        await carrier.start_warm_transfer(ID, WarmTransfer("+15550100001", OURS, INTRODUCTION, language), CALLBACKS)
+        await carrier.start_warm_transfer(
+            ID, WarmTransfer("+15550100001", OURS, INTRODUCTION, "Press one.", language), CALLBACKS
+        )
     ].post.record
 
 

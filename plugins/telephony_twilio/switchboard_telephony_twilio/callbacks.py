@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
 from switchboard.plugin_sdk import (
+    ACCEPT_KEY,
     INVALID_NUMBER,
     BrowserCall,
     CallAccepted,
@@ -32,7 +33,7 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.telephony_events import AnsweredBy, CallOutcome
 
 from switchboard_telephony_twilio.errors import NO_SUCH_NUMBER, OPTED_OUT
-from switchboard_telephony_twilio.markup import join_conference, reply_with, reply_without_message
+from switchboard_telephony_twilio.markup import end_call, join_conference, reply_with, reply_without_message
 from switchboard_telephony_twilio.signatures import Fields
 from switchboard_telephony_twilio.wording import describe_text_failure, describe_twilio_call_failure
 
@@ -49,7 +50,7 @@ INTRODUCED, TARGET = "introduced", "target"
 """Paths after the platform's own callback address.
 
 `text` is for inbound text messages and the statuses of outbound ones, `target` for the status of a warm transfer's
-target, and `introduced` for the next instructions after its introduction.
+target, and `introduced` for the key that it pressed.
 """
 
 _SID: Final = re.compile(r"[A-Z]{2}[0-9a-fA-F]{32}")
@@ -130,6 +131,8 @@ def translate_callback(path: str, fields: Fields) -> ReceivedCallback:
     events = () if event is None else (event,)
     if isinstance(event, TransferTargetReady):
         return ReceivedCallback(events, reply_with(join_conference(event.target_call_id)))
+    if path == INTRODUCED:
+        return ReceivedCallback(events, reply_with(end_call()))
     return (
         ReceivedCallback(events, reply_without_message())
         if isinstance(event, TextMessageReceived)
@@ -180,8 +183,10 @@ def _translate_end(fields: _CallbackFields, call_id: str, outcome: CallOutcome) 
     )
 
 
-def _translate_introduction(fields: _CallbackFields) -> TransferTargetReady:
-    return TransferTargetReady(fields.sid("CallSid"))
+def _translate_key(fields: _CallbackFields) -> TransferTargetReady | None:
+    """Translate the key that a transfer's target pressed. The status of one who pressed another key follows."""
+    target = fields.sid("CallSid")
+    return TransferTargetReady(target) if fields.get("Digits") == ACCEPT_KEY else None
 
 
 def _target(fields: _CallbackFields) -> TransferTargetGone | None:
@@ -237,7 +242,7 @@ _KINDS: Final[Mapping[str, Callable[[_CallbackFields], CarrierEvent | None]]] = 
     BROWSER: _from_browser,
     STATUS: _call_status,
     STREAM: _stream,
-    INTRODUCED: _translate_introduction,
+    INTRODUCED: _translate_key,
     TARGET: _target,
     MACHINE: _machine,
     RECORDING: _recording,

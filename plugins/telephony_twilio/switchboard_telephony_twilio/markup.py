@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from switchboard.plugin_sdk import CarrierReply
+from switchboard.plugin_sdk import ACCEPT_PROMPTS, ACCEPT_SECONDS, CarrierReply
 from switchboard.plugin_sdk.languages import find_nearest_language
 from twilio.twiml import TwiML
 from twilio.twiml.messaging_response import MessagingResponse
@@ -64,14 +64,26 @@ def dial_number(to_number: str, caller_id: str) -> VoiceResponse:
     return response
 
 
-def say_and_redirect(text: str, language: str, then: str) -> VoiceResponse:
-    """Speak a text, then request the next instructions from `then`.
+def ask_for_key(text: str, language: str, then: str) -> VoiceResponse:
+    """Speak a text until a key is pressed, and request the next instructions from `then`; without a key, hang up.
 
-    For a language that Twilio does not speak, no language is sent.
+    For a language that Twilio does not speak, no language is sent
+    (https://www.twilio.com/docs/voice/twiml/gather).
     """
     response = VoiceResponse()
-    response.say(text, language=find_nearest_language(language, LANGUAGES))
-    response.redirect(then, method="POST")
+    for _ in range(ACCEPT_PROMPTS):
+        gather = response.gather(
+            input="dtmf", num_digits=1, finish_on_key="", timeout=ACCEPT_SECONDS, action=then, method="POST"
+        )
+        gather.say(text, language=find_nearest_language(language, LANGUAGES))
+    response.hangup()
+    return response
+
+
+def end_call() -> VoiceResponse:
+    """End the call."""
+    response = VoiceResponse()
+    response.hangup()
     return response
 
 

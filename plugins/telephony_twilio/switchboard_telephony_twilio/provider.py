@@ -158,14 +158,16 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
     async def start_warm_transfer(
         self, carrier_call_id: str, introduction: WarmTransfer, callbacks: CallbackUrls
     ) -> str:
-        spoken = markup.say_and_redirect(
-            introduction.text, introduction.language, f"{callbacks.events}/{paths.INTRODUCED}"
+        question = markup.ask_for_key(
+            f"{introduction.text} {introduction.prompt}",
+            introduction.language,
+            f"{callbacks.events}/{paths.INTRODUCED}",
         )
         call = await call_twilio(
             self._client.calls.create_async(
                 to=introduction.to_number,
                 from_=introduction.caller_id,
-                twiml=str(spoken),
+                twiml=str(question),
                 timeout=introduction.ring_seconds,
                 status_callback=f"{callbacks.events}/{paths.TARGET}",
                 status_callback_event=["completed"],

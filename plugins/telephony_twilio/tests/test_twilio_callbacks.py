@@ -19,6 +19,7 @@ from switchboard.plugin_sdk import (
     RecordingReady,
     TextMessageReceived,
     TextMessageStatus,
+    TransferTargetReady,
 )
 from switchboard_telephony_twilio.codec import derive_stream_token
 from switchboard_telephony_twilio.provider import TwilioTelephony
@@ -208,3 +209,12 @@ def test_a_stream_without_its_calls_token_never_starts(parameters: dict[str, str
     }  # fmt: skip
     with pytest.raises(ValueError, match="token"):
         codec.decode(json.dumps({"event": "start", "start": start, "streamSid": "MZ"}))
+
+
+@pytest.mark.parametrize(("key", "accepts"), [("1", True), ("2", False), ("#", False), ("", False)])
+async def test_only_one_key_accepts_a_transfer(
+    carrier: TwilioTelephony, twilio: TwilioServer, key: str, accepts: bool
+) -> None:
+    received = await carrier.receive(sign_request(twilio, "introduced", {"CallSid": SID, "Digits": key}))
+    assert received.events == ((TransferTargetReady(SID),) if accepts else ())
+    assert (b"<Conference" if accepts else b"<Response><Hangup /></Response>") in received.reply.body

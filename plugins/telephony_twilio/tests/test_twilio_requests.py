@@ -92,13 +92,15 @@ async def test_instructions_are_markup(carrier: TwilioTelephony) -> None:
 async def test_a_target_hears_the_introduction_in_a_supported_language(
     carrier: TwilioTelephony, twilio: TwilioServer, language: str, spoken: str | None
 ) -> None:
-    await carrier.start_warm_transfer(SID, WarmTransfer("+15550100021", OURS, "Ann & Bob wait.", language), CALLBACKS)
+    transfer = WarmTransfer("+15550100021", OURS, "Ann & Bob wait.", "Press one.", language)
+    await carrier.start_warm_transfer(SID, transfer, CALLBACKS)
     twiml = dict(twilio.requests[-1][2])["Twiml"]
     attribute = "" if spoken is None else f' language="{spoken}"'
-    assert (
-        f'<Say{attribute}>Ann &amp; Bob wait.</Say><Redirect method="POST">{CALLBACKS.events}/introduced</Redirect>'
-        in twiml
+    question = (
+        f'<Gather action="{CALLBACKS.events}/introduced" finishOnKey="" input="dtmf" method="POST" numDigits="1" '
+        f'timeout="8"><Say{attribute}>Ann &amp; Bob wait. Press one.</Say></Gather>'
     )
+    assert f"<Response>{question * 2}<Hangup /></Response>" in twiml
 
 
 async def test_a_failed_call_is_not_repeated_but_may_fail_over(carrier: TwilioTelephony, twilio: TwilioServer) -> None:

@@ -272,8 +272,9 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
                 leg.end()
             case "transfer":
                 await self._transfer(leg, body)
-            case "speak":
+            case "gather_using_speak":
                 assert body["voice"]
+                assert body["maximum_digits"] == 1
                 self.introductions.append(str(body["payload"]))
                 leg.speech.set_result(await synthesize_mulaw(str(body["payload"])))
             case "bridge":

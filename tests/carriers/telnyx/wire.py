@@ -12,6 +12,7 @@ from uuid import uuid4
 import aiohttp
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from switchboard.plugin_sdk import ACCEPT_KEY
 from switchboard_offline.loopback.callbacks import (
     AnsweredNotice,
     BeepNotice,
@@ -140,7 +141,7 @@ class TelnyxPost(NoticeSender):
                     )
                 await self.send_event("call.hangup", **build_hangup(notice.outcome, notice.error_code))
             case TargetReadyNotice():
-                await self.send_event("call.speak.ended", status="completed")
+                await self.send_event("call.gather.ended", status="valid", digits=ACCEPT_KEY)
             case TextStatusNotice():
                 await self._send_text_status(events_url, notice)
             case InboundTextNotice():

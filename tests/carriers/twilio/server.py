@@ -226,7 +226,7 @@ class TwilioServer(Vendor[TwilioLeg]):
             amd_callback=form.get("AsyncAmdStatusCallback", "") if form.get("AsyncAmd") == "true" else "",
         )
         reply = read_markup(record, form["Twiml"])
-        if record.redirect:
+        if record.key_url:
             leg = self._leg(record)
             self.introductions.append(record.spoken)
             audio, ring = await synthesize_mulaw(record.spoken), int(form["Timeout"])

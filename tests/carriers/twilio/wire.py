@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import aiohttp
 import msgspec
+from switchboard.plugin_sdk import ACCEPT_KEY
 from switchboard_offline.loopback.callbacks import (
     AnsweredNotice,
     BeepNotice,
@@ -77,7 +78,7 @@ class CallRecord:
     streams: dict[str, dict[str, str]] = field(default_factory=dict)
     sequence: int = 0
     spoken: str = ""
-    redirect: str = ""
+    key_url: str = ""
     room: str = ""
 
     def form(self, account_sid: str, status: str, **more: str) -> Form:
@@ -119,12 +120,12 @@ def read_markup(record: CallRecord, markup: str) -> Reply | None:
                 parameter.attrib["name"]: parameter.attrib["value"] for parameter in stream.iter("Parameter")
             }
             return ConnectReply(url)
-        elif verb.tag == "Say":
-            record.spoken = verb.text or ""
-        elif verb.tag == "Redirect":
-            assert verb.text
-            assert verb.attrib["method"] == "POST"
-            record.redirect = verb.text
+        elif verb.tag == "Gather":
+            said = verb.find("Say")
+            assert said is not None
+            assert (verb.attrib["input"], verb.attrib["numDigits"], verb.attrib["method"]) == ("dtmf", "1", "POST")
+            record.spoken, record.key_url = said.text or "", verb.attrib["action"]
+        elif verb.tag == "Hangup":
             return None
         elif verb.tag == "Dial" and (room := verb.find("Conference")) is not None:
             assert (room.attrib["endConferenceOnExit"], room.attrib["beep"]) == ("true", "false")
@@ -164,8 +165,8 @@ class TwilioPost(NoticeSender):
             case CallEndedNotice() | TargetGoneNotice():
                 await self._send_end(notice)
             case TargetReadyNotice():
-                body = await self.post_form(self.record.redirect, self.record.form(self.account_sid, "in-progress"))
-                read_markup(self.record, body.decode())
+                form = self.record.form(self.account_sid, "in-progress", Digits=ACCEPT_KEY)
+                read_markup(self.record, (await self.post_form(self.record.key_url, form)).decode())
             case TextStatusNotice():
                 await self._send_text_status(events_url, notice)
             case InboundTextNotice():

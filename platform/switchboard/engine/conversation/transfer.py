@@ -1,7 +1,7 @@
 """Transfers of a call.
 
-A blind transfer connects the caller at once. A warm transfer first calls the target and tells it what the call is
-about, while the caller stays with the agent.
+A blind transfer connects the caller at once. A warm transfer first calls the target, tells it what the call is about,
+and asks it to press a key, while the caller stays with the agent.
 """
 
 import asyncio
@@ -14,10 +14,19 @@ from switchboard.engine.conversation.call import CarrierLeg, TransferTargetEvent
 from switchboard.plugin_sdk import ProviderError
 
 logger = structlog.get_logger()
-INTRODUCTION_SECONDS: Final = 90.0
-"""Limit for calling the target, its answer and the introduction. Carriers give up earlier; this is for one that reports
-nothing."""
+INTRODUCTION_SECONDS: Final = 120.0
+"""Limit for calling the target, its answer, the introduction, and the key. Carriers give up earlier; this is for one
+that reports nothing."""
 CARRIER_SECONDS: Final = 5.0
+ACCEPT_QUESTIONS: Final = {
+    "de": "Drücken Sie die Eins, um den Anruf anzunehmen.",
+    "en": "Press one to accept the call.",
+    "es": "Pulse uno para aceptar la llamada.",
+    "fr": "Appuyez sur un pour accepter l'appel.",
+    "it": "Prema uno per accettare la chiamata.",
+    "nl": "Druk op een om het gesprek aan te nemen.",
+    "pt": "Prima um para aceitar a chamada.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +35,11 @@ class TransferRequest:
 
     to_number: str
     introduction: str = ""
+
+
+def get_accept_prompt(language: str) -> str:
+    """Return the sentence that asks a target to accept, in a language (BCP 47) or in English."""
+    return ACCEPT_QUESTIONS.get(language.partition("-")[0].lower(), ACCEPT_QUESTIONS["en"])
 
 
 class Transfer:
@@ -93,8 +107,9 @@ class Transfer:
             raise ProviderError("nobody answered") from None
         if event.outcome is not None:
             self._target = None
+            answered = event.outcome == "completed"
             raise ProviderError(
-                "they hung up" if event.outcome == "completed" else f"they did not answer ({event.outcome})"
+                "they did not accept the call" if answered else f"they did not answer ({event.outcome})"
             )
 
     async def _wait_for_event(self, target: str) -> TransferTargetEvent:

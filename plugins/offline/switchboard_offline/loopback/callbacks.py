@@ -62,7 +62,7 @@ class CallEndedNotice(msgspec.Struct, frozen=True, tag_field="type", tag="ended"
 
 
 class TargetReadyNotice(msgspec.Struct, frozen=True, tag_field="type", tag="introduced"):
-    """The target of a warm transfer has heard its introduction."""
+    """The target of a warm transfer has accepted the call."""
 
     call_id: str
 

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 from uuid import uuid4
 
 import aiohttp
-from switchboard.plugin_sdk import OutboundCall, ProviderError
+from switchboard.plugin_sdk import ACCEPT_KEY, OutboundCall, ProviderError
 from switchboard.plugin_sdk.telephony_events import AnsweredBy
 
 from switchboard_offline.loopback.callbacks import (
@@ -130,16 +130,21 @@ class LoopbackLeg:
         return CallEndedNotice(self.call_id, "completed", self.seconds)
 
     async def consult(self, subscriber: Subscriber, ring_seconds: float, audio: bytes) -> CallEndedNotice:
-        """Call a person and speak an introduction; the person then waits to be connected."""
+        """Call a person and speak an introduction. A person then presses the key that accepts, and waits to be
+        connected; a machine does not, and is hung up.
+        """
         if await self.is_canceled_within(
             ring_seconds if subscriber.outcome == "no-answer" else min(RING_SECONDS, ring_seconds)
         ):
             return CallEndedNotice(self.call_id, "canceled")
         if subscriber.outcome is not None:
             return CallEndedNotice(self.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
-        await self.converse(
-            subscriber.person, Announcement(audio, lambda: self.notify(TargetReadyNotice(self.call_id)))
+        question = Announcement(
+            audio,
+            on_spoken=lambda: None if subscriber.machine else self.phone.press(ACCEPT_KEY),
+            on_accepted=lambda: self.notify(TargetReadyNotice(self.call_id)),
         )
+        await self.converse(subscriber.person, question)
         return CallEndedNotice(self.call_id, "completed", self.seconds)
 
     async def is_canceled_within(self, seconds: float) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 import aiohttp
+from switchboard.plugin_sdk import ACCEPT_KEY, ACCEPT_SECONDS
 from switchboard.plugin_sdk.json_media import Dtmf, DtmfDigit, Mark, MarkName, Stop
 
 from switchboard_offline.loopback.codec import (
@@ -132,13 +133,22 @@ class OtherPerson:
 
 
 class Announcement:
-    """Speaks once, then stays silent."""
+    """Speaks once and waits for the key that accepts; without it, hangs up after `ACCEPT_SECONDS`."""
 
-    def __init__(self, audio: bytes, on_spoken: Callable[[], None]) -> None:
+    def __init__(self, audio: bytes, *, on_spoken: Callable[[], None], on_accepted: Callable[[], None]) -> None:
         self._frames = deque(split_frames(audio))
         self._on_spoken = on_spoken
+        self._on_accepted = on_accepted
+        self._spoken = asyncio.Event()
+        self._accepted = asyncio.Event()
 
     async def run(self) -> None:
+        await self._spoken.wait()
+        try:
+            async with asyncio.timeout(ACCEPT_SECONDS):
+                await self._accepted.wait()
+        except TimeoutError:
+            return
         await asyncio.Event().wait()
 
     async def exchange(self, frame: bytes) -> bytes:
@@ -146,11 +156,14 @@ class Announcement:
             return SILENT_FRAME
         said = self._frames.popleft()
         if not self._frames:
+            self._spoken.set()
             self._on_spoken()
         return said
 
     async def press(self, digit: str) -> None:
-        """Do nothing, because nobody listens."""
+        if digit == ACCEPT_KEY and not self._accepted.is_set():
+            self._accepted.set()
+            self._on_accepted()
 
     async def close(self) -> None:
         """Do nothing."""

@@ -138,7 +138,11 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         except CallGone:
             raise _call_gone_error() from None
         wanted = TransferConsultation(
-            target, introduction.to_number, introduction.ring_seconds, introduction.text, callbacks.events
+            target,
+            introduction.to_number,
+            introduction.ring_seconds,
+            f"{introduction.text} {introduction.prompt}",
+            callbacks.events,
         )
         await self._order_live(carrier_call_id, LegCommand("introduce", consultation=wanted))
         return target

@@ -21,6 +21,7 @@ from switchboard.engine.conversation.call import (
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.model_numbers import ModelNumbers
 from switchboard.engine.conversation.tools import OptOut, SendTextMessage
+from switchboard.engine.conversation.transfer import get_accept_prompt
 from switchboard.engine.disclosure.disclosure import Disclosure
 from switchboard.engine.providers.conversation import open_conversation_providers
 from switchboard.engine.providers.instances import Providers
@@ -101,7 +102,7 @@ class ProviderCarrierLeg:
                 f"{self.carrier.title} can transfer calls without an introduction only", retryable=False
             )
         await self._check_target(to_number)
-        introduction = WarmTransfer(to_number, self._own_number, text, language)
+        introduction = WarmTransfer(to_number, self._own_number, text, get_accept_prompt(language), language)
         carrier_call_id = await self._carrier_call_id()
         with span_request("start_warm_transfer", self.carrier.name):
             return await self.carrier.start_warm_transfer(carrier_call_id, introduction, self._callbacks)
