@@ -12,7 +12,7 @@ import pytest
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.engine.providers.configuration import ProviderSpec, configure_providers
 from switchboard.foundation.web.errors import InvalidState
-from switchboard.plugin_sdk import CallbackUrls, ProviderError, TelephonyProvider
+from switchboard.plugin_sdk import CallbackUrls, NumberOrder, ProviderError, TelephonyProvider
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.browser_calls import service as browser_calls
 from switchboard.resources.phone_numbers import purchases
@@ -104,7 +104,7 @@ async def test_agent_calls_use_the_platform_socket_unless_the_page_has_the_first
         )
     async with runtime.providers.use(caller.organization_id, TelephonyProvider, "loopback") as carrier:
         with pytest.raises(ProviderError, match="browsers only"):
-            await carrier.buy_number("+12125550103", CallbackUrls("https://voice.example/"))
+            await carrier.buy_number(NumberOrder("+12125550103", CallbackUrls("https://voice.example/")))
     async with runtime.database.tenant(caller.organization_id) as session:
         await configure_providers(session, runtime.registry, runtime.keyring, [twilio])
         with pytest.raises(InvalidState, match="loopback carrier"):

@@ -286,6 +286,19 @@ async def test_a_message_with_a_lost_response_is_sent_once_and_found_by_its_call
     assert sum(path.endswith("/Messages.json") for _, path, _ in twilio.requests) == 1
 
 
+async def test_a_purchase_names_the_address_that_the_carrier_asks_for(at_twilio: TwilioLine) -> None:
+    (line, twilio), address = at_twilio, new_sid("AD")
+    order = {"phone_number": "+12125550198"}
+    refused = await line.live.caller.post("/v1/phone-numbers", order)
+    assert (refused.status, refused.json["code"]) == (502, "provider_error")
+    assert "Phone Number Requires an Address" in str(refused.json["detail"])
+    bought = await line.live.caller.post("/v1/phone-numbers", {**order, "carrier_address": address})
+    assert (bought.status, bought.json["status"]) == (201, "active")
+    assert dict(twilio.requests[-1][2])["AddressSid"] == address
+    wrong = await line.live.caller.post("/v1/phone-numbers", {**order, "carrier_requirements": "one two"})
+    assert wrong.status == 422
+
+
 async def test_a_purchase_with_a_lost_response_is_repaired(at_twilio: TwilioLine) -> None:
     (_, twilio), live = at_twilio, at_twilio[0].live
     await check_purchase_repair(live, twilio, "IncomingPhoneNumbers", "+16045550142")

@@ -163,6 +163,20 @@ class OutboundTextMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class NumberOrder:
+    """A phone number to buy.
+
+    `carrier_address` and `carrier_requirements` are the carrier's ids of what a country demands: an address, and
+    documents (Twilio's bundle, Telnyx's requirement group). None stands for the one of the provider's settings.
+    """
+
+    phone_number: str
+    callbacks: CallbackUrls
+    carrier_address: str | None = None
+    carrier_requirements: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RecordingStream:
     """A recording streamed from the carrier. `status` is 200 or, for a range, 206 with `content_range`."""
 
@@ -309,7 +323,7 @@ class TelephonyProvider(Provider[SettingsT_co]):
         """List numbers that can be bought now. `country` is ISO 3166-1 alpha-2. Raises `ProviderError`."""
 
     @abstractmethod
-    async def buy_number(self, phone_number: str, callbacks: CallbackUrls) -> BoughtNumber:
+    async def buy_number(self, order: NumberOrder) -> BoughtNumber:
         """Buy a number and direct its calls and text messages to the platform.
 
         Buying a number that the account already has returns it again at no cost. Raises `ProviderError`, not retryable

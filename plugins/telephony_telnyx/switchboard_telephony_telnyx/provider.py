@@ -25,6 +25,7 @@ from switchboard.plugin_sdk import (
     IncomingCall,
     Instruction,
     MediaCodec,
+    NumberOrder,
     OutboundCall,
     OutboundTextMessage,
     ProviderError,
@@ -319,8 +320,8 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
     async def search_numbers(self, *, country: str, area_code: str | None, limit: int) -> Sequence[AvailableNumber]:
         return await stock.search_telnyx_numbers(self._client, country, area_code, limit)
 
-    async def buy_number(self, phone_number: str, callbacks: CallbackUrls) -> BoughtNumber:
-        return await stock.buy_telnyx_number(self._client, self.settings, phone_number, callbacks)
+    async def buy_number(self, order: NumberOrder) -> BoughtNumber:
+        return await stock.buy_telnyx_number(self._client, self.settings, order)
 
     async def release_number(self, carrier_number_id: str) -> None:
         await stock.release_telnyx_number(self._client, carrier_number_id)

@@ -3,7 +3,7 @@
 from base64 import b64decode
 from typing import Annotated
 
-from pydantic import Field, HttpUrl, SecretStr, StringConstraints, field_validator
+from pydantic import Field, HttpUrl, SecretStr, StringConstraints, field_validator, model_validator
 from switchboard.plugin_sdk import ProviderSettings
 
 KEY_BYTES = 32
@@ -18,6 +18,14 @@ class TelnyxSettings(ProviderSettings):
     public_key: str = Field(description="The public key of the Telnyx portal, which verifies Telnyx's webhooks.")
     connection_id: Id = Field(description="Id of a Voice API application (formerly Call Control).")
     messaging_profile_id: Uuid | None = Field(None, description="Id of a messaging profile, for text messages.")
+    campaign_id: str | None = Field(
+        None,
+        min_length=1,
+        description="Id of a 10DLC campaign, to which bought US numbers are assigned. It needs messaging_profile_id.",
+    )
+    requirement_group_id: Uuid | None = Field(
+        None, description="Id of the requirement group with which numbers are bought, where a country demands one."
+    )
     credential_connection_id: Id | None = Field(None, description="Id of the SIP connection for browser calls.")
     record_calls: bool = Field(False, description="Telnyx records each call in addition to the platform.")
     base_url: HttpUrl | None = Field(None, description="Another server for every request, such as a proxy.")
@@ -32,3 +40,9 @@ class TelnyxSettings(ProviderSettings):
         if len(key) != KEY_BYTES:
             raise ValueError("not an Ed25519 public key in base64")
         return value
+
+    @model_validator(mode="after")
+    def _require_profile_of_campaign(self) -> "TelnyxSettings":
+        if self.campaign_id is not None and self.messaging_profile_id is None:
+            raise ValueError("campaign_id needs messaging_profile_id")
+        return self

@@ -5,7 +5,8 @@
 import asyncio
 from typing import Any, Final
 
-from switchboard.plugin_sdk import AvailableNumber, BoughtNumber, CallbackUrls, ProviderError
+from phonenumbers import parse, region_code_for_number
+from switchboard.plugin_sdk import AvailableNumber, BoughtNumber, CallbackUrls, NumberOrder, ProviderError
 from switchboard.plugin_sdk.phone_numbers import NumberType
 
 from switchboard_telephony_telnyx.errors import is_gone, read_field
@@ -65,22 +66,26 @@ def _available(number: Any, country: str, number_type: NumberType) -> AvailableN
     )
 
 
-async def buy_telnyx_number(
-    client: Any, settings: TelnyxSettings, phone_number: str, callbacks: CallbackUrls
-) -> BoughtNumber:
+async def buy_telnyx_number(client: Any, settings: TelnyxSettings, order: NumberOrder) -> BoughtNumber:
     """Order a number unless the account has or has ordered it, and direct it to the platform.
 
     Raises `ProviderError`.
     """
-    await _direct_account(client, settings, callbacks)
+    if order.carrier_address is not None:
+        raise ProviderError(
+            "Telnyx takes an address as a part of a requirement group only", code="unsupported", retryable=False
+        )
+    phone_number = order.phone_number
+    await _direct_account(client, settings, order.callbacks)
     number = await _find_own_number(client, phone_number)
     if number is None:
         if not await _is_ordered(client, phone_number):
-            await _order(client, phone_number)
+            await _order(client, phone_number, order.carrier_requirements or settings.requirement_group_id)
         number = await _wait_until_active(client, phone_number)
     elif number.status in _COMING:
         number = await _wait_until_active(client, phone_number)
-    return BoughtNumber(number.id, number.phone_number, sms=await _direct(client, settings, number.id))
+    texts = await _direct(client, settings, number.id) and await _join_campaign(client, settings, phone_number)
+    return BoughtNumber(number.id, number.phone_number, sms=texts)
 
 
 async def release_telnyx_number(client: Any, number_id: str) -> None:
@@ -108,8 +113,8 @@ async def _is_ordered(client: Any, phone_number: str) -> bool:
     return bool(read_field(await call_telnyx(lambda: client.number_orders.list(filter=wanted))))
 
 
-async def _order(client: Any, phone_number: str) -> None:
-    wanted = [{"phone_number": phone_number}]
+async def _order(client: Any, phone_number: str, requirements: str | None) -> None:
+    wanted = [{"phone_number": phone_number, **({"requirement_group_id": requirements} if requirements else {})}]
     order = await call_telnyx(
         lambda: client.number_orders.create(phone_numbers=wanted, customer_reference=phone_number), creates=True
     )
@@ -148,6 +153,35 @@ async def _direct(client: Any, settings: TelnyxSettings, number_id: str) -> bool
         return False  # a number without text messages cannot be in a profile
     features = read_field(texting).features
     return features is None or features.sms is not None
+
+
+async def _join_campaign(client: Any, settings: TelnyxSettings, phone_number: str) -> bool:
+    """Assign a US number to the 10DLC campaign, if there is one; return whether it can send texts then.
+
+    The number is bought by now, so a refusal does not undo the purchase. Raises `ProviderError` if it is worth a
+    repetition (https://developers.telnyx.com/api-reference/phone-number-campaigns/create-new-phone-number-campaign).
+    """
+    campaign = settings.campaign_id
+    if campaign is None or region_code_for_number(parse(phone_number)) != "US":
+        return True
+    campaigns = client.messaging_10dlc.phone_number_campaigns
+    try:
+        await call_telnyx(lambda: campaigns.create(campaign_id=campaign, phone_number=phone_number))
+    except ProviderError as error:
+        if error.retryable:
+            raise
+        return await _is_in_campaign(campaigns, phone_number, campaign)
+    return True
+
+
+async def _is_in_campaign(campaigns: Any, phone_number: str, campaign: str) -> bool:
+    try:
+        found = await call_telnyx(lambda: campaigns.retrieve(phone_number))
+    except ProviderError as error:
+        if error.retryable:
+            raise
+        return False
+    return bool(found.campaign_id == campaign)
 
 
 async def _direct_account(client: Any, settings: TelnyxSettings, callbacks: CallbackUrls) -> None:

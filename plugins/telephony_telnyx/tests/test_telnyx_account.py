@@ -2,11 +2,16 @@
 
 import asyncio
 import dataclasses
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from pydantic import JsonValue, ValidationError
 from switchboard.plugin_sdk import (
+    NumberOrder,
     ProviderError,
 )
 from switchboard_telephony_telnyx.provider import TelnyxTelephony
@@ -45,14 +50,14 @@ async def test_numbers_are_searched_by_location(carrier: TelnyxTelephony, telnyx
 async def test_a_number_of_the_account_is_directed_to_the_platform_and_not_bought(
     carrier: TelnyxTelephony, telnyx: TelnyxServer
 ) -> None:
-    own_number = await carrier.buy_number(OURS, EVENTS)
+    own_number = await carrier.buy_number(NumberOrder(OURS, EVENTS))
     number = telnyx.numbers[OURS]
     assert (own_number.carrier_number_id, own_number.sms, telnyx.purchases) == (number.id, True, 0)
     assert (number.connection_id, number.messaging_profile_id) == (telnyx.connection_id, telnyx.profile_id)
     assert (telnyx.application["webhook_event_url"], telnyx.application["webhook_api_version"]) == (EVENTS.events, "2")
     assert telnyx.profile["webhook_url"] == EVENTS.events
     changes = [path for method, path, _ in telnyx.requests if method == "PATCH"]
-    await carrier.buy_number(OURS, EVENTS)
+    await carrier.buy_number(NumberOrder(OURS, EVENTS))
     again = [path for method, path, _ in telnyx.requests if method == "PATCH"][len(changes) :]
     assert [path for path in again if "phone_numbers" not in path] == [], (
         "an account that tells us already is left alone"
@@ -63,27 +68,71 @@ async def test_a_number_without_text_messages_needs_no_messaging_profile(telnyx:
     settings = TelnyxSettings.model_validate({**telnyx.settings, "messaging_profile_id": None})
     voice = TelnyxTelephony(settings)
     await voice.open()
-    assert not (await voice.buy_number(OURS, EVENTS)).sms
+    assert not (await voice.buy_number(NumberOrder(OURS, EVENTS))).sms
     assert telnyx.profile["webhook_url"] is None
     await voice.close()
+
+
+@asynccontextmanager
+async def open_carrier(telnyx: TelnyxServer, **settings: JsonValue) -> AsyncIterator[TelnyxTelephony]:
+    """Open the plugin with further settings."""
+    carrier = TelnyxTelephony(TelnyxSettings.model_validate({**telnyx.settings, **settings}))
+    await carrier.open()
+    yield carrier
+    await carrier.close()
+
+
+async def test_a_number_is_bought_with_what_its_country_demands(telnyx: TelnyxServer) -> None:
+    group, other = str(uuid4()), str(uuid4())
+    async with open_carrier(telnyx, requirement_group_id=group) as carrier:
+        await carrier.buy_number(NumberOrder("+12125550103", EVENTS))
+        await carrier.buy_number(NumberOrder("+12125550104", EVENTS, carrier_requirements=other))
+        with pytest.raises(ProviderError, match="requirement group") as refused:
+            await carrier.buy_number(NumberOrder("+12125550105", EVENTS, carrier_address="1"))
+    assert not refused.value.retryable
+    orders = [
+        body["phone_numbers"]
+        for method, path, body in telnyx.requests
+        if (method, path) == ("POST", "/v2/number_orders")
+    ]
+    assert orders == [
+        [{"phone_number": "+12125550103", "requirement_group_id": group}],
+        [{"phone_number": "+12125550104", "requirement_group_id": other}],
+    ]
+
+
+async def test_numbers_of_the_united_states_join_the_campaign(telnyx: TelnyxServer) -> None:
+    telnyx.campaigns["+12125550104"] = "another"
+    async with open_carrier(telnyx, campaign_id="C1") as carrier:
+        bought = [
+            (await carrier.buy_number(NumberOrder(number, EVENTS))).sms
+            for number in ("+12125550103", "+12125550103", "+12125550104", "+442071838750")
+        ]
+    assert bought == [True, True, False, True]
+    assert telnyx.campaigns == {"+12125550103": "C1", "+12125550104": "another"}
+
+
+async def test_a_campaign_needs_a_messaging_profile(telnyx: TelnyxServer) -> None:
+    with pytest.raises(ValidationError, match="campaign_id needs messaging_profile_id"):
+        TelnyxSettings.model_validate({**telnyx.settings, "campaign_id": "C1", "messaging_profile_id": None})
 
 
 async def test_a_purchase_with_a_lost_response_is_found_again(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
     telnyx.failures["POST", "number_orders"] = [BROKEN]
     with pytest.raises(ProviderError) as error:
-        await carrier.buy_number("+12125550103", EVENTS)
+        await carrier.buy_number(NumberOrder("+12125550103", EVENTS))
     assert error.value.retryable
-    number = await carrier.buy_number("+12125550103", EVENTS)
+    number = await carrier.buy_number(NumberOrder("+12125550103", EVENTS))
     assert (number.phone_number, telnyx.purchases) == ("+12125550103", 1)
 
 
 async def test_a_slow_order_is_awaited_and_not_repeated(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
     telnyx.looks_until_active = 3
-    assert (await carrier.buy_number("+12125550103", EVENTS)).phone_number == "+12125550103"
+    assert (await carrier.buy_number(NumberOrder("+12125550103", EVENTS))).phone_number == "+12125550103"
     telnyx.looks_until_active = 10_000
     for _ in range(2):
         with pytest.raises(ProviderError, match="not delivered it yet") as pending:
-            await carrier.buy_number("+12125550104", EVENTS)
+            await carrier.buy_number(NumberOrder("+12125550104", EVENTS))
         assert pending.value.retryable
     assert telnyx.purchases == 2
 

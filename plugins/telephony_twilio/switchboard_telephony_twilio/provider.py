@@ -18,6 +18,7 @@ from switchboard.plugin_sdk import (
     IncomingCall,
     Instruction,
     MediaCodec,
+    NumberOrder,
     OutboundCall,
     OutboundTextMessage,
     ProviderError,
@@ -195,6 +196,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
                 from_=order.from_number,
                 body=order.body,
                 status_callback=f"{order.callbacks.events}/{paths.TEXT}",
+                **({"messaging_service_sid": service} if (service := self.settings.messaging_service_sid) else {}),
             )
         )
         return require_sid(text.sid)
@@ -204,29 +206,8 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
     async def search_numbers(self, *, country: str, area_code: str | None, limit: int) -> Sequence[AvailableNumber]:
         return await stock.search_twilio_numbers(self._client, country, area_code, limit)
 
-    async def buy_number(self, phone_number: str, callbacks: CallbackUrls) -> BoughtNumber:
-        """Buy a number, or return one that the account already has; direct it to the platform either way."""
-        directed = {
-            "voice_url": f"{callbacks.events}/{paths.CALL}",
-            "voice_method": "POST",
-            "status_callback": f"{callbacks.events}/{paths.STATUS}",
-            "status_callback_method": "POST",
-            "sms_url": f"{callbacks.events}/{paths.TEXT}",
-            "sms_method": "POST",
-        }
-        ours = await call_twilio(self._client.incoming_phone_numbers.list_async(phone_number=phone_number, limit=20))
-        known = next((number for number in ours if number.phone_number == phone_number), None)
-        if known is None:
-            bought = await call_twilio(
-                self._client.incoming_phone_numbers.create_async(phone_number=phone_number, **directed)
-            )
-        else:
-            # A number with one of these ignores its webhook addresses.
-            elsewhere = {"voice_application_sid": "", "sms_application_sid": "", "trunk_sid": ""}
-            bought = await call_twilio(
-                self._client.incoming_phone_numbers(known.sid).update_async(**directed, **elsewhere)
-            )
-        return BoughtNumber(require_sid(bought.sid), bought.phone_number, sms=stock.read_capabilities(bought)["sms"])
+    async def buy_number(self, order: NumberOrder) -> BoughtNumber:
+        return await stock.buy_twilio_number(self._client, self.settings, order)
 
     async def release_number(self, carrier_number_id: str) -> None:
         try:
@@ -282,4 +263,5 @@ def _client(account_sid: str, auth_token: str, http: TwilioHttpClient) -> Any:
     for name in ("calls", "messages", "incoming_phone_numbers", "available_phone_numbers"):
         getattr(client, name)
     client.pricing.v1.phone_numbers.countries  # noqa: B018  imports it
+    client.messaging.v1.services  # noqa: B018  imports it
     return client

@@ -28,6 +28,17 @@ class TwilioSettings(ProviderSettings):
     android_push_credential_sid: Annotated[str, _sid("CR")] | None = Field(
         None, description="Id of a push credential, for inbound calls to Android apps."
     )
+    messaging_service_sid: Annotated[str, _sid("MG")] | None = Field(
+        None,
+        description="Id of a messaging service, such as that of an A2P 10DLC campaign. Bought numbers are added to it, "
+        "and texts are sent through it.",
+    )
+    address_sid: Annotated[str, _sid("AD")] | None = Field(
+        None, description="Id of the address with which numbers are bought, where a country demands one."
+    )
+    bundle_sid: Annotated[str, _sid("BU")] | None = Field(
+        None, description="Id of the regulatory bundle with which numbers are bought, where a country demands one."
+    )
     record_calls: bool = Field(False, description="Twilio records each call in addition to the platform.")
     base_url: HttpUrl | None = Field(None, description="Another server for every request, such as a proxy.")
 

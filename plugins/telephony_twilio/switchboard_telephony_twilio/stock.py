@@ -1,16 +1,20 @@
-"""Phone numbers for sale, and their prices (https://www.twilio.com/docs/phone-numbers/api)."""
+"""Phone numbers for sale, their prices, and the account's own (https://www.twilio.com/docs/phone-numbers/api)."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
 from phonenumbers import country_code_for_region
-from switchboard.plugin_sdk import AvailableNumber, ProviderError
+from switchboard.plugin_sdk import AvailableNumber, BoughtNumber, NumberOrder, ProviderError
 from switchboard.plugin_sdk.phone_numbers import NumberType
 
-from switchboard_telephony_twilio.errors import NOT_FOUND, call_twilio
+from switchboard_telephony_twilio import callbacks as paths
+from switchboard_telephony_twilio.errors import NOT_FOUND, call_twilio, require_sid
+from switchboard_telephony_twilio.settings import TwilioSettings
 
 AREA_CODES: Final = ("US", "CA")
 """Countries in which Twilio searches by area code."""
+IN_SERVICE: Final = "21710"
+"""Error of a number that the messaging service has already (https://www.twilio.com/docs/api/errors/21710)."""
 # In order of preference: the SDK's type, its resource, and the type in the price list.
 _TYPES: Final[tuple[tuple[NumberType, str, str], ...]] = (
     ("local", "local", "local"),
@@ -82,3 +86,59 @@ def read_capabilities(number: Any) -> dict[str, bool]:
     """Return a number's capabilities. Twilio's spelling of the names differs between resources."""
     able = {name.lower(): bool(value) for name, value in (number.capabilities or {}).items()}
     return {name: able.get(name, False) for name in ("voice", "sms", "mms")}
+
+
+async def buy_twilio_number(client: Any, settings: TwilioSettings, order: NumberOrder) -> BoughtNumber:
+    """Buy a number, or take one that the account already has, and direct it to the platform either way.
+
+    Raises `ProviderError`.
+    """
+    events = order.callbacks.events
+    directed = {
+        "voice_url": f"{events}/{paths.CALL}",
+        "voice_method": "POST",
+        "status_callback": f"{events}/{paths.STATUS}",
+        "status_callback_method": "POST",
+        "sms_url": f"{events}/{paths.TEXT}",
+        "sms_method": "POST",
+    }
+    numbers, wanted = client.incoming_phone_numbers, order.phone_number
+    ours = await call_twilio(numbers.list_async(phone_number=wanted, limit=20))
+    known = next((number for number in ours if number.phone_number == wanted), None)
+    if known is None:
+        bought = await call_twilio(
+            numbers.create_async(phone_number=wanted, **directed, **_list_requirements(settings, order))
+        )
+    else:
+        # A number with one of these ignores its webhook addresses.
+        elsewhere = {"voice_application_sid": "", "sms_application_sid": "", "trunk_sid": ""}
+        bought = await call_twilio(numbers(known.sid).update_async(**directed, **elsewhere))
+    number_id = require_sid(bought.sid)
+    texts = read_capabilities(bought)["sms"] and await _join_messaging_service(client, settings, number_id)
+    return BoughtNumber(number_id, bought.phone_number, sms=texts)
+
+
+def _list_requirements(settings: TwilioSettings, order: NumberOrder) -> dict[str, str]:
+    wanted = {
+        "address_sid": order.carrier_address or settings.address_sid,
+        "bundle_sid": order.carrier_requirements or settings.bundle_sid,
+    }
+    return {name: sid for name, sid in wanted.items() if sid is not None}
+
+
+async def _join_messaging_service(client: Any, settings: TwilioSettings, number_id: str) -> bool:
+    """Add a number to the messaging service, if there is one; return whether it can send texts then.
+
+    The number is bought by now, so a refusal does not undo the purchase. Raises `ProviderError` if it is worth a
+    repetition.
+    """
+    if settings.messaging_service_sid is None:
+        return True
+    senders = client.messaging.v1.services(settings.messaging_service_sid).phone_numbers
+    try:
+        await call_twilio(senders.create_async(phone_number_sid=number_id))
+    except ProviderError as error:
+        if error.retryable:
+            raise
+        return error.code == IN_SERVICE
+    return True

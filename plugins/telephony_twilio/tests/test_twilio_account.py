@@ -2,10 +2,14 @@
 
 import json
 from base64 import urlsafe_b64decode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from switchboard.plugin_sdk import (
+    NumberOrder,
+    OutboundTextMessage,
     ProviderError,
 )
 from switchboard_telephony_twilio.provider import TwilioTelephony
@@ -37,7 +41,7 @@ async def test_a_number_of_the_account_is_directed_to_the_platform_and_not_bough
         "SmsApplicationSid": new_sid("AP"),
         "TrunkSid": new_sid("TK"),
     }
-    own_number = await carrier.buy_number(OURS, CALLBACKS)
+    own_number = await carrier.buy_number(NumberOrder(OURS, CALLBACKS))
     assert (own_number.carrier_number_id, twilio.purchases) == (number.sid, 0)
     assert (number.voice_url, number.elsewhere) == (f"{CALLBACKS.events}/call", {})
 
@@ -45,10 +49,50 @@ async def test_a_number_of_the_account_is_directed_to_the_platform_and_not_bough
 async def test_a_purchase_with_a_lost_response_is_found_again(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
     twilio.failures["POST", "IncomingPhoneNumbers"] = [BROKEN]
     with pytest.raises(ProviderError) as error:
-        await carrier.buy_number("+12125550103", CALLBACKS)
+        await carrier.buy_number(NumberOrder("+12125550103", CALLBACKS))
     assert error.value.retryable
-    number = await carrier.buy_number("+12125550103", CALLBACKS)
+    number = await carrier.buy_number(NumberOrder("+12125550103", CALLBACKS))
     assert (number.phone_number, twilio.purchases) == ("+12125550103", 1)
+
+
+@asynccontextmanager
+async def open_carrier(twilio: TwilioServer, **settings: str) -> AsyncIterator[TwilioTelephony]:
+    """Open the plugin with further settings."""
+    account = {"account_sid": twilio.account_sid, "auth_token": twilio.auth_token, "base_url": twilio.address}
+    carrier = TwilioTelephony(TwilioSettings.model_validate({**account, **settings}))
+    await carrier.open()
+    yield carrier
+    await carrier.close()
+
+
+async def test_a_number_is_bought_with_what_its_country_demands(twilio: TwilioServer) -> None:
+    address, bundle, other = new_sid("AD"), new_sid("BU"), new_sid("BU")
+    async with open_carrier(twilio, address_sid=address, bundle_sid=bundle) as carrier:
+        await carrier.buy_number(NumberOrder("+12125550103", CALLBACKS))
+        await carrier.buy_number(NumberOrder("+12125550104", CALLBACKS, carrier_requirements=other))
+    orders = [
+        dict(form)
+        for method, path, form in twilio.requests
+        if method == "POST" and path.endswith("/IncomingPhoneNumbers.json")
+    ]
+    assert [(order["AddressSid"], order["BundleSid"]) for order in orders] == [(address, bundle), (address, other)]
+
+
+async def test_numbers_join_the_messaging_service_that_sends_their_texts(twilio: TwilioServer) -> None:
+    service = new_sid("MG")
+    async with open_carrier(twilio, messaging_service_sid=service) as carrier:
+        number = await carrier.buy_number(NumberOrder("+12125550103", CALLBACKS))
+        assert await carrier.buy_number(NumberOrder("+12125550103", CALLBACKS)) == number
+        await carrier.send_text_message(OutboundTextMessage("t", "+12125550103", "+15550100001", "Hello", CALLBACKS))
+    assert (number.sms, twilio.senders) == (True, {number.carrier_number_id: service})
+    sent = dict(twilio.requests[-1][2])
+    assert (sent["From"], sent["MessagingServiceSid"]) == ("+12125550103", service)
+
+
+async def test_a_number_that_the_messaging_service_refuses_sends_no_texts(twilio: TwilioServer) -> None:
+    twilio.senders[twilio.numbers[OURS].sid] = new_sid("MG")
+    async with open_carrier(twilio, messaging_service_sid=new_sid("MG")) as carrier:
+        assert not (await carrier.buy_number(NumberOrder(OURS, CALLBACKS))).sms
 
 
 async def test_a_recording_is_streamed_from_its_storage(carrier: TwilioTelephony, twilio: TwilioServer) -> None:

@@ -23,6 +23,7 @@ class TelnyxNumbers:
 
     numbers: dict[str, Number]
     orders: list[JsonBody]
+    campaigns: dict[str, str]
     looks_until_active: int
     purchases: int
 
@@ -86,6 +87,21 @@ class TelnyxNumbers:
             }
         )
         return {"data": self.orders[-1]}
+
+    async def assign_campaign(self, body: Mapping[str, object]) -> JsonBody:
+        """Assign a number to a 10DLC campaign; it can be in one only."""
+        phone_number, campaign = str(body["phoneNumber"]), str(body["campaignId"])
+        if phone_number in self.campaigns:
+            raise create_refusal(400, "10015", "Bad Request", f"{phone_number} is assigned to a campaign already.")
+        self.campaigns[phone_number] = campaign
+        return await self.find_campaign(phone_number)
+
+    async def find_campaign(self, phone_number: str) -> JsonBody:
+        if phone_number not in self.campaigns:
+            raise create_not_found()
+        moment = "2026-11-23T08:00:00Z"
+        campaign = {"phoneNumber": phone_number, "campaignId": self.campaigns[phone_number]}
+        return {**campaign, "createdAt": moment, "updatedAt": moment, "assignmentStatus": "ASSIGNED"}
 
     async def update_number(self, number_id: str, body: Mapping[str, object]) -> JsonBody:
         number = self._number(number_id)

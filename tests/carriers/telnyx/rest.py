@@ -55,6 +55,12 @@ class Rest:
             ("DELETE", "/phone_numbers/{id}", lambda request: server.release_number(request.path["id"])),
             ("GET", "/number_orders", lambda request: server.list_orders(request.query)),
             ("POST", "/number_orders", lambda request: server.order_number(request.body)),
+            ("POST", "/10dlc/phone_number_campaigns", lambda request: server.assign_campaign(request.body)),
+            (
+                "GET",
+                "/10dlc/phone_number_campaigns/{number}",
+                lambda request: server.find_campaign(request.path["number"]),
+            ),
             ("GET", "/recordings", lambda request: server.list_recordings(request.query)),
             ("POST", "/telephony_credentials", lambda request: server.create_credential(request.body)),
             ("GET", "/telephony_credentials", lambda request: server.list_credentials(request.query)),

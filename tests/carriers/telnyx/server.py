@@ -79,6 +79,7 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
         self.orders: list[JsonBody] = []
         self.credentials: dict[str, JsonBody] = {}
         self.looks_until_active = 0
+        self.campaigns: dict[str, str] = {}
         self.stream_start: dict[str, object] = {}
         self.over: set[str] = set()
 

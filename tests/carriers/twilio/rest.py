@@ -65,6 +65,12 @@ class Rest:
                 lambda request: server.release_number(request.path["sid"]),
             ),
             (
+                "POST",
+                "/v1/Services/{service}/PhoneNumbers",
+                201,
+                lambda request: server.add_sender(request.path["service"], request.form["PhoneNumberSid"]),
+            ),
+            (
                 "GET",
                 "/v1/PhoneNumbers/Countries/{country}",
                 200,

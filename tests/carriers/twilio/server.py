@@ -91,6 +91,7 @@ class TwilioServer(Vendor[TwilioLeg]):
         self._credentials = new_sid("AC"), uuid4().hex
         self.requests: list[tuple[str, str, list[tuple[str, str]]]] = []
         self.numbers: dict[str, Number] = {}
+        self.senders: dict[str, str] = {}
         self.stream_parameters: dict[str, str] = {}
         self.media_is_unreachable = False
 
@@ -334,12 +335,26 @@ class TwilioServer(Vendor[TwilioLeg]):
         phone_number = form["PhoneNumber"]
         if phone_number.endswith("99") or phone_number in self.numbers:
             raise create_refusal(400, 21422, f"{phone_number} is not available.")
+        if phone_number.endswith("98") and "AddressSid" not in form:
+            raise create_refusal(
+                400, 21631, "Phone Number Requires an Address but the 'AddressSid' parameter was empty."
+            )
         self.purchases += 1
         self.numbers[phone_number] = Number(new_sid("PN"), phone_number)
         return self._direct(self.numbers[phone_number], form)
 
     async def update_number(self, sid: str, form: dict[str, str]) -> JsonBody:
         return self._direct(self._number(sid), form)
+
+    async def add_sender(self, service: str, sid: str) -> JsonBody:
+        """Add a number to a messaging service; it can be in one only."""
+        held_by = self.senders.get(sid)
+        if held_by is not None and held_by != service:
+            raise create_refusal(409, 21712, "Phone Number or Short Code is associated with another Messaging Service.")
+        if held_by is not None:
+            raise create_refusal(409, 21710, "Phone Number or Short Code is already in the Messaging Service.")
+        self.senders[sid] = service
+        return {"sid": sid, "service_sid": service, "phone_number": self._number(sid).phone_number}
 
     async def release_number(self, sid: str) -> None:
         del self.numbers[self._number(sid).phone_number]

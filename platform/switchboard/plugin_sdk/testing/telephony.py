@@ -13,6 +13,7 @@ from switchboard.plugin_sdk.telephony import (
     CarrierRequest,
     ConnectMedia,
     InvalidCallback,
+    NumberOrder,
     OutboundCall,
     OutboundTextMessage,
     TelephonyProvider,
@@ -255,9 +256,9 @@ class TelephonyContract(ProviderContract[Telephony]):
 
         If this fails, look among the account's own numbers first.
         """
-        first = await open_provider.buy_number(samples.available_number, callbacks)
+        first = await open_provider.buy_number(NumberOrder(samples.available_number, callbacks))
         assert first.phone_number == samples.available_number
-        assert await open_provider.buy_number(samples.available_number, callbacks) == first
+        assert await open_provider.buy_number(NumberOrder(samples.available_number, callbacks)) == first
 
     async def test_a_taken_number_is_refused_for_good(
         self, open_provider: Telephony, samples: CarrierSamples, callbacks: CallbackUrls
@@ -266,14 +267,14 @@ class TelephonyContract(ProviderContract[Telephony]):
         if samples.taken_number is None:
             return
         with pytest.raises(ProviderError) as refusal:
-            await open_provider.buy_number(samples.taken_number, callbacks)
+            await open_provider.buy_number(NumberOrder(samples.taken_number, callbacks))
         assert not refusal.value.retryable
 
     async def test_releasing_twice_is_harmless(
         self, open_provider: Telephony, samples: CarrierSamples, callbacks: CallbackUrls
     ) -> None:
         """A release is repeated after a crash. If this fails, treat the carrier's "no such number" as success."""
-        bought = await open_provider.buy_number(samples.available_number, callbacks)
+        bought = await open_provider.buy_number(NumberOrder(samples.available_number, callbacks))
         await open_provider.release_number(bought.carrier_number_id)
         await open_provider.release_number(bought.carrier_number_id)
 

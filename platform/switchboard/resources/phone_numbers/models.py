@@ -16,8 +16,9 @@ FORWARD_WEBHOOK_LABEL = "phone_number|forward_webhook_secret|{id}|{organization_
 class PhoneNumber(TenantTable, table=True):
     """A phone number. `inbound_agent_id` may name a deleted agent: the number then does not answer.
 
-    `carrier` is the provider it was bought from; `release_at` is the end of the billing period in which it was
-    released; `billed_until` is the end of the last charged period.
+    `carrier` is the provider it was bought from, with the ids there of an address and of documents if its country
+    demands them (`carrier_address`, `carrier_requirements`); `release_at` is the end of the billing period in which it
+    was released; `billed_until` is the end of the last charged period.
     """
 
     __tablename__ = "phone_number"
@@ -48,6 +49,8 @@ class PhoneNumber(TenantTable, table=True):
     sms_active: bool = False
     carrier: str
     carrier_number_id: str | None = None
+    carrier_address: str | None = None
+    carrier_requirements: str | None = None
     monthly_cost: float = 0.0
     release_at: datetime | None = None
     billed_until: datetime | None = None

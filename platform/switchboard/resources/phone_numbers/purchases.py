@@ -13,7 +13,7 @@ from switchboard.engine.providers.service import choose_provider
 from switchboard.foundation.database import Database
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ProviderFailed
-from switchboard.plugin_sdk import AvailableNumber, CallbackUrls, ProviderError, TelephonyProvider
+from switchboard.plugin_sdk import AvailableNumber, CallbackUrls, NumberOrder, ProviderError, TelephonyProvider
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
@@ -62,8 +62,9 @@ class NumberBuyer:
         """Ask the carrier for a number whose purchase has begun; safe to repeat. Raises `ProviderFailed`."""
         try:
             async with self.providers.use(organization_id, TelephonyProvider, number.carrier) as carrier:
+                callbacks = build_callback_urls(self.settings.base_url, organization_id, number.carrier)
                 bought = await carrier.buy_number(
-                    number.phone_number, build_callback_urls(self.settings.base_url, organization_id, number.carrier)
+                    NumberOrder(number.phone_number, callbacks, number.carrier_address, number.carrier_requirements)
                 )
         except ProviderError as error:
             if not error.retryable:

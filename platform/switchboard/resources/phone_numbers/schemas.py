@@ -11,6 +11,7 @@ from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schedule import Schedule
 
 FriendlyName = Annotated[str, Field(min_length=1, max_length=255)]
+CarrierId = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 Url = Annotated[str, Field(max_length=2048, examples=["https://example.com/hooks/closed"])]
 
 
@@ -24,6 +25,16 @@ class PhoneNumberBuy(RequestBody):
     phone_number: PhoneNumberText
     friendly_name: FriendlyName | None = None
     inbound_agent_id: ReferenceId | None = None
+    carrier_address: CarrierId | None = Field(
+        None,
+        description="Id of an address at the carrier, for a country that demands one. Default: that of the carrier's "
+        "settings. An addition.",
+    )
+    carrier_requirements: CarrierId | None = Field(
+        None,
+        description="Id of the documents at the carrier that a country demands: Twilio's bundle, Telnyx's requirement "
+        "group. Default: that of the carrier's settings. An addition.",
+    )
 
 
 class PhoneNumberUpdate(PartialBody):

@@ -117,6 +117,8 @@ async def begin_purchase(session: TenantSession, data: PhoneNumberBuy, *, carrie
         friendly_name=data.friendly_name or data.phone_number,
         inbound_agent_id=await _agent_id(session, data.inbound_agent_id),
         carrier=carrier,
+        carrier_address=data.carrier_address,
+        carrier_requirements=data.carrier_requirements,
     )
     session.add(number)
     try:

@@ -19,6 +19,7 @@ from switchboard.plugin_sdk import (
     Instruction,
     InvalidCallback,
     MediaCodec,
+    NumberOrder,
     OutboundCall,
     OutboundTextMessage,
     ProviderError,
@@ -173,9 +174,9 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
     async def search_numbers(self, *, country: str, area_code: str | None, limit: int) -> Sequence[AvailableNumber]:
         return stock.search_stock(country, area_code, limit)
 
-    async def buy_number(self, phone_number: str, callbacks: CallbackUrls) -> BoughtNumber:
+    async def buy_number(self, order: NumberOrder) -> BoughtNumber:
         self._refuse_beside_browsers()
-        return stock.buy_from_stock(phone_number)
+        return stock.buy_from_stock(order.phone_number)
 
     async def release_number(self, carrier_number_id: str) -> None:
         """Do nothing, because the carrier does not record the owners of numbers."""

@@ -16,6 +16,7 @@ from switchboard.plugin_sdk import (
     IncomingCall,
     Instruction,
     MediaCodec,
+    NumberOrder,
     OutboundCall,
     OutboundTextMessage,
     ProviderError,
@@ -117,11 +118,11 @@ class AcmeTelephony(TelephonyProvider[AcmeSettings]):
         numbers = await self._client.request("GET", "/available-numbers", params=query)
         return [AvailableNumber(number["number"], number["number"], country) for number in numbers]
 
-    async def buy_number(self, phone_number: str, callbacks: CallbackUrls) -> BoughtNumber:
+    async def buy_number(self, order: NumberOrder) -> BoughtNumber:
         """Buy a number. Acme returns a number that the account already has again, at no cost."""
-        body = {"number": phone_number, "callback_url": callbacks.events}
+        body = {"number": order.phone_number, "callback_url": order.callbacks.events}
         bought = await self._client.request("POST", "/numbers", json=body)
-        return BoughtNumber(str(bought["id"]), phone_number)
+        return BoughtNumber(str(bought["id"]), order.phone_number)
 
     async def release_number(self, carrier_number_id: str) -> None:
         await self._delete(f"/numbers/{carrier_number_id}")
