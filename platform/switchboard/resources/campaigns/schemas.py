@@ -17,7 +17,7 @@ from switchboard.foundation.web.schemas import (
     RequestBody,
     validate_in_pieces,
 )
-from switchboard.resources.agents.schemas import VoicemailPolicy
+from switchboard.resources.agents.conversation_settings import VoicemailPolicy
 from switchboard.resources.campaigns.models import Campaign, CampaignContact
 
 CampaignStatus = Literal["draft", "scheduled", "running", "paused", "completed", "canceled", "failed"]
