@@ -16,8 +16,17 @@ class AgentVersionOut(Model):
     """
 
     version: int
+    """
+    Number of the version, from 1.
+    """
     settings: dict[str, Any]
+    """
+    Fields of the agent as of this version, without secrets.
+    """
     created_at: AwareDatetime
+    """
+    Time of creation.
+    """
 
 
 class AttemptOut(Model):
@@ -26,9 +35,21 @@ class AttemptOut(Model):
     """
 
     number: int
+    """
+    Number of the attempt, from 1.
+    """
     started_at: AwareDatetime
+    """
+    Time of the request.
+    """
     duration_ms: int
+    """
+    Milliseconds to the response or the failure.
+    """
     status_code: int | None
+    """
+    HTTP status of the response; null without one.
+    """
     error: str | None
     """
     Null for a success.
@@ -41,6 +62,9 @@ class AttemptsOut(Model):
     """
 
     items: list[AttemptOut]
+    """
+    Attempts, oldest first.
+    """
 
 
 class BalanceOut(Model):
@@ -49,9 +73,21 @@ class BalanceOut(Model):
     """
 
     balance: float
+    """
+    US dollars; negative if more was used than paid.
+    """
     currency: Literal["USD"] | None = None
+    """
+    Always `USD`.
+    """
     billing_mode: Literal["prepaid", "postpaid"]
+    """
+    `prepaid` organizations need a balance to place calls and send text messages.
+    """
     updated_at: AwareDatetime
+    """
+    Time of the last change.
+    """
 
 
 class BrowserTokenOut(Model):
@@ -64,12 +100,21 @@ class BrowserTokenOut(Model):
     Token for the carrier's client SDK.
     """
     provider: str
+    """
+    Name of the carrier's provider.
+    """
     platform: Literal["web", "ios", "android"]
+    """
+    Platform of the client.
+    """
     identity: str
     """
     The caller's identity at the carrier.
     """
     expires_at: AwareDatetime
+    """
+    Time from which the token is refused.
+    """
     connection: dict[str, str]
     """
     Further settings of the SDK.
@@ -82,8 +127,17 @@ class CallerIdOut(Model):
     """
 
     id: str
+    """
+    Id of the phone number.
+    """
     phone_number: str
+    """
+    E.164 number.
+    """
     friendly_name: str
+    """
+    Name for people.
+    """
 
 
 class CallerIds(Model):
@@ -92,6 +146,9 @@ class CallerIds(Model):
     """
 
     items: list[CallerIdOut]
+    """
+    Phone numbers that can be called from.
+    """
 
 
 class CampaignContactOut(Model):
@@ -100,22 +157,52 @@ class CampaignContactOut(Model):
     """
 
     id: str
+    """
+    Id of the contact within the campaign.
+    """
     campaign_id: str
+    """
+    Id of the campaign.
+    """
     phone_number: str
+    """
+    E.164 number.
+    """
     name: str | None
+    """
+    Name of the person.
+    """
     status: Literal["pending", "dialing", "in_progress", "completed", "failed", "skipped", "canceled"]
+    """
+    `completed`: the call was answered. `skipped`: may not be called, or is listed twice.
+    """
     outcome: (
         Literal["answered", "voicemail", "busy", "no-answer", "failed", "invalid_number", "do_not_call", "canceled"]
         | None
     )
+    """
+    Outcome of the last call; null before the first one ends.
+    """
     call_id: str | None
+    """
+    Id of the last call; null before the first one.
+    """
     error: str | None
+    """
+    Reason for `failed` or `skipped`, in words.
+    """
     attempts: int
     """
     Number of times the contact was dialed; an addition.
     """
     called_at: AwareDatetime | None
+    """
+    Time of the last call; null before the first one.
+    """
     created_at: AwareDatetime
+    """
+    Time of creation.
+    """
 
 
 class Capabilities(Model):
@@ -124,8 +211,17 @@ class Capabilities(Model):
     """
 
     voice: bool
+    """
+    Takes and places calls.
+    """
     sms: bool
+    """
+    Sends and receives text messages.
+    """
     mms: bool
+    """
+    Sends and receives media messages.
+    """
 
 
 class ConsentOut(Model):
@@ -142,23 +238,41 @@ class ConsentOut(Model):
     Country or region of the other party's number.
     """
     mode: Literal["none", "notice", "ask"]
+    """
+    Strictest mode of the rules.
+    """
     notice: str
     """
     Sentences that were spoken.
     """
     asked_at: AwareDatetime
+    """
+    Time of the notice or the question.
+    """
     asked_ms: int
+    """
+    Milliseconds to the notice or the question.
+    """
     answer: bool | None
     """
     Null if only a notice was due, or the other party hung up before.
     """
     by: Literal["speech", "keypad", "stayed"] | None
+    """
+    Kind of answer: words, a key, or staying on the line after a notice.
+    """
     heard: str | None
     """
     Words or key of the answer; deleted with the transcript.
     """
     answered_at: AwareDatetime | None
+    """
+    Time of the answer.
+    """
     answered_ms: int | None
+    """
+    Milliseconds to the answer.
+    """
     recording_offset_ms: int | None
     """
     Moment from which the recording has the other party's voice; null if it has none, or has it from the
@@ -172,17 +286,53 @@ class ContactOut(Model):
     """
 
     id: str
+    """
+    Id of the contact.
+    """
     phone_number: str
+    """
+    E.164 number, which only one contact of the organization has.
+    """
     name: str | None
+    """
+    Name of the person.
+    """
     email: str | None
+    """
+    Email address, as given.
+    """
     company: str | None
+    """
+    Name of the company.
+    """
     notes: str | None
+    """
+    Free text, at most 10 000 characters.
+    """
     tags: str | None
+    """
+    Free text; the separator of tags is yours to choose.
+    """
     address: str | None
+    """
+    Postal address, as given.
+    """
     role: str | None
+    """
+    Job or part of the person, such as `buyer`.
+    """
     is_favorite: bool
+    """
+    A mark of your own; it changes nothing else.
+    """
     created_at: AwareDatetime
+    """
+    Time of creation.
+    """
     updated_at: AwareDatetime
+    """
+    Time of the last change.
+    """
 
 
 class DayOut(Model):
@@ -191,13 +341,37 @@ class DayOut(Model):
     """
 
     date: date_aliased
+    """
+    The day.
+    """
     total: int
+    """
+    All calls of the day.
+    """
     completed: int
+    """
+    Calls with the status `completed`.
+    """
     failed: int
+    """
+    Calls that ended with another status.
+    """
     inbound: int
+    """
+    Calls that others placed.
+    """
     outbound: int
+    """
+    Calls that the platform placed.
+    """
     minutes: float
+    """
+    Minutes of all calls.
+    """
     cost: float
+    """
+    US dollars of all calls.
+    """
 
 
 class DaysOut(Model):
@@ -206,6 +380,9 @@ class DaysOut(Model):
     """
 
     items: list[DayOut]
+    """
+    Days, oldest first.
+    """
 
 
 class DisclosureRule(Model):
@@ -230,13 +407,25 @@ class DoNotCallOut(Model):
     """
 
     id: str
+    """
+    Id of the entry.
+    """
     phone_number: str
+    """
+    E.164 number that is neither called nor texted.
+    """
     source: Literal["api", "text", "call"]
     """
     Channel of the request: the API, a text message, or a call.
     """
     note: str
+    """
+    Free text for people.
+    """
     created_at: AwareDatetime
+    """
+    Time of creation.
+    """
 
 
 class DocumentOut(Model):
@@ -245,9 +434,22 @@ class DocumentOut(Model):
     """
 
     id: str
+    """
+    Id of the document.
+    """
     knowledge_base_id: str
+    """
+    Id of the knowledge base.
+    """
     filename: str
+    """
+    Name of the file; its extension says the type if `content_type` does not.
+    """
     content_type: str
+    """
+    `text/plain`, `text/markdown`, `text/html`, `text/csv`, `application/json`, `application/pdf` or
+    `application/vnd.openxmlformats-officedocument.wordprocessingml.document`. Defaults to the extension's type.
+    """
     file_size: int
     """
     Size in bytes; of a PDF or DOCX, the size of the file.
@@ -257,8 +459,17 @@ class DocumentOut(Model):
     Number of passages.
     """
     status: Literal["processing", "ready", "failed"]
+    """
+    `processing` becomes `ready` (it is found) or `failed`.
+    """
     error_message: str | None
+    """
+    Reason for `failed`, in words.
+    """
     created_at: AwareDatetime
+    """
+    Time of creation.
+    """
 
 
 class Ended(Model):
@@ -271,7 +482,13 @@ class Ended(Model):
     Name of the criterion; defaults to a description of the assertion.
     """
     type: Literal["ended_by"]
+    """
+    Kind of assertion.
+    """
     by: Literal["agent", "caller", "transfer", "limit"]
+    """
+    Side that ends the conversation; `limit` is `max_turns`.
+    """
 
 
 class EndpointCreated(Model):
@@ -280,22 +497,49 @@ class EndpointCreated(Model):
     """
 
     id: str
+    """
+    Id of the endpoint.
+    """
     url: str
+    """
+    A public address; https is strongly recommended.
+    """
     description: str | None
+    """
+    Free text for people.
+    """
     events: list[str]
     """
     Empty: every event.
     """
     enabled: bool
+    """
+    False: events make no new deliveries, and pending ones wait.
+    """
     has_secret: bool
+    """
+    True if requests are signed.
+    """
     consecutive_failures: int
     """
     Deliveries that ended `failed` since the last success; the 20th disables the endpoint.
     """
     previous_secret_expires_at: AwareDatetime | None
+    """
+    Time until which the previous secret signs too; null if there is none.
+    """
     created_at: AwareDatetime
+    """
+    Time of creation.
+    """
     updated_at: AwareDatetime
+    """
+    Time of the last change.
+    """
     secret: str
+    """
+    Secret that signs the requests.
+    """
 
 
 class EndpointOut(Model):
@@ -304,21 +548,45 @@ class EndpointOut(Model):
     """
 
     id: str
+    """
+    Id of the endpoint.
+    """
     url: str
+    """
+    Pending deliveries go to the new address.
+    """
     description: str | None
+    """
+    Free text for people.
+    """
     events: list[str]
     """
     Empty: every event.
     """
     enabled: bool
+    """
+    False: events make no new deliveries, and pending ones wait.
+    """
     has_secret: bool
+    """
+    True if requests are signed.
+    """
     consecutive_failures: int
     """
     Deliveries that ended `failed` since the last success; the 20th disables the endpoint.
     """
     previous_secret_expires_at: AwareDatetime | None
+    """
+    Time until which the previous secret signs too; null if there is none.
+    """
     created_at: AwareDatetime
+    """
+    Time of creation.
+    """
     updated_at: AwareDatetime
+    """
+    Time of the last change.
+    """
 
 
 class EventOut(Model):
@@ -327,7 +595,13 @@ class EventOut(Model):
     """
 
     name: str
+    """
+    Name of the event, such as `call.completed`.
+    """
     description: str
+    """
+    Occasion of the event.
+    """
 
 
 class EventsOut(Model):
@@ -336,6 +610,9 @@ class EventsOut(Model):
     """
 
     items: list[EventOut]
+    """
+    Every event that endpoints can subscribe to.
+    """
 
 
 class ExportLinkOut(Model):
@@ -344,7 +621,13 @@ class ExportLinkOut(Model):
     """
 
     url: str
+    """
+    Address of the file.
+    """
     expires_at: AwareDatetime
+    """
+    Time from which the address is refused.
+    """
 
 
 class ExtractedField(Model):
@@ -353,6 +636,9 @@ class ExtractedField(Model):
     """
 
     type: Literal["string", "number", "integer", "boolean"]
+    """
+    JSON type of the value.
+    """
     description: str | None = None
     """
     Description of the value for the analysis.
@@ -369,8 +655,17 @@ class ExtractionSchema(Model):
     """
 
     type: Literal["object"] | None = None
+    """
+    Always `object`.
+    """
     properties: dict[str, ExtractedField]
+    """
+    Values to extract, by their name in `extracted_data`.
+    """
     required: list[str] | None = None
+    """
+    Names of the values that must not be missing.
+    """
 
 
 class IntegrationOut(Model):
@@ -379,9 +674,21 @@ class IntegrationOut(Model):
     """
 
     has_partner_api_key: bool
+    """
+    True if an API key of the partner is stored.
+    """
     webhook_url: str | None
+    """
+    Receives every event of the organization.
+    """
     has_webhook_secret: bool
+    """
+    True if requests to the webhook are signed.
+    """
     updated_at: AwareDatetime
+    """
+    Time of the last change.
+    """
 
 
 class Judged(Model):
@@ -394,7 +701,13 @@ class Judged(Model):
     Name of the criterion; defaults to a description of the assertion.
     """
     type: Literal["judge"]
+    """
+    Kind of assertion.
+    """
     question: str
+    """
+    Statement or question about the transcript; yes passes.
+    """
 
 
 class KeypadArgument(Model):
@@ -422,10 +735,25 @@ class KnowledgeBaseOut(Model):
     """
 
     id: str
+    """
+    Id of the knowledge base.
+    """
     name: str
+    """
+    Name for people.
+    """
     description: str
+    """
+    Free text for people.
+    """
     created_at: AwareDatetime
+    """
+    Time of creation.
+    """
     updated_at: AwareDatetime
+    """
+    Time of the last change.
+    """
 
 
 class LatencyUnder(Model):
@@ -438,6 +766,9 @@ class LatencyUnder(Model):
     Name of the criterion; defaults to a description of the assertion.
     """
     type: Literal["latency_under_ms"]
+    """
+    Kind of assertion.
+    """
     milliseconds: int
     """
     From the caller's last sound to the agent's first.
@@ -454,6 +785,9 @@ class NeverSaid(Model):
     Name of the criterion; defaults to a description of the assertion.
     """
     type: Literal["never_said"]
+    """
+    Kind of assertion.
+    """
     text: str
     """
     Consecutive words in any letter case; `*` matches anything.
@@ -466,14 +800,29 @@ class PassageOut(Model):
     """
 
     document_id: str
+    """
+    Id of the document.
+    """
     knowledge_base_id: str
+    """
+    Id of the knowledge base.
+    """
     filename: str
+    """
+    Name of the document's file.
+    """
     chunk_index: int
     """
     Position of the passage in the document, from 0.
     """
     content: str
+    """
+    Text of the passage.
+    """
     score: float
+    """
+    Similarity to the query; higher is better.
+    """
 
 
 class PassagesOut(Model):
@@ -482,6 +831,9 @@ class PassagesOut(Model):
     """
 
     items: list[PassageOut]
+    """
+    Passages, best first.
+    """
 
 
 class PauseOut(Model):
@@ -498,6 +850,9 @@ class PauseOut(Model):
     Milliseconds from the caller's last voice to the end of the turn, or until the caller went on.
     """
     ended_turn: bool
+    """
+    True if the pause ended the turn.
+    """
     detector: str | None
     """
     `silence` if the agent judges no turns, `words`, or the name of a turn detector; null if the words left doubt
@@ -515,8 +870,17 @@ class Period(Model):
     """
 
     from_: date_aliased = Field(..., alias="from")
+    """
+    First day.
+    """
     to: date_aliased
+    """
+    Last day.
+    """
     days: int
+    """
+    Number of days.
+    """
 
 
 class PhoneNumberOut(Model):
@@ -525,16 +889,49 @@ class PhoneNumberOut(Model):
     """
 
     id: str
+    """
+    Id of the phone number.
+    """
     phone_number: str
+    """
+    E.164 number.
+    """
     friendly_name: str
+    """
+    Name for people; null: the number.
+    """
     inbound_agent_id: str | None
+    """
+    Id of the agent that answers calls and text messages; null: nobody.
+    """
     status: Literal["provisioning", "active", "pending_release", "released", "failed"]
+    """
+    `provisioning` becomes `active` or `failed`; `pending_release` works until `release_at`.
+    """
     schedule: dict[str, Any] | None
+    """
+    Opening hours for calls; null: always open.
+    """
     sms_schedule: dict[str, Any] | None
+    """
+    Hours in which the agent answers text messages; null: always.
+    """
     forward_number: str | None
+    """
+    E.164 number to which the schedule forwards calls.
+    """
     forward_webhook_url: str | None
+    """
+    Address that the schedule asks what to do with a call.
+    """
     sms_active: bool
+    """
+    True if the number can send and receive text messages.
+    """
     created_at: AwareDatetime
+    """
+    Time of creation.
+    """
     release_at: AwareDatetime | None = None
     """
     When a number with a scheduled release is released; an addition.
@@ -579,16 +976,37 @@ class PrivacyRequestOut(Model):
     """
 
     id: str
+    """
+    Id of the request.
+    """
     kind: Literal["export", "erase"]
+    """
+    A copy of the person's data, or its deletion for good.
+    """
     status: Literal["queued", "running", "completed", "failed"]
+    """
+    `completed` and `failed` are final.
+    """
     phone_number: str | None
     """
     Null once the number is erased.
     """
     report: PrivacyReport
+    """
+    What was found and done, so far.
+    """
     error_message: str | None
+    """
+    Reason for `failed`, in words.
+    """
     created_at: AwareDatetime
+    """
+    Time of creation.
+    """
     completed_at: AwareDatetime | None
+    """
+    Time of the end; null before it.
+    """
     file_expires_at: AwareDatetime | None
     """
     When the file of an export is deleted; null without a file.
@@ -602,10 +1020,25 @@ class ProviderFailureOut(Model):
     """
 
     capability: str
+    """
+    Capability that failed, such as `llm`.
+    """
     provider: str
+    """
+    Name of the provider.
+    """
     plugin: str
+    """
+    Distribution of the provider, with its version.
+    """
     error: str
+    """
+    Last failure, in words.
+    """
     count: int
+    """
+    Number of failures during the call.
+    """
 
 
 class RecordingLinkOut(Model):
@@ -614,7 +1047,13 @@ class RecordingLinkOut(Model):
     """
 
     url: str
+    """
+    Address of the recording.
+    """
     expires_at: AwareDatetime
+    """
+    Time from which the address is refused.
+    """
     content_type: str | None
     """
     `audio/flac`, `audio/ogg` (Opus), or `audio/wav`, as the recording is stored; null if the carrier stores it.
@@ -666,6 +1105,9 @@ class Retry(Model):
     Seconds between a call and the next one.
     """
     on: list[Literal["busy", "no-answer", "voicemail"]] | None = None
+    """
+    Outcomes after which the contact is called again.
+    """
 
 
 class RotatedSecret(Model):
@@ -674,6 +1116,9 @@ class RotatedSecret(Model):
     """
 
     secret: str
+    """
+    Secret that signs the requests from now on.
+    """
     previous_secret_expires_at: AwareDatetime | None
     """
     When the previous secret stops signing; null if it already has.
@@ -690,6 +1135,9 @@ class Said(Model):
     Name of the criterion; defaults to a description of the assertion.
     """
     type: Literal["said"]
+    """
+    Kind of assertion.
+    """
     text: str
     """
     Consecutive words in any letter case; `*` matches anything.
@@ -702,9 +1150,21 @@ class Sentiment(Model):
     """
 
     positive: int
+    """
+    Calls of satisfied parties.
+    """
     neutral: int
+    """
+    Calls of neutral parties.
+    """
     negative: int
+    """
+    Calls of dissatisfied parties.
+    """
     unknown: int
+    """
+    Calls without a judgment.
+    """
 
 
 class SimulationCriterion(Model):
@@ -732,14 +1192,29 @@ class SmsConversationOut(Model):
     """
 
     id: str
+    """
+    Id of the conversation.
+    """
     phone_number_id: str
+    """
+    Id of the organization's phone number.
+    """
     contact_number: str
+    """
+    E.164 number of the contact.
+    """
     status: Literal["open", "closed"]
     """
     `closed`: the contact has sent STOP.
     """
     last_message_at: AwareDatetime
+    """
+    Time of the latest message.
+    """
     created_at: AwareDatetime
+    """
+    Time of creation.
+    """
 
 
 class SmsMessageOut(Model):
@@ -748,12 +1223,33 @@ class SmsMessageOut(Model):
     """
 
     id: str
+    """
+    Id of the text message.
+    """
     conversation_id: str
+    """
+    Id of the conversation.
+    """
     direction: Literal["inbound", "outbound"]
+    """
+    `inbound`: from the contact. `outbound`: to the contact.
+    """
     from_number: str
+    """
+    E.164 number of the sender.
+    """
     to_number: str
+    """
+    E.164 number of the recipient.
+    """
     body: str
+    """
+    Text of the message.
+    """
     status: Literal["queued", "sending", "sent", "delivered", "undelivered", "failed", "received"]
+    """
+    State of the delivery; an inbound message is `received`.
+    """
     segments: int
     """
     Number of segments that carriers bill; an addition.
@@ -775,6 +1271,9 @@ class SmsMessageOut(Model):
     Why it failed or was not delivered; an addition.
     """
     created_at: AwareDatetime
+    """
+    Time of creation.
+    """
 
 
 class SmsReceived(Model):
@@ -899,7 +1398,13 @@ class SpokenOut(Model):
     """
 
     role: Literal["user", "agent", "tool", "system"]
+    """
+    `user` is the simulated caller.
+    """
     content: str
+    """
+    The words, or the tool call as JSON.
+    """
 
 
 class SpokenTexts(Model):
@@ -908,7 +1413,13 @@ class SpokenTexts(Model):
     """
 
     ai_notice: str | None = None
+    """
+    Says that an AI is speaking.
+    """
     recording_notice: str | None = None
+    """
+    Says that the call is recorded.
+    """
     question: str | None = None
     """
     Names both ways to answer: yes and no, or keys 1 and 2.
@@ -937,7 +1448,13 @@ class ToolCalled(Model):
     Name of the criterion; defaults to a description of the assertion.
     """
     type: Literal["tool_called"]
+    """
+    Kind of assertion.
+    """
     tool: str
+    """
+    Name of the tool.
+    """
     arguments: dict[str, Any] | None = None
     """
     Required arguments; others are allowed.
@@ -950,8 +1467,17 @@ class TranscriptEntryOut(Model):
     """
 
     role: Literal["user", "agent", "tool", "system"]
+    """
+    `user`: the other party. `tool`: a tool call. `system`: an event, such as a transfer.
+    """
     content: str
+    """
+    The words; of a tool call JSON, of an event a sentence.
+    """
     timestamp_ms: int
+    """
+    Milliseconds to the beginning of the entry.
+    """
     by_person: bool
     """
     True if a user who had taken the call over said it in the agent's place; an addition.
@@ -993,11 +1519,29 @@ class TurnLatencyOut(Model):
     """
 
     turn: int
+    """
+    Number of the turn, from 1.
+    """
     endpoint_ms: int | None
+    """
+    End of the turn, as judged.
+    """
     transcript_ms: int | None
+    """
+    Final transcript.
+    """
     first_token_ms: int | None
+    """
+    First token of the model.
+    """
     first_audio_ms: int | None
+    """
+    First audio of the voice.
+    """
     first_frame_ms: int | None
+    """
+    First audio sent to the carrier.
+    """
 
 
 class UsageOut(Model):
@@ -1006,11 +1550,29 @@ class UsageOut(Model):
     """
 
     period: str
+    """
+    Month, `YYYY-MM`.
+    """
     call_minutes: float
+    """
+    Minutes of all calls.
+    """
     calls: int
+    """
+    Number of calls.
+    """
     sms_sent: int
+    """
+    Number of text messages sent.
+    """
     sms_received: int
+    """
+    Number of text messages received.
+    """
     cost: float
+    """
+    US dollars of calls and text messages.
+    """
 
 
 class VoicemailPolicy(Model):
@@ -1063,6 +1625,9 @@ class ActionRunOut(Model):
     Position among the automation's actions, from 0.
     """
     type: str
+    """
+    Name of the action.
+    """
     status: Literal["pending", "running", "completed", "failed", "skipped"]
     """
     `skipped`: an earlier action failed, or the run was skipped.
@@ -1076,8 +1641,17 @@ class ActionRunOut(Model):
     Why it failed, or why its last attempt failed.
     """
     result: dict[str, Any] | None
+    """
+    Result of the action, for later actions; null until it completes.
+    """
     started_at: AwareDatetime | None
+    """
+    Time of the first attempt.
+    """
     completed_at: AwareDatetime | None
+    """
+    Time of the end; null while it runs or waits.
+    """
 
 
 class AutomationRunOut(Model):
@@ -1086,14 +1660,29 @@ class AutomationRunOut(Model):
     """
 
     id: str
+    """
+    Id of the run.
+    """
     automation_id: str
+    """
+    Id of the automation.
+    """
     trigger_event: str
+    """
+    Name of the event that started the run.
+    """
     status: Literal["running", "completed", "failed", "skipped"]
     """
     `running`, then `completed` or `failed`; `skipped` if a condition did not hold or the loop guard stopped it.
     """
     started_at: AwareDatetime
+    """
+    Time at which the run was recorded.
+    """
     completed_at: AwareDatetime | None
+    """
+    Time of the end; null while it runs.
+    """
     event_id: str
     """
     Id of the event; an addition.
@@ -1118,16 +1707,49 @@ class AvailableNumberOut(Model):
     """
 
     phone_number: str
+    """
+    E.164 number.
+    """
     friendly_name: str
+    """
+    The number as people write it.
+    """
     country: str
+    """
+    ISO 3166 alpha-2 code.
+    """
     region: str | None
+    """
+    Region, such as a state; null if the carrier does not say.
+    """
     locality: str | None
+    """
+    City; null if the carrier does not say.
+    """
     postal_code: str | None
+    """
+    Postal code; null if the carrier does not say.
+    """
     number_type: Literal["local", "mobile", "toll_free", "national"]
+    """
+    Kind of number.
+    """
     capabilities: Capabilities
+    """
+    What the number can do.
+    """
     monthly_cost: float
+    """
+    US dollars for each month.
+    """
     setup_cost: float
+    """
+    US dollars, once.
+    """
     currency: str
+    """
+    Always `USD`.
+    """
 
 
 class AvailableNumbers(Model):
@@ -1136,6 +1758,9 @@ class AvailableNumbers(Model):
     """
 
     items: list[AvailableNumberOut]
+    """
+    Numbers that can be bought.
+    """
 
 
 class CallCompleted(Model):
@@ -1292,22 +1917,61 @@ class CallOut(Model):
     """
 
     id: str
+    """
+    Id of the call.
+    """
     agent_id: str | None
+    """
+    Id of the agent, also of one that was deleted since; null for a call without an agent.
+    """
     direction: Literal["inbound", "outbound"]
+    """
+    `inbound`: the other party called. `outbound`: the platform did.
+    """
     status: Literal["queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled"]
+    """
+    `queued`, `ringing`, and `in-progress` change; the others are final.
+    """
     from_number: str
+    """
+    E.164 number of the calling party; other text if the carrier sends no number.
+    """
     to_number: str
+    """
+    E.164 number of the called party.
+    """
     duration_seconds: int
+    """
+    Seconds from the answer to the end; 0 before the end.
+    """
     cost_total: float
+    """
+    US dollars.
+    """
     recording_url: str | None
     """
     Null until there is a recording. Fetch it with the same credential.
     """
     call_summary: str | None
+    """
+    Summary by the analysis after the call; null until then.
+    """
     call_successful: bool | None
+    """
+    Judgment of the analysis; null until then, or if it cannot tell.
+    """
     user_sentiment: Literal["positive", "neutral", "negative", "unknown"]
+    """
+    Sentiment of the other party, judged by the analysis; `unknown` until then.
+    """
     extracted_data: dict[str, Any]
+    """
+    Values that the analysis found; empty until then.
+    """
     error_message: str | None
+    """
+    Reason for `failed`, in words.
+    """
     ended_reason: str | None
     """
     Reason why the call ended: `caller_hung_up`, `agent_hung_up`, `silence`, `max_duration`, `voicemail`,
@@ -1344,8 +2008,17 @@ class CallOut(Model):
     Notice and consent at the beginning of the call, null without a notice; an addition.
     """
     started_at: AwareDatetime | None
+    """
+    Time of the answer; null if nobody answered.
+    """
     ended_at: AwareDatetime | None
+    """
+    Time of the end; null while the call goes on.
+    """
     created_at: AwareDatetime
+    """
+    Time of creation.
+    """
 
 
 class CallRinging(Model):
@@ -1650,25 +2323,49 @@ class CampaignOut(Model):
     """
 
     id: str
+    """
+    Id of the campaign.
+    """
     name: str
+    """
+    Name for people.
+    """
     agent_id: str
+    """
+    Id of the agent that makes the calls.
+    """
     phone_number_id: str
+    """
+    Id of one of the organization's phone numbers, used as the caller ID.
+    """
     status: Literal["draft", "scheduled", "running", "paused", "completed", "canceled", "failed"]
+    """
+    `draft` and `scheduled` have not begun; `completed`, `canceled`, and `failed` are final.
+    """
     status_reason: str | None
     """
     Why the campaign failed or was paused automatically; an addition.
     """
     scheduled_at: AwareDatetime | None
+    """
+    When a started campaign begins to dial; null or past: at once.
+    """
     max_concurrent: int
+    """
+    Maximum of concurrent calls, within the organization's limit.
+    """
     retry: Retry | None
     """
-    An addition.
+    Retries of contacts that were not reached; null: none. An addition.
     """
     voicemail_policy: VoicemailPolicy | None
     """
-    An addition.
+    What happens when voicemail answers; null: what the agent says. An addition.
     """
     total_contacts: int
+    """
+    Number of contacts.
+    """
     called: int
     """
     Contacts that were dialed at least once.
@@ -1690,7 +2387,13 @@ class CampaignOut(Model):
     Contacts that were not dialed before the campaign ended; an addition.
     """
     created_at: AwareDatetime
+    """
+    Time of creation.
+    """
     updated_at: AwareDatetime
+    """
+    Time of the last change.
+    """
 
 
 class Condition(Model):
@@ -1699,7 +2402,13 @@ class Condition(Model):
     """
 
     field: str
+    """
+    Path into the event: `event`, `id`, `timestamp`, `organization_id`, or below `data.`
+    """
     operator: Literal["eq", "neq", "gt", "gte", "lt", "lte", "in", "not_in", "contains", "exists", "not_exists"]
+    """
+    Comparison of the field with `value`; `exists` and `not_exists` take none.
+    """
     value: Any | None = None
     """
     A list for `in` and `not_in`; a number or a text for `gt`, `gte`, `lt` and `lte`.
@@ -1712,6 +2421,9 @@ class DeclaredTool(Model):
     """
 
     name: str
+    """
+    Name by which the model calls the tool, not one of a built-in tool.
+    """
     description: str
     """
     Tells the model when to call the tool and what it does.
@@ -1726,6 +2438,9 @@ class DeclaredTool(Model):
     JSON schema of the arguments, of type object.
     """
     time_limit_seconds: float | None = None
+    """
+    Seconds after which the request counts as failed, and the model is told so.
+    """
     keypad_entries: list[KeypadArgument] | None = None
     """
     Arguments that the caller enters on the keypad before the tool is called, in this order.
@@ -1746,19 +2461,49 @@ class DeliveryOut(Model):
     Null for the webhook of an agent or of the integration.
     """
     target_kind: Literal["endpoint", "agent", "integration"]
+    """
+    Kind of receiver.
+    """
     event_type: str
+    """
+    Name of the event.
+    """
     status: Literal["pending", "delivered", "failed"]
+    """
+    `pending` until it is delivered or has failed for good.
+    """
     attempts: int
+    """
+    Number of requests sent.
+    """
     next_attempt_at: AwareDatetime | None
+    """
+    Time of the next request; null once it is over.
+    """
     last_status_code: int | None
+    """
+    HTTP status of the last response; null without one.
+    """
     last_error: str | None
+    """
+    Reason of the last failure, in words.
+    """
     replayed_from_id: str | None
+    """
+    Id of the delivery that this one repeats; null if it repeats none.
+    """
     payload: dict[str, Any]
     """
     The body as sent: `event`, `data`, `timestamp`; `unreadable` if its key was destroyed.
     """
     created_at: AwareDatetime
+    """
+    Time of creation.
+    """
     delivered_at: AwareDatetime | None
+    """
+    Time of the successful response; null without one.
+    """
 
 
 class DisclosureSettings(Model):
@@ -1790,6 +2535,9 @@ class DisclosureSettings(Model):
     What happens to the call after a no.
     """
     texts: SpokenTexts | None = None
+    """
+    Sentences in the place of the standard ones.
+    """
 
 
 class OverviewOut(Model):
@@ -1798,15 +2546,33 @@ class OverviewOut(Model):
     """
 
     period: Period
+    """
+    The period.
+    """
     total_calls: int
+    """
+    All calls of the period.
+    """
     completed_calls: int
+    """
+    Calls with the status `completed`.
+    """
     failed_calls: int
     """
     Calls that ended with another status than `completed`.
     """
     inbound_calls: int
+    """
+    Calls that others placed.
+    """
     outbound_calls: int
+    """
+    Calls that the platform placed.
+    """
     total_minutes: float
+    """
+    Minutes of all calls.
+    """
     average_duration_seconds: float | None
     """
     Average over completed calls.
@@ -1816,8 +2582,17 @@ class OverviewOut(Model):
     Share of successful calls among those with a success judgment, 0 to 1.
     """
     total_cost: float
+    """
+    US dollars of all calls.
+    """
     average_cost: float | None
+    """
+    US dollars of a call; null without calls.
+    """
     sentiment: Sentiment
+    """
+    Number of calls by the other party's sentiment.
+    """
 
 
 class SimulationCompleted(Model):
@@ -1892,15 +2667,45 @@ class SimulationOut(Model):
     """
 
     id: str
+    """
+    Id of the simulation.
+    """
     agent_id: str
+    """
+    Id of the agent.
+    """
     name: str
+    """
+    Name for people.
+    """
     mode: Literal["text", "audio"]
+    """
+    `audio` calls one of the agent's numbers over the loopback carrier.
+    """
     persona: str
+    """
+    Personality and manner of the caller.
+    """
     goal: str
+    """
+    Goal of the caller.
+    """
     lines: list[str]
+    """
+    The caller's lines, in order. Without lines, the model plays the caller by persona and goal.
+    """
     max_turns: int
+    """
+    Maximum number of the caller's turns.
+    """
     assertions: list[Said | NeverSaid | ToolCalled | Ended | LatencyUnder | Judged]
+    """
+    What has to hold for the simulation to pass.
+    """
     status: Literal["queued", "running", "passed", "failed", "error"]
+    """
+    `passed` and `failed` are judgments of the agent; `error` is none.
+    """
     score: float | None
     """
     Share of criteria that passed, 0 to 1.
@@ -1914,8 +2719,17 @@ class SimulationOut(Model):
     Number of the caller's turns.
     """
     duration_seconds: int
+    """
+    Seconds from the beginning to the end.
+    """
     transcript: list[SpokenOut]
+    """
+    Utterances and tool calls, in order.
+    """
     ended_by: Literal["agent", "caller", "transfer", "limit"] | None
+    """
+    Side that ended the conversation; `limit` is `max_turns`. Null until then.
+    """
     call_id: str | None
     """
     Id of the call in mode `audio`.
@@ -1925,8 +2739,17 @@ class SimulationOut(Model):
     Reason for status `error`, which says nothing about the agent.
     """
     created_at: AwareDatetime
+    """
+    Time of creation.
+    """
     started_at: AwareDatetime | None
+    """
+    Time of the beginning; null before it.
+    """
     completed_at: AwareDatetime | None
+    """
+    Time of the end; null before it.
+    """
 
 
 class UsageHistoryOut(Model):
@@ -1935,6 +2758,9 @@ class UsageHistoryOut(Model):
     """
 
     items: list[UsageOut]
+    """
+    Months, newest first.
+    """
 
 
 class AgentOut(Model):
@@ -1943,76 +2769,161 @@ class AgentOut(Model):
     """
 
     id: str
+    """
+    Id of the agent.
+    """
     name: str
+    """
+    Name for people.
+    """
     agent_type: Literal["voice"]
+    """
+    Kind of agent; there is only `voice`.
+    """
     status: Literal["active", "paused"]
+    """
+    A `paused` agent takes and places no calls, and answers no text messages.
+    """
     version: int
     """
     Incremented by each update that changes something; an addition.
     """
     llm_provider: str
+    """
+    One of the organization's providers; defaults to the first one.
+    """
     llm_model: str | None
+    """
+    Name of the provider's model; null: the provider's default.
+    """
     llm_temperature: float
+    """
+    Randomness of the model's words, from 0 (the same answers) to 2.
+    """
     system_prompt: str
+    """
+    The agent's instructions; `{{name}}` is replaced by a value of the call's `metadata`.
+    """
     tts_provider: str
+    """
+    Provider of the voice, one of the organization's; defaults to the first one.
+    """
     tts_voice_id: str | None
+    """
+    Id of the voice at the provider; null: the provider's default.
+    """
     tts_model: str | None
+    """
+    Name of the voice provider's model; null: the provider's default.
+    """
     voice_speed: float
+    """
+    Speed of the voice as a multiple of the normal one; not every provider can change it.
+    """
     pronunciations: dict[str, str]
+    """
+    Pronunciation of words, in any letter case; an addition.
+    """
     stt_provider: str
+    """
+    Provider that transcribes, one of the organization's; defaults to the first one.
+    """
     stt_model: str | None
+    """
+    Name of the transcribing provider's model; null: the provider's default.
+    """
     stt_language: str
+    """
+    BCP 47 tag; `mul` if callers switch between languages.
+    """
     greeting_message: str
+    """
+    The agent's first words; empty: the agent waits for the caller.
+    """
     end_call_silence_seconds: int
+    """
+    Seconds without speech of either party after which the call ends.
+    """
     max_call_duration_seconds: int
+    """
+    Seconds after which the call ends, whatever happens in it.
+    """
     allow_interruptions: bool
+    """
+    False: the agent finishes what it says, and then answers what the caller said meanwhile.
+    """
     interruption_min_words: int
+    """
+    Number of words that interrupt the agent; 0: any speech interrupts. From 1 on, backchannels such as "mhm" and
+    "okay" never do.
+    """
     vad_confidence: float
+    """
+    Least probability, from 0 to 1, at which audio counts as speech.
+    """
     vad_start_secs: float
+    """
+    Seconds of speech after which the caller counts as speaking, from 0 to 1.
+    """
     vad_min_volume: float
+    """
+    Least volume, from 0 to 1, at which audio counts as speech.
+    """
     webhook_url: str | None
+    """
+    Receives the events of this agent's calls, signed.
+    """
     knowledge_base_ids: list[str]
     """
-    An addition.
+    Knowledge bases that the agent searches, in calls and text messages; an addition.
     """
     tools: list[DeclaredTool]
     """
-    An addition.
+    Functions that the model may call; an addition.
     """
     disabled_tools: list[str]
     """
-    An addition.
+    Names of tools that the agent does not have, such as `transfer_call`; an addition.
     """
     allowed_numbers: list[str]
     """
-    An addition.
+    Phone numbers to which the model may transfer calls and send text messages, besides those in `system_prompt`;
+    an addition.
     """
     any_number: bool
     """
-    An addition.
+    The model may transfer calls and send text messages to any number that the organization may call, also to one
+    that a caller asks for; an addition.
     """
     extraction_schema: ExtractionSchema | None
     """
-    An addition.
+    Schema of `extracted_data` of this agent's calls; null: the analysis decides. An addition.
     """
     redaction: Redaction | None
     """
-    An addition.
+    Private data to redact; null: the default of the organization's tenant file. An addition.
     """
     disclosure: DisclosureSettings | None
     """
-    An addition.
+    Notice of AI and recording, and consent, at the beginning of calls. The organization's tenant file may demand
+    more, and never less. An addition.
     """
     turn_detection: TurnDetection
     """
-    An addition.
+    Rules by which a caller who pauses has finished; an addition.
     """
     voicemail_policy: VoicemailPolicy
     """
-    An addition.
+    What happens when voicemail answers an outbound call; an addition.
     """
     created_at: AwareDatetime
+    """
+    Time of creation.
+    """
     updated_at: AwareDatetime
+    """
+    Time of the last change.
+    """
 
 
 class AutomationOut(Model):
@@ -2021,16 +2932,46 @@ class AutomationOut(Model):
     """
 
     id: str
+    """
+    Id of the automation.
+    """
     name: str
+    """
+    Name for people.
+    """
     description: str | None
+    """
+    Free text for people.
+    """
     enabled: bool
+    """
+    False: events start no runs.
+    """
     trigger_type: str
+    """
+    Name of the event that starts a run.
+    """
     trigger_filters: dict[str, Any]
+    """
+    Path and required value of fields; an event that does not match records no run.
+    """
     conditions: list[Condition]
+    """
+    All conditions must hold.
+    """
     actions: list[Action]
+    """
+    Run in order; each waits for the one before.
+    """
     run_count: int
     """
     Runs recorded so far, including skipped ones.
     """
     last_run_at: AwareDatetime | None
+    """
+    Time of the latest run; null before the first one.
+    """
     created_at: AwareDatetime
+    """
+    Time of creation.
+    """

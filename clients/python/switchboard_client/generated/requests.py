@@ -12,17 +12,41 @@ class ContactCreate(TypedDict):
     """
 
     name: NotRequired[str | None]
+    """
+    Name of the person.
+    """
     email: NotRequired[str | None]
+    """
+    Email address, as given.
+    """
     company: NotRequired[str | None]
+    """
+    Name of the company.
+    """
     notes: NotRequired[str | None]
+    """
+    Free text, at most 10 000 characters.
+    """
     tags: NotRequired[str | None]
     """
     Free text; the separator of tags is yours to choose.
     """
     address: NotRequired[str | None]
+    """
+    Postal address, as given.
+    """
     role: NotRequired[str | None]
+    """
+    Job or part of the person, such as `buyer`.
+    """
     is_favorite: NotRequired[bool]
+    """
+    A mark of your own; it changes nothing else.
+    """
     phone_number: str
+    """
+    E.164 number, which only one contact of the organization has.
+    """
 
 
 class ContactToCall(TypedDict):
@@ -32,7 +56,13 @@ class ContactToCall(TypedDict):
     """
 
     phone_number: str
+    """
+    E.164 number to call.
+    """
     name: NotRequired[str | None]
+    """
+    Name of the person; `{{name}}` in the agent's texts.
+    """
 
 
 class ContactUpdate(TypedDict):
@@ -41,17 +71,41 @@ class ContactUpdate(TypedDict):
     """
 
     name: NotRequired[str | None]
+    """
+    Name of the person.
+    """
     email: NotRequired[str | None]
+    """
+    Email address, as given.
+    """
     company: NotRequired[str | None]
+    """
+    Name of the company.
+    """
     notes: NotRequired[str | None]
+    """
+    Free text, at most 10 000 characters.
+    """
     tags: NotRequired[str | None]
     """
     Free text; the separator of tags is yours to choose.
     """
     address: NotRequired[str | None]
+    """
+    Postal address, as given.
+    """
     role: NotRequired[str | None]
+    """
+    Job or part of the person, such as `buyer`.
+    """
     is_favorite: NotRequired[bool]
+    """
+    A mark of your own; it changes nothing else.
+    """
     phone_number: NotRequired[str]
+    """
+    E.164 number, which only one contact of the organization has.
+    """
 
 
 class DisclosureRule(TypedDict):
@@ -76,7 +130,13 @@ class DoNotCallCreate(TypedDict):
     """
 
     phone_number: str
+    """
+    E.164 number that is neither called nor texted.
+    """
     note: NotRequired[str]
+    """
+    Free text for people.
+    """
 
 
 class DocumentCreate(TypedDict):
@@ -85,6 +145,9 @@ class DocumentCreate(TypedDict):
     """
 
     filename: str
+    """
+    Name of the file; its extension says the type if `content_type` does not.
+    """
     content: str
     """
     The text, at most 5 MiB; PDF and DOCX as base64.
@@ -106,7 +169,13 @@ class Ended(TypedDict):
     Name of the criterion; defaults to a description of the assertion.
     """
     type: Literal["ended_by"]
+    """
+    Kind of assertion.
+    """
     by: Literal["agent", "caller", "transfer", "limit"]
+    """
+    Side that ends the conversation; `limit` is `max_turns`.
+    """
 
 
 class EndpointCreate(TypedDict):
@@ -115,6 +184,9 @@ class EndpointCreate(TypedDict):
     """
 
     description: NotRequired[str | None]
+    """
+    Free text for people.
+    """
     events: NotRequired[
         Sequence[
             Literal[
@@ -146,6 +218,9 @@ class EndpointUpdate(TypedDict):
     """
 
     description: NotRequired[str | None]
+    """
+    Free text for people.
+    """
     events: NotRequired[
         Sequence[
             Literal[
@@ -181,6 +256,9 @@ class ExtractedField(TypedDict):
     """
 
     type: Literal["string", "number", "integer", "boolean"]
+    """
+    JSON type of the value.
+    """
     description: NotRequired[str]
     """
     Description of the value for the analysis.
@@ -197,8 +275,17 @@ class ExtractionSchema(TypedDict):
     """
 
     type: NotRequired[Literal["object"]]
+    """
+    Always `object`.
+    """
     properties: Mapping[str, ExtractedField]
+    """
+    Values to extract, by their name in `extracted_data`.
+    """
     required: NotRequired[Sequence[str]]
+    """
+    Names of the values that must not be missing.
+    """
 
 
 class IntegrationUpdate(TypedDict):
@@ -230,7 +317,13 @@ class Judged(TypedDict):
     Name of the criterion; defaults to a description of the assertion.
     """
     type: Literal["judge"]
+    """
+    Kind of assertion.
+    """
     question: str
+    """
+    Statement or question about the transcript; yes passes.
+    """
 
 
 class KeypadArgument(TypedDict):
@@ -258,7 +351,13 @@ class KnowledgeBaseCreate(TypedDict):
     """
 
     name: str
+    """
+    Name for people.
+    """
     description: NotRequired[str]
+    """
+    Free text for people.
+    """
 
 
 class KnowledgeSearch(TypedDict):
@@ -267,11 +366,17 @@ class KnowledgeSearch(TypedDict):
     """
 
     query: str
+    """
+    Question or words to look for.
+    """
     knowledge_base_ids: NotRequired[Sequence[str] | None]
     """
     Knowledge bases to search; defaults to all of the organization's.
     """
     top_k: NotRequired[int]
+    """
+    Maximum number of passages.
+    """
 
 
 class LatencyUnder(TypedDict):
@@ -284,6 +389,9 @@ class LatencyUnder(TypedDict):
     Name of the criterion; defaults to a description of the assertion.
     """
     type: Literal["latency_under_ms"]
+    """
+    Kind of assertion.
+    """
     milliseconds: int
     """
     From the caller's last sound to the agent's first.
@@ -300,6 +408,9 @@ class NeverSaid(TypedDict):
     Name of the criterion; defaults to a description of the assertion.
     """
     type: Literal["never_said"]
+    """
+    Kind of assertion.
+    """
     text: str
     """
     Consecutive words in any letter case; `*` matches anything.
@@ -316,6 +427,9 @@ class NumberSearch(TypedDict):
     ISO 3166 alpha-2.
     """
     area_code: NotRequired[str | None]
+    """
+    Digits after the country code; null: any.
+    """
 
 
 class PhoneNumberBuy(TypedDict):
@@ -324,8 +438,17 @@ class PhoneNumberBuy(TypedDict):
     """
 
     phone_number: str
+    """
+    E.164 number, from the search results.
+    """
     friendly_name: NotRequired[str | None]
+    """
+    Name for people; null: the number.
+    """
     inbound_agent_id: NotRequired[str | None]
+    """
+    Id of the agent that answers calls and text messages; null: nobody.
+    """
 
 
 class PrivacyRequestCreate(TypedDict):
@@ -338,6 +461,9 @@ class PrivacyRequestCreate(TypedDict):
     A copy of the person's data, or its deletion for good.
     """
     phone_number: str
+    """
+    E.164 number by which the person is known.
+    """
 
 
 class Redaction(TypedDict):
@@ -362,6 +488,9 @@ class ReplayRequest(TypedDict):
     """
 
     since: str
+    """
+    Beginning of the period.
+    """
     until: NotRequired[str | None]
     """
     Omitted or null: until now.
@@ -382,6 +511,9 @@ class Retry(TypedDict):
     Seconds between a call and the next one.
     """
     on: NotRequired[Sequence[Literal["busy", "no-answer", "voicemail"]]]
+    """
+    Outcomes after which the contact is called again.
+    """
 
 
 class Said(TypedDict):
@@ -394,6 +526,9 @@ class Said(TypedDict):
     Name of the criterion; defaults to a description of the assertion.
     """
     type: Literal["said"]
+    """
+    Kind of assertion.
+    """
     text: str
     """
     Consecutive words in any letter case; `*` matches anything.
@@ -406,8 +541,17 @@ class Slot(TypedDict):
     """
 
     days: Sequence[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]]
+    """
+    Days on which the hours begin.
+    """
     start: str
+    """
+    Local time, `HH:MM`.
+    """
     end: str
+    """
+    Local time, `HH:MM`.
+    """
 
 
 class SmsCreate(TypedDict):
@@ -416,11 +560,17 @@ class SmsCreate(TypedDict):
     """
 
     to_number: str
+    """
+    E.164 number of the recipient.
+    """
     from_number_id: str
     """
     One of the organization's phone numbers.
     """
     body: str
+    """
+    Text of the message, 1 to 1600 characters.
+    """
 
 
 class SpokenTexts(TypedDict):
@@ -429,7 +579,13 @@ class SpokenTexts(TypedDict):
     """
 
     ai_notice: NotRequired[str | None]
+    """
+    Says that an AI is speaking.
+    """
     recording_notice: NotRequired[str | None]
+    """
+    Says that the call is recorded.
+    """
     question: NotRequired[str | None]
     """
     Names both ways to answer: yes and no, or keys 1 and 2.
@@ -458,7 +614,13 @@ class ToolCalled(TypedDict):
     Name of the criterion; defaults to a description of the assertion.
     """
     type: Literal["tool_called"]
+    """
+    Kind of assertion.
+    """
     tool: str
+    """
+    Name of the tool.
+    """
     arguments: NotRequired[Mapping[str, Any]]
     """
     Required arguments; others are allowed.
@@ -525,6 +687,9 @@ class ListAgentsQuery(TypedDict):
     Number of newer items to skip.
     """
     agent_type: NotRequired[str | None]
+    """
+    Kind of agent; there is only `voice`.
+    """
 
 
 class ListSimulationsQuery(TypedDict):
@@ -563,6 +728,9 @@ class GetCallsOverTimeQuery(TypedDict):
     """
 
     days: NotRequired[int]
+    """
+    Number of days up to and including today.
+    """
 
 
 class GetOverviewQuery(TypedDict):
@@ -571,6 +739,9 @@ class GetOverviewQuery(TypedDict):
     """
 
     days: NotRequired[int]
+    """
+    Number of days up to and including today.
+    """
 
 
 class ListAutomationsQuery(TypedDict):
@@ -609,6 +780,9 @@ class CreateBrowserCallTokenQuery(TypedDict):
     """
 
     platform: NotRequired[Literal["web", "ios", "android"]]
+    """
+    Platform of the client.
+    """
 
 
 class ListCallsQuery(TypedDict):
@@ -625,10 +799,19 @@ class ListCallsQuery(TypedDict):
     Number of newer items to skip.
     """
     agent_id: NotRequired[str | None]
+    """
+    Id of the agent.
+    """
     direction: NotRequired[Literal["inbound", "outbound"] | None]
+    """
+    Direction of the calls.
+    """
     status: NotRequired[
         Literal["queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled"] | None
     ]
+    """
+    Status of the calls.
+    """
 
 
 class ListCampaignsQuery(TypedDict):
@@ -662,6 +845,9 @@ class ListCampaignContactsQuery(TypedDict):
     status: NotRequired[
         Literal["pending", "dialing", "in_progress", "completed", "failed", "skipped", "canceled"] | None
     ]
+    """
+    Status of the contacts.
+    """
 
 
 class ListContactsQuery(TypedDict):
@@ -701,6 +887,9 @@ class ListDoNotCallEntriesQuery(TypedDict):
     Number of newer items to skip.
     """
     phone_number: NotRequired[str | None]
+    """
+    Exact phone number.
+    """
 
 
 class ListKnowledgeBasesQuery(TypedDict):
@@ -800,7 +989,7 @@ class GetUsageHistoryQuery(TypedDict):
 
     months: NotRequired[int]
     """
-    Includes the current month.
+    Number of months, with the current one.
     """
 
 
@@ -878,7 +1067,13 @@ class CallCreate(TypedDict):
     """
 
     agent_id: str
+    """
+    Id of the agent that makes the call.
+    """
     to_number: str
+    """
+    E.164 number to call.
+    """
     from_number_id: str
     """
     One of the organization's numbers: the caller id.
@@ -895,7 +1090,13 @@ class CampaignCreate(TypedDict):
     """
 
     name: str
+    """
+    Name for people.
+    """
     agent_id: str
+    """
+    Id of the agent that makes the calls.
+    """
     phone_number_id: str
     """
     Id of one of the organization's phone numbers, used as the caller ID.
@@ -909,11 +1110,17 @@ class CampaignCreate(TypedDict):
     Maximum of concurrent calls, within the organization's limit.
     """
     retry: NotRequired[Retry | None]
+    """
+    Retries of contacts that were not reached; null: none. An addition.
+    """
     voicemail_policy: NotRequired[VoicemailPolicy | None]
     """
     What happens when voicemail answers; null: what the agent says. An addition.
     """
     contacts: Sequence[ContactToCall]
+    """
+    Contacts to call, at most 100 000.
+    """
 
 
 class Condition(TypedDict):
@@ -922,7 +1129,13 @@ class Condition(TypedDict):
     """
 
     field: str
+    """
+    Path into the event: `event`, `id`, `timestamp`, `organization_id`, or below `data.`
+    """
     operator: Literal["eq", "neq", "gt", "gte", "lt", "lte", "in", "not_in", "contains", "exists", "not_exists"]
+    """
+    Comparison of the field with `value`; `exists` and `not_exists` take none.
+    """
     value: NotRequired[Any]
     """
     A list for `in` and `not_in`; a number or a text for `gt`, `gte`, `lt` and `lte`.
@@ -935,6 +1148,9 @@ class DeclaredTool(TypedDict):
     """
 
     name: str
+    """
+    Name by which the model calls the tool, not one of a built-in tool.
+    """
     description: str
     """
     Tells the model when to call the tool and what it does.
@@ -949,6 +1165,9 @@ class DeclaredTool(TypedDict):
     JSON schema of the arguments, of type object.
     """
     time_limit_seconds: NotRequired[float]
+    """
+    Seconds after which the request counts as failed, and the model is told so.
+    """
     keypad_entries: NotRequired[Sequence[KeypadArgument]]
     """
     Arguments that the caller enters on the keypad before the tool is called, in this order.
@@ -984,6 +1203,9 @@ class DisclosureSettings(TypedDict):
     What happens to the call after a no.
     """
     texts: NotRequired[SpokenTexts]
+    """
+    Sentences in the place of the standard ones.
+    """
 
 
 class Schedule(TypedDict):
@@ -992,10 +1214,26 @@ class Schedule(TypedDict):
     """
 
     enabled: NotRequired[bool]
+    """
+    False: always open.
+    """
     timezone: NotRequired[str]
+    """
+    IANA time zone of the hours, such as `Europe/Berlin`.
+    """
     slots: NotRequired[Sequence[Slot]]
+    """
+    Opening hours; closed at all other times.
+    """
     holidays: NotRequired[Sequence[str]]
+    """
+    Local dates, `YYYY-MM-DD`, on which no hours begin.
+    """
     outside_action: NotRequired[Literal["forward", "voicemail", "hangup", "webhook"]]
+    """
+    What happens to calls while closed; `forward` and `webhook` use the number's `forward_number` and
+    `forward_webhook_url`.
+    """
 
 
 class SimulationCreate(TypedDict):
@@ -1004,6 +1242,9 @@ class SimulationCreate(TypedDict):
     """
 
     name: str
+    """
+    Name for people.
+    """
     mode: NotRequired[Literal["text", "audio"]]
     """
     `audio` calls one of the agent's numbers over the loopback carrier.
@@ -1025,6 +1266,9 @@ class SimulationCreate(TypedDict):
     Maximum number of the caller's turns.
     """
     assertions: Sequence[Said | NeverSaid | ToolCalled | Ended | LatencyUnder | Judged]
+    """
+    What has to hold for the simulation to pass.
+    """
 
 
 class AgentCreate(TypedDict):
@@ -1041,17 +1285,41 @@ class AgentCreate(TypedDict):
     One of the organization's providers; defaults to the first one.
     """
     llm_model: NotRequired[str | None]
+    """
+    Name of the provider's model; null: the provider's default.
+    """
     llm_temperature: NotRequired[float]
+    """
+    Randomness of the model's words, from 0 (the same answers) to 2.
+    """
     tts_provider: NotRequired[str | None]
+    """
+    Provider of the voice, one of the organization's; defaults to the first one.
+    """
     tts_voice_id: NotRequired[str | None]
+    """
+    Id of the voice at the provider; null: the provider's default.
+    """
     tts_model: NotRequired[str | None]
+    """
+    Name of the voice provider's model; null: the provider's default.
+    """
     voice_speed: NotRequired[float]
+    """
+    Speed of the voice as a multiple of the normal one; not every provider can change it.
+    """
     pronunciations: NotRequired[Mapping[str, str]]
     """
     Pronunciation of words, in any letter case; an addition.
     """
     stt_provider: NotRequired[str | None]
+    """
+    Provider that transcribes, one of the organization's; defaults to the first one.
+    """
     stt_model: NotRequired[str | None]
+    """
+    Name of the transcribing provider's model; null: the provider's default.
+    """
     stt_language: NotRequired[str]
     """
     BCP 47 tag; `mul` if callers switch between languages.
@@ -1061,16 +1329,34 @@ class AgentCreate(TypedDict):
     The agent's first words; empty: the agent waits for the caller.
     """
     end_call_silence_seconds: NotRequired[int]
+    """
+    Seconds without speech of either party after which the call ends.
+    """
     max_call_duration_seconds: NotRequired[int]
+    """
+    Seconds after which the call ends, whatever happens in it.
+    """
     allow_interruptions: NotRequired[bool]
+    """
+    False: the agent finishes what it says, and then answers what the caller said meanwhile.
+    """
     interruption_min_words: NotRequired[int]
     """
     Number of words that interrupt the agent; 0: any speech interrupts. From 1 on, backchannels such as "mhm" and
     "okay" never do.
     """
     vad_confidence: NotRequired[float]
+    """
+    Least probability, from 0 to 1, at which audio counts as speech.
+    """
     vad_start_secs: NotRequired[float]
+    """
+    Seconds of speech after which the caller counts as speaking, from 0 to 1.
+    """
     vad_min_volume: NotRequired[float]
+    """
+    Least volume, from 0 to 1, at which audio counts as speech.
+    """
     webhook_url: NotRequired[str | None]
     """
     Receives the events of this agent's calls, signed.
@@ -1112,7 +1398,7 @@ class AgentCreate(TypedDict):
     """
     turn_detection: NotRequired[TurnDetection]
     """
-    When a caller who pauses has finished; an addition.
+    Rules by which a caller who pauses has finished; an addition.
     """
     voicemail_policy: NotRequired[VoicemailPolicy]
     """
@@ -1123,6 +1409,9 @@ class AgentCreate(TypedDict):
     Signs requests to `webhook_url`; never returned.
     """
     name: str
+    """
+    Name for people.
+    """
 
 
 class AgentUpdate(TypedDict):
@@ -1139,17 +1428,41 @@ class AgentUpdate(TypedDict):
     One of the organization's providers; defaults to the first one.
     """
     llm_model: NotRequired[str | None]
+    """
+    Name of the provider's model; null: the provider's default.
+    """
     llm_temperature: NotRequired[float]
+    """
+    Randomness of the model's words, from 0 (the same answers) to 2.
+    """
     tts_provider: NotRequired[str | None]
+    """
+    Provider of the voice, one of the organization's; defaults to the first one.
+    """
     tts_voice_id: NotRequired[str | None]
+    """
+    Id of the voice at the provider; null: the provider's default.
+    """
     tts_model: NotRequired[str | None]
+    """
+    Name of the voice provider's model; null: the provider's default.
+    """
     voice_speed: NotRequired[float]
+    """
+    Speed of the voice as a multiple of the normal one; not every provider can change it.
+    """
     pronunciations: NotRequired[Mapping[str, str]]
     """
     Pronunciation of words, in any letter case; an addition.
     """
     stt_provider: NotRequired[str | None]
+    """
+    Provider that transcribes, one of the organization's; defaults to the first one.
+    """
     stt_model: NotRequired[str | None]
+    """
+    Name of the transcribing provider's model; null: the provider's default.
+    """
     stt_language: NotRequired[str]
     """
     BCP 47 tag; `mul` if callers switch between languages.
@@ -1159,16 +1472,34 @@ class AgentUpdate(TypedDict):
     The agent's first words; empty: the agent waits for the caller.
     """
     end_call_silence_seconds: NotRequired[int]
+    """
+    Seconds without speech of either party after which the call ends.
+    """
     max_call_duration_seconds: NotRequired[int]
+    """
+    Seconds after which the call ends, whatever happens in it.
+    """
     allow_interruptions: NotRequired[bool]
+    """
+    False: the agent finishes what it says, and then answers what the caller said meanwhile.
+    """
     interruption_min_words: NotRequired[int]
     """
     Number of words that interrupt the agent; 0: any speech interrupts. From 1 on, backchannels such as "mhm" and
     "okay" never do.
     """
     vad_confidence: NotRequired[float]
+    """
+    Least probability, from 0 to 1, at which audio counts as speech.
+    """
     vad_start_secs: NotRequired[float]
+    """
+    Seconds of speech after which the caller counts as speaking, from 0 to 1.
+    """
     vad_min_volume: NotRequired[float]
+    """
+    Least volume, from 0 to 1, at which audio counts as speech.
+    """
     webhook_url: NotRequired[str | None]
     """
     Receives the events of this agent's calls, signed.
@@ -1210,7 +1541,7 @@ class AgentUpdate(TypedDict):
     """
     turn_detection: NotRequired[TurnDetection]
     """
-    When a caller who pauses has finished; an addition.
+    Rules by which a caller who pauses has finished; an addition.
     """
     voicemail_policy: NotRequired[VoicemailPolicy]
     """
@@ -1221,7 +1552,13 @@ class AgentUpdate(TypedDict):
     Signs requests to `webhook_url`; never returned.
     """
     name: NotRequired[str]
+    """
+    Name for people.
+    """
     status: NotRequired[Literal["active", "paused"]]
+    """
+    A `paused` agent takes and places no calls, and answers no text messages.
+    """
     timezone: NotRequired[str]
     """
     IANA time zone; not returned.
@@ -1234,6 +1571,9 @@ class AutomationCreate(TypedDict):
     """
 
     description: NotRequired[str | None]
+    """
+    Free text for people.
+    """
     trigger_filters: NotRequired[Mapping[str, Any]]
     """
     Path and required value of fields; an event that does not match records no run.
@@ -1243,7 +1583,13 @@ class AutomationCreate(TypedDict):
     All conditions must hold.
     """
     enabled: NotRequired[bool]
+    """
+    False: events start no runs.
+    """
     name: str
+    """
+    Name for people.
+    """
     trigger_type: Literal[
         "call.started",
         "call.ringing",
@@ -1255,6 +1601,9 @@ class AutomationCreate(TypedDict):
         "sms.sent",
         "simulation.completed",
     ]
+    """
+    Name of the event that starts a run.
+    """
     actions: Sequence[Action]
     """
     Run in order; each waits for the one before.
@@ -1267,6 +1616,9 @@ class AutomationUpdate(TypedDict):
     """
 
     description: NotRequired[str | None]
+    """
+    Free text for people.
+    """
     trigger_filters: NotRequired[Mapping[str, Any]]
     """
     Path and required value of fields; an event that does not match records no run.
@@ -1276,7 +1628,13 @@ class AutomationUpdate(TypedDict):
     All conditions must hold.
     """
     enabled: NotRequired[bool]
+    """
+    False: events start no runs.
+    """
     name: NotRequired[str]
+    """
+    Name for people.
+    """
     trigger_type: NotRequired[
         Literal[
             "call.started",
@@ -1290,6 +1648,9 @@ class AutomationUpdate(TypedDict):
             "simulation.completed",
         ]
     ]
+    """
+    Name of the event that starts a run.
+    """
     actions: NotRequired[Sequence[Action]]
     """
     Run in order; each waits for the one before.
@@ -1302,8 +1663,26 @@ class PhoneNumberUpdate(TypedDict):
     """
 
     friendly_name: NotRequired[str]
+    """
+    Name for people.
+    """
     inbound_agent_id: NotRequired[str | None]
+    """
+    Id of the agent that answers calls and text messages; null: nobody.
+    """
     schedule: NotRequired[Schedule | None]
+    """
+    Opening hours for calls; null: always open.
+    """
     sms_schedule: NotRequired[Schedule | None]
+    """
+    Hours in which the agent answers text messages; null: always.
+    """
     forward_number: NotRequired[str | None]
+    """
+    E.164 number to which the schedule forwards calls.
+    """
     forward_webhook_url: NotRequired[str | None]
+    """
+    Address that the schedule asks what to do with a call.
+    """

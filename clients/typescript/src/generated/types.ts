@@ -20,24 +20,29 @@ export interface components {
         ActionRunOut: {
             /** @description Number of attempts. */
             attempts: number;
+            /** @description Time of the end; null while it runs or waits. */
             completed_at: string | null;
             /** @description Why it failed, or why its last attempt failed. */
             error: string | null;
             /** @description Position among the automation's actions, from 0. */
             index: number;
+            /** @description Result of the action, for later actions; null until it completes. */
             result: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
+            /** @description Time of the first attempt. */
             started_at: string | null;
             /**
              * @description `skipped`: an earlier action failed, or the run was skipped.
              * @enum {string}
              */
             status: "pending" | "running" | "completed" | "failed" | "skipped";
+            /** @description Name of the action. */
             type: string;
         };
         /** @description A new agent. */
         AgentCreate: {
+            /** @description False: the agent finishes what it says, and then answers what the caller said meanwhile. */
             allow_interruptions?: boolean;
             /**
              * @description Phone numbers to which the model may transfer calls and send text messages, besides those in `system_prompt`;
@@ -56,6 +61,7 @@ export interface components {
              *     more, and never less. An addition.
              */
             disclosure?: components["schemas"]["DisclosureSettings"] | null;
+            /** @description Seconds without speech of either party after which the call ends. */
             end_call_silence_seconds?: number;
             /** @description Schema of `extracted_data` of this agent's calls; null: the analysis decides. An addition. */
             extraction_schema?: components["schemas"]["ExtractionSchema"] | null;
@@ -68,11 +74,15 @@ export interface components {
             interruption_min_words?: number;
             /** @description Knowledge bases that the agent searches, in calls and text messages; an addition. */
             knowledge_base_ids?: string[];
+            /** @description Name of the provider's model; null: the provider's default. */
             llm_model?: string | null;
             /** @description One of the organization's providers; defaults to the first one. */
             llm_provider?: string | null;
+            /** @description Randomness of the model's words, from 0 (the same answers) to 2. */
             llm_temperature?: number;
+            /** @description Seconds after which the call ends, whatever happens in it. */
             max_call_duration_seconds?: number;
+            /** @description Name for people. */
             name: string;
             /** @description Pronunciation of words, in any letter case; an addition. */
             pronunciations?: {
@@ -82,20 +92,29 @@ export interface components {
             redaction?: components["schemas"]["Redaction"] | null;
             /** @description BCP 47 tag; `mul` if callers switch between languages. */
             stt_language?: string;
+            /** @description Name of the transcribing provider's model; null: the provider's default. */
             stt_model?: string | null;
+            /** @description Provider that transcribes, one of the organization's; defaults to the first one. */
             stt_provider?: string | null;
             /** @description The agent's instructions; `{{name}}` is replaced by a value of the call's `metadata`. */
             system_prompt?: string;
             /** @description Functions that the model may call; an addition. */
             tools?: components["schemas"]["DeclaredTool"][];
+            /** @description Name of the voice provider's model; null: the provider's default. */
             tts_model?: string | null;
+            /** @description Provider of the voice, one of the organization's; defaults to the first one. */
             tts_provider?: string | null;
+            /** @description Id of the voice at the provider; null: the provider's default. */
             tts_voice_id?: string | null;
-            /** @description When a caller who pauses has finished; an addition. */
+            /** @description Rules by which a caller who pauses has finished; an addition. */
             turn_detection?: components["schemas"]["TurnDetection"];
+            /** @description Least probability, from 0 to 1, at which audio counts as speech. */
             vad_confidence?: number;
+            /** @description Least volume, from 0 to 1, at which audio counts as speech. */
             vad_min_volume?: number;
+            /** @description Seconds of speech after which the caller counts as speaking, from 0 to 1. */
             vad_start_secs?: number;
+            /** @description Speed of the voice as a multiple of the normal one; not every provider can change it. */
             voice_speed?: number;
             /** @description What happens when voicemail answers an outbound call; an addition. */
             voicemail_policy?: components["schemas"]["VoicemailPolicy"];
@@ -106,65 +125,115 @@ export interface components {
         };
         /** @description An agent. */
         AgentOut: {
-            /** @constant */
+            /**
+             * @description Kind of agent; there is only `voice`.
+             * @constant
+             */
             agent_type: "voice";
+            /** @description False: the agent finishes what it says, and then answers what the caller said meanwhile. */
             allow_interruptions: boolean;
-            /** @description An addition. */
+            /**
+             * @description Phone numbers to which the model may transfer calls and send text messages, besides those in `system_prompt`;
+             *     an addition.
+             */
             allowed_numbers: string[];
-            /** @description An addition. */
+            /**
+             * @description The model may transfer calls and send text messages to any number that the organization may call, also to one
+             *     that a caller asks for; an addition.
+             */
             any_number: boolean;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
             created_at: string;
-            /** @description An addition. */
+            /** @description Names of tools that the agent does not have, such as `transfer_call`; an addition. */
             disabled_tools: string[];
-            /** @description An addition. */
+            /**
+             * @description Notice of AI and recording, and consent, at the beginning of calls. The organization's tenant file may demand
+             *     more, and never less. An addition.
+             */
             disclosure: components["schemas"]["DisclosureSettings"] | null;
+            /** @description Seconds without speech of either party after which the call ends. */
             end_call_silence_seconds: number;
-            /** @description An addition. */
+            /** @description Schema of `extracted_data` of this agent's calls; null: the analysis decides. An addition. */
             extraction_schema: components["schemas"]["ExtractionSchema"] | null;
+            /** @description The agent's first words; empty: the agent waits for the caller. */
             greeting_message: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the agent.
+             */
             id: string;
+            /**
+             * @description Number of words that interrupt the agent; 0: any speech interrupts. From 1 on, backchannels such as "mhm" and
+             *     "okay" never do.
+             */
             interruption_min_words: number;
-            /** @description An addition. */
+            /** @description Knowledge bases that the agent searches, in calls and text messages; an addition. */
             knowledge_base_ids: string[];
+            /** @description Name of the provider's model; null: the provider's default. */
             llm_model: string | null;
+            /** @description One of the organization's providers; defaults to the first one. */
             llm_provider: string;
+            /** @description Randomness of the model's words, from 0 (the same answers) to 2. */
             llm_temperature: number;
+            /** @description Seconds after which the call ends, whatever happens in it. */
             max_call_duration_seconds: number;
+            /** @description Name for people. */
             name: string;
+            /** @description Pronunciation of words, in any letter case; an addition. */
             pronunciations: {
                 [key: string]: string;
             };
-            /** @description An addition. */
+            /** @description Private data to redact; null: the default of the organization's tenant file. An addition. */
             redaction: components["schemas"]["Redaction"] | null;
-            /** @enum {string} */
+            /**
+             * @description A `paused` agent takes and places no calls, and answers no text messages.
+             * @enum {string}
+             */
             status: "active" | "paused";
+            /** @description BCP 47 tag; `mul` if callers switch between languages. */
             stt_language: string;
+            /** @description Name of the transcribing provider's model; null: the provider's default. */
             stt_model: string | null;
+            /** @description Provider that transcribes, one of the organization's; defaults to the first one. */
             stt_provider: string;
+            /** @description The agent's instructions; `{{name}}` is replaced by a value of the call's `metadata`. */
             system_prompt: string;
-            /** @description An addition. */
+            /** @description Functions that the model may call; an addition. */
             tools: components["schemas"]["DeclaredTool"][];
+            /** @description Name of the voice provider's model; null: the provider's default. */
             tts_model: string | null;
+            /** @description Provider of the voice, one of the organization's; defaults to the first one. */
             tts_provider: string;
+            /** @description Id of the voice at the provider; null: the provider's default. */
             tts_voice_id: string | null;
-            /** @description An addition. */
+            /** @description Rules by which a caller who pauses has finished; an addition. */
             turn_detection: components["schemas"]["TurnDetection"];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the last change.
+             */
             updated_at: string;
+            /** @description Least probability, from 0 to 1, at which audio counts as speech. */
             vad_confidence: number;
+            /** @description Least volume, from 0 to 1, at which audio counts as speech. */
             vad_min_volume: number;
+            /** @description Seconds of speech after which the caller counts as speaking, from 0 to 1. */
             vad_start_secs: number;
             /** @description Incremented by each update that changes something; an addition. */
             version: number;
+            /** @description Speed of the voice as a multiple of the normal one; not every provider can change it. */
             voice_speed: number;
-            /** @description An addition. */
+            /** @description What happens when voicemail answers an outbound call; an addition. */
             voicemail_policy: components["schemas"]["VoicemailPolicy"];
+            /** @description Receives the events of this agent's calls, signed. */
             webhook_url: string | null;
         };
         /** @description A partial update of an agent. */
         AgentUpdate: {
+            /** @description False: the agent finishes what it says, and then answers what the caller said meanwhile. */
             allow_interruptions?: boolean;
             /**
              * @description Phone numbers to which the model may transfer calls and send text messages, besides those in `system_prompt`;
@@ -183,6 +252,7 @@ export interface components {
              *     more, and never less. An addition.
              */
             disclosure?: components["schemas"]["DisclosureSettings"] | null;
+            /** @description Seconds without speech of either party after which the call ends. */
             end_call_silence_seconds?: number;
             /** @description Schema of `extracted_data` of this agent's calls; null: the analysis decides. An addition. */
             extraction_schema?: components["schemas"]["ExtractionSchema"] | null;
@@ -195,11 +265,15 @@ export interface components {
             interruption_min_words?: number;
             /** @description Knowledge bases that the agent searches, in calls and text messages; an addition. */
             knowledge_base_ids?: string[];
+            /** @description Name of the provider's model; null: the provider's default. */
             llm_model?: string | null;
             /** @description One of the organization's providers; defaults to the first one. */
             llm_provider?: string | null;
+            /** @description Randomness of the model's words, from 0 (the same answers) to 2. */
             llm_temperature?: number;
+            /** @description Seconds after which the call ends, whatever happens in it. */
             max_call_duration_seconds?: number;
+            /** @description Name for people. */
             name?: string;
             /** @description Pronunciation of words, in any letter case; an addition. */
             pronunciations?: {
@@ -207,11 +281,16 @@ export interface components {
             };
             /** @description Private data to redact; null: the default of the organization's tenant file. An addition. */
             redaction?: components["schemas"]["Redaction"] | null;
-            /** @enum {string} */
+            /**
+             * @description A `paused` agent takes and places no calls, and answers no text messages.
+             * @enum {string}
+             */
             status?: "active" | "paused";
             /** @description BCP 47 tag; `mul` if callers switch between languages. */
             stt_language?: string;
+            /** @description Name of the transcribing provider's model; null: the provider's default. */
             stt_model?: string | null;
+            /** @description Provider that transcribes, one of the organization's; defaults to the first one. */
             stt_provider?: string | null;
             /** @description The agent's instructions; `{{name}}` is replaced by a value of the call's `metadata`. */
             system_prompt?: string;
@@ -219,14 +298,21 @@ export interface components {
             timezone?: string;
             /** @description Functions that the model may call; an addition. */
             tools?: components["schemas"]["DeclaredTool"][];
+            /** @description Name of the voice provider's model; null: the provider's default. */
             tts_model?: string | null;
+            /** @description Provider of the voice, one of the organization's; defaults to the first one. */
             tts_provider?: string | null;
+            /** @description Id of the voice at the provider; null: the provider's default. */
             tts_voice_id?: string | null;
-            /** @description When a caller who pauses has finished; an addition. */
+            /** @description Rules by which a caller who pauses has finished; an addition. */
             turn_detection?: components["schemas"]["TurnDetection"];
+            /** @description Least probability, from 0 to 1, at which audio counts as speech. */
             vad_confidence?: number;
+            /** @description Least volume, from 0 to 1, at which audio counts as speech. */
             vad_min_volume?: number;
+            /** @description Seconds of speech after which the caller counts as speaking, from 0 to 1. */
             vad_start_secs?: number;
+            /** @description Speed of the voice as a multiple of the normal one; not every provider can change it. */
             voice_speed?: number;
             /** @description What happens when voicemail answers an outbound call; an addition. */
             voicemail_policy?: components["schemas"]["VoicemailPolicy"];
@@ -237,23 +323,35 @@ export interface components {
         };
         /** @description An agent as of one update. */
         AgentVersionOut: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
             created_at: string;
+            /** @description Fields of the agent as of this version, without secrets. */
             settings: Record<string, never>;
+            /** @description Number of the version, from 1. */
             version: number;
         };
         /** @description One request of a delivery. Of the receiver's response only the status is stored. */
         AttemptOut: {
+            /** @description Milliseconds to the response or the failure. */
             duration_ms: number;
             /** @description Null for a success. */
             error: string | null;
+            /** @description Number of the attempt, from 1. */
             number: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the request.
+             */
             started_at: string;
+            /** @description HTTP status of the response; null without one. */
             status_code: number | null;
         };
         /** @description A delivery's attempts, in order. */
         AttemptsOut: {
+            /** @description Attempts, oldest first. */
             items: components["schemas"]["AttemptOut"][];
         };
         /** @description A new automation. */
@@ -262,41 +360,65 @@ export interface components {
             actions: components["schemas"]["Action"][];
             /** @description All conditions must hold. */
             conditions?: components["schemas"]["Condition"][];
+            /** @description Free text for people. */
             description?: string | null;
+            /** @description False: events start no runs. */
             enabled?: boolean;
+            /** @description Name for people. */
             name: string;
             /** @description Path and required value of fields; an event that does not match records no run. */
             trigger_filters?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /** @enum {string} */
+            /**
+             * @description Name of the event that starts a run.
+             * @enum {string}
+             */
             trigger_type: "call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed";
         };
         /** @description An automation. */
         AutomationOut: {
+            /** @description Run in order; each waits for the one before. */
             actions: components["schemas"]["Action"][];
+            /** @description All conditions must hold. */
             conditions: components["schemas"]["Condition"][];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
             created_at: string;
+            /** @description Free text for people. */
             description: string | null;
+            /** @description False: events start no runs. */
             enabled: boolean;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the automation.
+             */
             id: string;
+            /** @description Time of the latest run; null before the first one. */
             last_run_at: string | null;
+            /** @description Name for people. */
             name: string;
             /** @description Runs recorded so far, including skipped ones. */
             run_count: number;
+            /** @description Path and required value of fields; an event that does not match records no run. */
             trigger_filters: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
+            /** @description Name of the event that starts a run. */
             trigger_type: string;
         };
         /** @description A run of an automation for one event. */
         AutomationRunOut: {
             /** @description Result of each action; an addition. */
             actions: components["schemas"]["ActionRunOut"][];
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the automation.
+             */
             automation_id: string;
+            /** @description Time of the end; null while it runs. */
             completed_at: string | null;
             /** @description 1, plus 1 for each automation that led to the event; above 5 the run is skipped; an addition. */
             depth: number;
@@ -307,15 +429,22 @@ export interface components {
              * @description Id of the event; an addition.
              */
             event_id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the run.
+             */
             id: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time at which the run was recorded.
+             */
             started_at: string;
             /**
              * @description `running`, then `completed` or `failed`; `skipped` if a condition did not hold or the loop guard stopped it.
              * @enum {string}
              */
             status: "running" | "completed" | "failed" | "skipped";
+            /** @description Name of the event that started the run. */
             trigger_event: string;
         };
         /** @description A partial update of an automation. Runs that have started continue unchanged. */
@@ -324,43 +453,73 @@ export interface components {
             actions?: components["schemas"]["Action"][];
             /** @description All conditions must hold. */
             conditions?: components["schemas"]["Condition"][];
+            /** @description Free text for people. */
             description?: string | null;
+            /** @description False: events start no runs. */
             enabled?: boolean;
+            /** @description Name for people. */
             name?: string;
             /** @description Path and required value of fields; an event that does not match records no run. */
             trigger_filters?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /** @enum {string} */
+            /**
+             * @description Name of the event that starts a run.
+             * @enum {string}
+             */
             trigger_type?: "call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed";
         };
         /** @description A phone number that can be bought. */
         AvailableNumberOut: {
+            /** @description What the number can do. */
             capabilities: components["schemas"]["Capabilities"];
+            /** @description ISO 3166 alpha-2 code. */
             country: string;
+            /** @description Always `USD`. */
             currency: string;
+            /** @description The number as people write it. */
             friendly_name: string;
+            /** @description City; null if the carrier does not say. */
             locality: string | null;
+            /** @description US dollars for each month. */
             monthly_cost: number;
-            /** @enum {string} */
+            /**
+             * @description Kind of number.
+             * @enum {string}
+             */
             number_type: "local" | "mobile" | "toll_free" | "national";
+            /** @description E.164 number. */
             phone_number: string;
+            /** @description Postal code; null if the carrier does not say. */
             postal_code: string | null;
+            /** @description Region, such as a state; null if the carrier does not say. */
             region: string | null;
+            /** @description US dollars, once. */
             setup_cost: number;
         };
         /** @description Search results. */
         AvailableNumbers: {
+            /** @description Numbers that can be bought. */
             items: components["schemas"]["AvailableNumberOut"][];
         };
         /** @description An organization's balance. */
         BalanceOut: {
+            /** @description US dollars; negative if more was used than paid. */
             balance: number;
-            /** @enum {string} */
+            /**
+             * @description `prepaid` organizations need a balance to place calls and send text messages.
+             * @enum {string}
+             */
             billing_mode: "prepaid" | "postpaid";
-            /** @constant */
+            /**
+             * @description Always `USD`.
+             * @constant
+             */
             currency?: "USD";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the last change.
+             */
             updated_at: string;
         };
         /** @description Credentials for calls from a browser or an app. */
@@ -369,12 +528,19 @@ export interface components {
             connection: {
                 [key: string]: string;
             };
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time from which the token is refused.
+             */
             expires_at: string;
             /** @description The caller's identity at the carrier. */
             identity: string;
-            /** @enum {string} */
+            /**
+             * @description Platform of the client.
+             * @enum {string}
+             */
             platform: "web" | "ios" | "android";
+            /** @description Name of the carrier's provider. */
             provider: string;
             /** @description Token for the carrier's client SDK. */
             token: string;
@@ -438,7 +604,10 @@ export interface components {
         };
         /** @description A call to place. */
         CallCreate: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the agent that makes the call.
+             */
             agent_id: string;
             /**
              * Format: uuid
@@ -449,17 +618,24 @@ export interface components {
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
+            /** @description E.164 number to call. */
             to_number: string;
         };
         /** @description A phone number that can be called from. */
         CallerIdOut: {
+            /** @description Name for people. */
             friendly_name: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the phone number.
+             */
             id: string;
+            /** @description E.164 number. */
             phone_number: string;
         };
         /** @description The phone numbers that can be called from. */
         CallerIds: {
+            /** @description Phone numbers that can be called from. */
             items: components["schemas"]["CallerIdOut"][];
         };
         /** @description A call failed to connect or errored. */
@@ -521,21 +697,33 @@ export interface components {
         };
         /** @description A call. */
         CallOut: {
+            /** @description Id of the agent, also of one that was deleted since; null for a call without an agent. */
             agent_id: string | null;
+            /** @description Judgment of the analysis; null until then, or if it cannot tell. */
             call_successful: boolean | null;
+            /** @description Summary by the analysis after the call; null until then. */
             call_summary: string | null;
             /** @description Notice and consent at the beginning of the call, null without a notice; an addition. */
             consent: components["schemas"]["ConsentOut"] | null;
+            /** @description US dollars. */
             cost_total: number;
             /** @description `cost_total` by part; an addition. */
             costs: {
                 [key: string]: number;
             };
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
             created_at: string;
-            /** @enum {string} */
+            /**
+             * @description `inbound`: the other party called. `outbound`: the platform did.
+             * @enum {string}
+             */
             direction: "inbound" | "outbound";
+            /** @description Seconds from the answer to the end; 0 before the end. */
             duration_seconds: number;
+            /** @description Time of the end; null while the call goes on. */
             ended_at: string | null;
             /**
              * @description Reason why the call ended: `caller_hung_up`, `agent_hung_up`, `silence`, `max_duration`, `voicemail`,
@@ -544,12 +732,18 @@ export interface components {
              *     reasons. An addition.
              */
             ended_reason: string | null;
+            /** @description Reason for `failed`, in words. */
             error_message: string | null;
+            /** @description Values that the analysis found; empty until then. */
             extracted_data: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
+            /** @description E.164 number of the calling party; other text if the carrier sends no number. */
             from_number: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the call.
+             */
             id: string;
             /** @description Latencies of each turn; an addition. */
             latencies: components["schemas"]["TurnLatencyOut"][];
@@ -565,13 +759,21 @@ export interface components {
             served_by: {
                 [key: string]: string;
             };
+            /** @description Time of the answer; null if nobody answered. */
             started_at: string | null;
-            /** @enum {string} */
+            /**
+             * @description `queued`, `ringing`, and `in-progress` change; the others are final.
+             * @enum {string}
+             */
             status: "queued" | "ringing" | "in-progress" | "completed" | "busy" | "no-answer" | "failed" | "canceled";
+            /** @description E.164 number of the called party. */
             to_number: string;
             /** @description Number to which the call was transferred or forwarded; an addition. */
             transferred_to: string | null;
-            /** @enum {string} */
+            /**
+             * @description Sentiment of the other party, judged by the analysis; `unknown` until then.
+             * @enum {string}
+             */
             user_sentiment: "positive" | "neutral" | "negative" | "unknown";
         };
         /** @description An outbound call is ringing the destination. Not sent if the carrier reports it after the answer. */
@@ -806,34 +1008,58 @@ export interface components {
         CampaignContactOut: {
             /** @description Number of times the contact was dialed; an addition. */
             attempts: number;
+            /** @description Id of the last call; null before the first one. */
             call_id: string | null;
+            /** @description Time of the last call; null before the first one. */
             called_at: string | null;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the campaign.
+             */
             campaign_id: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
             created_at: string;
+            /** @description Reason for `failed` or `skipped`, in words. */
             error: string | null;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the contact within the campaign.
+             */
             id: string;
+            /** @description Name of the person. */
             name: string | null;
+            /** @description Outcome of the last call; null before the first one ends. */
             outcome: ("answered" | "voicemail" | "busy" | "no-answer" | "failed" | "invalid_number" | "do_not_call" | "canceled") | null;
+            /** @description E.164 number. */
             phone_number: string;
-            /** @enum {string} */
+            /**
+             * @description `completed`: the call was answered. `skipped`: may not be called, or is listed twice.
+             * @enum {string}
+             */
             status: "pending" | "dialing" | "in_progress" | "completed" | "failed" | "skipped" | "canceled";
         };
         /** @description A new campaign. It is a draft until it is started. */
         CampaignCreate: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the agent that makes the calls.
+             */
             agent_id: string;
+            /** @description Contacts to call, at most 100 000. */
             contacts: components["schemas"]["ContactToCall"][];
             /** @description Maximum of concurrent calls, within the organization's limit. */
             max_concurrent?: number;
+            /** @description Name for people. */
             name: string;
             /**
              * Format: uuid
              * @description Id of one of the organization's phone numbers, used as the caller ID.
              */
             phone_number_id: string;
+            /** @description Retries of contacts that were not reached; null: none. An addition. */
             retry?: components["schemas"]["Retry"] | null;
             /** @description When a started campaign begins to dial; null or past: at once. */
             scheduled_at?: string | null;
@@ -842,7 +1068,10 @@ export interface components {
         };
         /** @description A campaign. */
         CampaignOut: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the agent that makes the calls.
+             */
             agent_id: string;
             /** @description Contacts that were dialed at least once. */
             called: number;
@@ -850,41 +1079,67 @@ export interface components {
             canceled: number;
             /** @description Contacts whose call was answered, by a person or a machine. */
             completed: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
             created_at: string;
             /** @description Contacts that were not reached. */
             failed: number;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the campaign.
+             */
             id: string;
+            /** @description Maximum of concurrent calls, within the organization's limit. */
             max_concurrent: number;
+            /** @description Name for people. */
             name: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of one of the organization's phone numbers, used as the caller ID.
+             */
             phone_number_id: string;
-            /** @description An addition. */
+            /** @description Retries of contacts that were not reached; null: none. An addition. */
             retry: components["schemas"]["Retry"] | null;
+            /** @description When a started campaign begins to dial; null or past: at once. */
             scheduled_at: string | null;
             /** @description Contacts that may not be called, or are listed twice; an addition. */
             skipped: number;
-            /** @enum {string} */
+            /**
+             * @description `draft` and `scheduled` have not begun; `completed`, `canceled`, and `failed` are final.
+             * @enum {string}
+             */
             status: "draft" | "scheduled" | "running" | "paused" | "completed" | "canceled" | "failed";
             /** @description Why the campaign failed or was paused automatically; an addition. */
             status_reason: string | null;
+            /** @description Number of contacts. */
             total_contacts: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the last change.
+             */
             updated_at: string;
-            /** @description An addition. */
+            /** @description What happens when voicemail answers; null: what the agent says. An addition. */
             voicemail_policy: components["schemas"]["VoicemailPolicy"] | null;
         };
         /** @description Capabilities of a phone number. */
         Capabilities: {
+            /** @description Sends and receives media messages. */
             mms: boolean;
+            /** @description Sends and receives text messages. */
             sms: boolean;
+            /** @description Takes and places calls. */
             voice: boolean;
         };
         /** @description A condition for the actions; if it does not hold, the run is `skipped`. */
         Condition: {
+            /** @description Path into the event: `event`, `id`, `timestamp`, `organization_id`, or below `data.` */
             field: string;
-            /** @enum {string} */
+            /**
+             * @description Comparison of the field with `value`; `exists` and `not_exists` take none.
+             * @enum {string}
+             */
             operator: "eq" | "neq" | "gt" | "gte" | "lt" | "lte" | "in" | "not_in" | "contains" | "exists" | "not_exists";
             /** @description A list for `in` and `not_in`; a number or a text for `gt`, `gte`, `lt` and `lte`. */
             value?: components["schemas"]["JsonValue"];
@@ -893,15 +1148,25 @@ export interface components {
         ConsentOut: {
             /** @description Null if only a notice was due, or the other party hung up before. */
             answer: boolean | null;
+            /** @description Time of the answer. */
             answered_at: string | null;
+            /** @description Milliseconds to the answer. */
             answered_ms: number | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the notice or the question.
+             */
             asked_at: string;
+            /** @description Milliseconds to the notice or the question. */
             asked_ms: number;
+            /** @description Kind of answer: words, a key, or staying on the line after a notice. */
             by: ("speech" | "keypad" | "stayed") | null;
             /** @description Words or key of the answer; deleted with the transcript. */
             heard: string | null;
-            /** @enum {string} */
+            /**
+             * @description Strictest mode of the rules.
+             * @enum {string}
+             */
             mode: "none" | "notice" | "ask";
             /** @description Sentences that were spoken. */
             notice: string;
@@ -917,33 +1182,59 @@ export interface components {
         };
         /** @description A new contact. */
         ContactCreate: {
+            /** @description Postal address, as given. */
             address?: string | null;
+            /** @description Name of the company. */
             company?: string | null;
+            /** @description Email address, as given. */
             email?: string | null;
+            /** @description A mark of your own; it changes nothing else. */
             is_favorite?: boolean;
+            /** @description Name of the person. */
             name?: string | null;
+            /** @description Free text, at most 10 000 characters. */
             notes?: string | null;
+            /** @description E.164 number, which only one contact of the organization has. */
             phone_number: string;
+            /** @description Job or part of the person, such as `buyer`. */
             role?: string | null;
             /** @description Free text; the separator of tags is yours to choose. */
             tags?: string | null;
         };
         /** @description A contact. */
         ContactOut: {
+            /** @description Postal address, as given. */
             address: string | null;
+            /** @description Name of the company. */
             company: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
             created_at: string;
+            /** @description Email address, as given. */
             email: string | null;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the contact.
+             */
             id: string;
+            /** @description A mark of your own; it changes nothing else. */
             is_favorite: boolean;
+            /** @description Name of the person. */
             name: string | null;
+            /** @description Free text, at most 10 000 characters. */
             notes: string | null;
+            /** @description E.164 number, which only one contact of the organization has. */
             phone_number: string;
+            /** @description Job or part of the person, such as `buyer`. */
             role: string | null;
+            /** @description Free text; the separator of tags is yours to choose. */
             tags: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the last change.
+             */
             updated_at: string;
         };
         /**
@@ -951,41 +1242,65 @@ export interface components {
          *     enough.
          */
         ContactToCall: {
+            /** @description Name of the person; `{{name}}` in the agent's texts. */
             name?: string | null;
+            /** @description E.164 number to call. */
             phone_number: string;
         };
         /** @description A partial update of a contact; null clears a text. */
         ContactUpdate: {
+            /** @description Postal address, as given. */
             address?: string | null;
+            /** @description Name of the company. */
             company?: string | null;
+            /** @description Email address, as given. */
             email?: string | null;
+            /** @description A mark of your own; it changes nothing else. */
             is_favorite?: boolean;
+            /** @description Name of the person. */
             name?: string | null;
+            /** @description Free text, at most 10 000 characters. */
             notes?: string | null;
+            /** @description E.164 number, which only one contact of the organization has. */
             phone_number?: string;
+            /** @description Job or part of the person, such as `buyer`. */
             role?: string | null;
             /** @description Free text; the separator of tags is yours to choose. */
             tags?: string | null;
         };
         /** @description Query parameters of `browser_call.create_token`. */
         CreateBrowserCallTokenQuery: {
-            /** @enum {string} */
+            /**
+             * @description Platform of the client.
+             * @enum {string}
+             */
             platform?: "web" | "ios" | "android";
         };
         /** @description Figures of one day. */
         DayOut: {
+            /** @description Calls with the status `completed`. */
             completed: number;
+            /** @description US dollars of all calls. */
             cost: number;
-            /** Format: date */
+            /**
+             * Format: date
+             * @description The day.
+             */
             date: string;
+            /** @description Calls that ended with another status. */
             failed: number;
+            /** @description Calls that others placed. */
             inbound: number;
+            /** @description Minutes of all calls. */
             minutes: number;
+            /** @description Calls that the platform placed. */
             outbound: number;
+            /** @description All calls of the day. */
             total: number;
         };
         /** @description Every day of the period, oldest first, including days without calls. */
         DaysOut: {
+            /** @description Days, oldest first. */
             items: components["schemas"]["DayOut"][];
         };
         /** @description A function of the organization that the agent's model may call, in calls and text messages. */
@@ -994,11 +1309,13 @@ export interface components {
             description: string;
             /** @description Arguments that the caller enters on the keypad before the tool is called, in this order. */
             keypad_entries?: components["schemas"]["KeypadArgument"][];
+            /** @description Name by which the model calls the tool, not one of a built-in tool. */
             name: string;
             /** @description JSON schema of the arguments, of type object. */
             parameters?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
+            /** @description Seconds after which the request counts as failed, and the model is told so. */
             time_limit_seconds?: number;
             /**
              * @description Receives a POST with `tool`, `arguments`, and the conversation, signed with the agent's `webhook_secret`;
@@ -1008,29 +1325,45 @@ export interface components {
         };
         /** @description A webhook delivery. */
         DeliveryOut: {
+            /** @description Number of requests sent. */
             attempts: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
             created_at: string;
+            /** @description Time of the successful response; null without one. */
             delivered_at: string | null;
             /** @description Null for the webhook of an agent or of the integration. */
             endpoint_id: string | null;
+            /** @description Name of the event. */
             event_type: string;
             /**
              * Format: uuid
              * @description Value of `X-Webhook-Delivery-Id`.
              */
             id: string;
+            /** @description Reason of the last failure, in words. */
             last_error: string | null;
+            /** @description HTTP status of the last response; null without one. */
             last_status_code: number | null;
+            /** @description Time of the next request; null once it is over. */
             next_attempt_at: string | null;
             /** @description The body as sent: `event`, `data`, `timestamp`; `unreadable` if its key was destroyed. */
             payload: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
+            /** @description Id of the delivery that this one repeats; null if it repeats none. */
             replayed_from_id: string | null;
-            /** @enum {string} */
+            /**
+             * @description `pending` until it is delivered or has failed for good.
+             * @enum {string}
+             */
             status: "pending" | "delivered" | "failed";
-            /** @enum {string} */
+            /**
+             * @description Kind of receiver.
+             * @enum {string}
+             */
             target_kind: "endpoint" | "agent" | "integration";
         };
         /** @description Notice and consent at the beginning of a call. */
@@ -1064,6 +1397,7 @@ export interface components {
             };
             /** @description Rules of jurisdictions, by name; `us` includes the states. Not legal advice. */
             presets?: string[];
+            /** @description Sentences in the place of the standard ones. */
             texts?: components["schemas"]["SpokenTexts"];
             /**
              * @description What happens to the call after a no.
@@ -1080,38 +1414,67 @@ export interface components {
              *     `application/vnd.openxmlformats-officedocument.wordprocessingml.document`. Defaults to the extension's type.
              */
             content_type?: string | null;
+            /** @description Name of the file; its extension says the type if `content_type` does not. */
             filename: string;
         };
         /** @description A document of a knowledge base. */
         DocumentOut: {
             /** @description Number of passages. */
             chunk_count: number;
+            /**
+             * @description `text/plain`, `text/markdown`, `text/html`, `text/csv`, `application/json`, `application/pdf` or
+             *     `application/vnd.openxmlformats-officedocument.wordprocessingml.document`. Defaults to the extension's type.
+             */
             content_type: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
             created_at: string;
+            /** @description Reason for `failed`, in words. */
             error_message: string | null;
             /** @description Size in bytes; of a PDF or DOCX, the size of the file. */
             file_size: number;
+            /** @description Name of the file; its extension says the type if `content_type` does not. */
             filename: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the document.
+             */
             id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the knowledge base.
+             */
             knowledge_base_id: string;
-            /** @enum {string} */
+            /**
+             * @description `processing` becomes `ready` (it is found) or `failed`.
+             * @enum {string}
+             */
             status: "processing" | "ready" | "failed";
         };
         /** @description A number to add to the do-not-call list. */
         DoNotCallCreate: {
+            /** @description Free text for people. */
             note?: string;
+            /** @description E.164 number that is neither called nor texted. */
             phone_number: string;
         };
         /** @description An entry of the do-not-call list. */
         DoNotCallOut: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
             created_at: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the entry.
+             */
             id: string;
+            /** @description Free text for people. */
             note: string;
+            /** @description E.164 number that is neither called nor texted. */
             phone_number: string;
             /**
              * @description Channel of the request: the API, a text message, or a call.
@@ -1121,15 +1484,22 @@ export interface components {
         };
         /** @description This side ends the conversation. */
         Ended: {
-            /** @enum {string} */
+            /**
+             * @description Side that ends the conversation; `limit` is `max_turns`.
+             * @enum {string}
+             */
             by: "agent" | "caller" | "transfer" | "limit";
             /** @description Name of the criterion; defaults to a description of the assertion. */
             name?: string | null;
-            /** @constant */
+            /**
+             * @description Kind of assertion.
+             * @constant
+             */
             type: "ended_by";
         };
         /** @description A new endpoint. */
         EndpointCreate: {
+            /** @description Free text for people. */
             description?: string | null;
             /** @description Event names; omitted, null, or empty: every event. */
             events?: ("call.started" | "call.ringing" | "call.completed" | "call.failed" | "call.takeover" | "call.transcript.ready" | "sms.received" | "sms.sent" | "simulation.completed")[] | null;
@@ -1140,41 +1510,71 @@ export interface components {
         EndpointCreated: {
             /** @description Deliveries that ended `failed` since the last success; the 20th disables the endpoint. */
             consecutive_failures: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
             created_at: string;
+            /** @description Free text for people. */
             description: string | null;
+            /** @description False: events make no new deliveries, and pending ones wait. */
             enabled: boolean;
             /** @description Empty: every event. */
             events: string[];
+            /** @description True if requests are signed. */
             has_secret: boolean;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the endpoint.
+             */
             id: string;
+            /** @description Time until which the previous secret signs too; null if there is none. */
             previous_secret_expires_at: string | null;
+            /** @description Secret that signs the requests. */
             secret: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the last change.
+             */
             updated_at: string;
+            /** @description A public address; https is strongly recommended. */
             url: string;
         };
         /** @description A webhook endpoint. */
         EndpointOut: {
             /** @description Deliveries that ended `failed` since the last success; the 20th disables the endpoint. */
             consecutive_failures: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
             created_at: string;
+            /** @description Free text for people. */
             description: string | null;
+            /** @description False: events make no new deliveries, and pending ones wait. */
             enabled: boolean;
             /** @description Empty: every event. */
             events: string[];
+            /** @description True if requests are signed. */
             has_secret: boolean;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the endpoint.
+             */
             id: string;
+            /** @description Time until which the previous secret signs too; null if there is none. */
             previous_secret_expires_at: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the last change.
+             */
             updated_at: string;
+            /** @description Pending deliveries go to the new address. */
             url: string;
         };
         /** @description A partial update of an endpoint. */
         EndpointUpdate: {
+            /** @description Free text for people. */
             description?: string | null;
             /** @description Enabling resets `consecutive_failures`; pending deliveries continue. */
             enabled?: boolean;
@@ -1185,17 +1585,24 @@ export interface components {
         };
         /** @description An event that endpoints can subscribe to. */
         EventOut: {
+            /** @description Occasion of the event. */
             description: string;
+            /** @description Name of the event, such as `call.completed`. */
             name: string;
         };
         /** @description Every event. */
         EventsOut: {
+            /** @description Every event that endpoints can subscribe to. */
             items: components["schemas"]["EventOut"][];
         };
         /** @description Link to the file of an export that needs no credential until it expires. */
         ExportLinkOut: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time from which the address is refused.
+             */
             expires_at: string;
+            /** @description Address of the file. */
             url: string;
         };
         /** @description A value to extract from a call. */
@@ -1204,37 +1611,53 @@ export interface components {
             description?: string;
             /** @description The only texts allowed. */
             enum?: string[] | null;
-            /** @enum {string} */
+            /**
+             * @description JSON type of the value.
+             * @enum {string}
+             */
             type: "string" | "number" | "integer" | "boolean";
         };
         /** @description The values that the analysis after a call extracts, as a JSON schema: an object of plain values. */
         ExtractionSchema: {
+            /** @description Values to extract, by their name in `extracted_data`. */
             properties: {
                 [key: string]: components["schemas"]["ExtractedField"];
             };
+            /** @description Names of the values that must not be missing. */
             required?: string[];
-            /** @constant */
+            /**
+             * @description Always `object`.
+             * @constant
+             */
             type?: "object";
         };
         /** @description Query parameters of `analytics.get_calls_over_time`. */
         GetCallsOverTimeQuery: {
+            /** @description Number of days up to and including today. */
             days?: number;
         };
         /** @description Query parameters of `analytics.get_overview`. */
         GetOverviewQuery: {
+            /** @description Number of days up to and including today. */
             days?: number;
         };
         /** @description Query parameters of `usage.get_history`. */
         GetUsageHistoryQuery: {
-            /** @description Includes the current month. */
+            /** @description Number of months, with the current one. */
             months?: number;
         };
         /** @description The integration without its secrets. */
         IntegrationOut: {
+            /** @description True if an API key of the partner is stored. */
             has_partner_api_key: boolean;
+            /** @description True if requests to the webhook are signed. */
             has_webhook_secret: boolean;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the last change.
+             */
             updated_at: string;
+            /** @description Receives every event of the organization. */
             webhook_url: string | null;
         };
         /** @description A partial update of the integration; null removes a value. */
@@ -1251,8 +1674,12 @@ export interface components {
         Judged: {
             /** @description Name of the criterion; defaults to a description of the assertion. */
             name?: string | null;
+            /** @description Statement or question about the transcript; yes passes. */
             question: string;
-            /** @constant */
+            /**
+             * @description Kind of assertion.
+             * @constant
+             */
             type: "judge";
         };
         /** @description An argument of a tool that the caller enters on the phone's keypad. The model does not see it. */
@@ -1266,25 +1693,40 @@ export interface components {
         };
         /** @description A new knowledge base. */
         KnowledgeBaseCreate: {
+            /** @description Free text for people. */
             description?: string;
+            /** @description Name for people. */
             name: string;
         };
         /** @description A knowledge base. */
         KnowledgeBaseOut: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
             created_at: string;
+            /** @description Free text for people. */
             description: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the knowledge base.
+             */
             id: string;
+            /** @description Name for people. */
             name: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the last change.
+             */
             updated_at: string;
         };
         /** @description A search of knowledge bases. */
         KnowledgeSearch: {
             /** @description Knowledge bases to search; defaults to all of the organization's. */
             knowledge_base_ids?: string[] | null;
+            /** @description Question or words to look for. */
             query: string;
+            /** @description Maximum number of passages. */
             top_k?: number;
         };
         /** @description Each answer of the agent starts within the limit. Mode `audio` only. */
@@ -1293,11 +1735,15 @@ export interface components {
             milliseconds: number;
             /** @description Name of the criterion; defaults to a description of the assertion. */
             name?: string | null;
-            /** @constant */
+            /**
+             * @description Kind of assertion.
+             * @constant
+             */
             type: "latency_under_ms";
         };
         /** @description Query parameters of `agents.list`. */
         ListAgentsQuery: {
+            /** @description Kind of agent; there is only `voice`. */
             agent_type?: string | null;
             /** @description Maximum number of items on the page. */
             limit?: number;
@@ -1327,12 +1773,15 @@ export interface components {
         };
         /** @description Query parameters of `calls.list`. */
         ListCallsQuery: {
+            /** @description Id of the agent. */
             agent_id?: string | null;
+            /** @description Direction of the calls. */
             direction?: ("inbound" | "outbound") | null;
             /** @description Maximum number of items on the page. */
             limit?: number;
             /** @description Number of newer items to skip. */
             offset?: number;
+            /** @description Status of the calls. */
             status?: ("queued" | "ringing" | "in-progress" | "completed" | "busy" | "no-answer" | "failed" | "canceled") | null;
         };
         /** @description Query parameters of `campaigns.list_contacts`. */
@@ -1341,6 +1790,7 @@ export interface components {
             limit?: number;
             /** @description Number of newer items to skip. */
             offset?: number;
+            /** @description Status of the contacts. */
             status?: ("pending" | "dialing" | "in_progress" | "completed" | "failed" | "skipped" | "canceled") | null;
         };
         /** @description Query parameters of `campaigns.list`. */
@@ -1374,6 +1824,7 @@ export interface components {
             limit?: number;
             /** @description Number of newer items to skip. */
             offset?: number;
+            /** @description Exact phone number. */
             phone_number?: string | null;
         };
         /** @description Query parameters of `knowledge_bases.list`. */
@@ -1444,47 +1895,70 @@ export interface components {
             name?: string | null;
             /** @description Consecutive words in any letter case; `*` matches anything. */
             text: string;
-            /** @constant */
+            /**
+             * @description Kind of assertion.
+             * @constant
+             */
             type: "never_said";
         };
         /** @description Search criteria for phone numbers. */
         NumberSearch: {
+            /** @description Digits after the country code; null: any. */
             area_code?: string | null;
             /** @description ISO 3166 alpha-2. */
             country: string;
         };
         /** @description Figures of the period's calls. An average or rate without calls is null. */
         OverviewOut: {
+            /** @description US dollars of a call; null without calls. */
             average_cost: number | null;
             /** @description Average over completed calls. */
             average_duration_seconds: number | null;
+            /** @description Calls with the status `completed`. */
             completed_calls: number;
             /** @description Calls that ended with another status than `completed`. */
             failed_calls: number;
+            /** @description Calls that others placed. */
             inbound_calls: number;
+            /** @description Calls that the platform placed. */
             outbound_calls: number;
+            /** @description The period. */
             period: components["schemas"]["Period"];
+            /** @description Number of calls by the other party's sentiment. */
             sentiment: components["schemas"]["Sentiment"];
             /** @description Share of successful calls among those with a success judgment, 0 to 1. */
             success_rate: number | null;
+            /** @description All calls of the period. */
             total_calls: number;
+            /** @description US dollars of all calls. */
             total_cost: number;
+            /** @description Minutes of all calls. */
             total_minutes: number;
         };
         /** @description A matching passage. Scores of different searches cannot be compared. */
         PassageOut: {
             /** @description Position of the passage in the document, from 0. */
             chunk_index: number;
+            /** @description Text of the passage. */
             content: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the document.
+             */
             document_id: string;
+            /** @description Name of the document's file. */
             filename: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the knowledge base.
+             */
             knowledge_base_id: string;
+            /** @description Similarity to the query; higher is better. */
             score: number;
         };
         /** @description Matching passages, best first. */
         PassagesOut: {
+            /** @description Passages, best first. */
             items: components["schemas"]["PassageOut"][];
         };
         /** @description Pause of the caller within a turn or at its end, and the judgment about it. */
@@ -1496,6 +1970,7 @@ export interface components {
              *     and no detector answered.
              */
             detector: string | null;
+            /** @description True if the pause ended the turn. */
             ended_turn: boolean;
             /** @description Judged probability from 0 to 1 that the turn was complete. */
             probability: number | null;
@@ -1504,53 +1979,86 @@ export interface components {
         };
         /** @description First and last day of a period. */
         Period: {
+            /** @description Number of days. */
             days: number;
-            /** Format: date */
+            /**
+             * Format: date
+             * @description First day.
+             */
             from: string;
-            /** Format: date */
+            /**
+             * Format: date
+             * @description Last day.
+             */
             to: string;
         };
         /** @description A number to buy, from the search results. */
         PhoneNumberBuy: {
+            /** @description Name for people; null: the number. */
             friendly_name?: string | null;
+            /** @description Id of the agent that answers calls and text messages; null: nobody. */
             inbound_agent_id?: string | null;
+            /** @description E.164 number, from the search results. */
             phone_number: string;
         };
         /** @description A phone number. */
         PhoneNumberOut: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
             created_at: string;
+            /** @description E.164 number to which the schedule forwards calls. */
             forward_number: string | null;
             /**
              * @description Signs requests to `forward_webhook_url` like webhooks; shown once, in the response that set another URL. An
              *     addition.
              */
             forward_webhook_secret?: string | null;
+            /** @description Address that the schedule asks what to do with a call. */
             forward_webhook_url: string | null;
+            /** @description Name for people; null: the number. */
             friendly_name: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the phone number.
+             */
             id: string;
+            /** @description Id of the agent that answers calls and text messages; null: nobody. */
             inbound_agent_id: string | null;
+            /** @description E.164 number. */
             phone_number: string;
             /** @description When a number with a scheduled release is released; an addition. */
             release_at?: string | null;
+            /** @description Opening hours for calls; null: always open. */
             schedule: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
+            /** @description True if the number can send and receive text messages. */
             sms_active: boolean;
+            /** @description Hours in which the agent answers text messages; null: always. */
             sms_schedule: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
-            /** @enum {string} */
+            /**
+             * @description `provisioning` becomes `active` or `failed`; `pending_release` works until `release_at`.
+             * @enum {string}
+             */
             status: "provisioning" | "active" | "pending_release" | "released" | "failed";
         };
         /** @description A partial update of a phone number; null clears a value. */
         PhoneNumberUpdate: {
+            /** @description E.164 number to which the schedule forwards calls. */
             forward_number?: string | null;
+            /** @description Address that the schedule asks what to do with a call. */
             forward_webhook_url?: string | null;
+            /** @description Name for people. */
             friendly_name?: string;
+            /** @description Id of the agent that answers calls and text messages; null: nobody. */
             inbound_agent_id?: string | null;
+            /** @description Opening hours for calls; null: always open. */
             schedule?: components["schemas"]["Schedule"] | null;
+            /** @description Hours in which the agent answers text messages; null: always. */
             sms_schedule?: components["schemas"]["Schedule"] | null;
         };
         /** @description Rows of a request by table. */
@@ -1581,24 +2089,40 @@ export interface components {
              * @enum {string}
              */
             kind: "export" | "erase";
+            /** @description E.164 number by which the person is known. */
             phone_number: string;
         };
         /** @description A person's request. */
         PrivacyRequestOut: {
+            /** @description Time of the end; null before it. */
             completed_at: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
             created_at: string;
+            /** @description Reason for `failed`, in words. */
             error_message: string | null;
             /** @description When the file of an export is deleted; null without a file. */
             file_expires_at: string | null;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the request.
+             */
             id: string;
-            /** @enum {string} */
+            /**
+             * @description A copy of the person's data, or its deletion for good.
+             * @enum {string}
+             */
             kind: "export" | "erase";
             /** @description Null once the number is erased. */
             phone_number: string | null;
+            /** @description What was found and done, so far. */
             report: components["schemas"]["PrivacyReport"];
-            /** @enum {string} */
+            /**
+             * @description `completed` and `failed` are final.
+             * @enum {string}
+             */
             status: "queued" | "running" | "completed" | "failed";
         };
         /**
@@ -1606,18 +2130,27 @@ export interface components {
          *     `error` the last failure.
          */
         ProviderFailureOut: {
+            /** @description Capability that failed, such as `llm`. */
             capability: string;
+            /** @description Number of failures during the call. */
             count: number;
+            /** @description Last failure, in words. */
             error: string;
+            /** @description Distribution of the provider, with its version. */
             plugin: string;
+            /** @description Name of the provider. */
             provider: string;
         };
         /** @description Link to a call's recording that needs no credential until it expires. */
         RecordingLinkOut: {
             /** @description `audio/flac`, `audio/ogg` (Opus), or `audio/wav`, as the recording is stored; null if the carrier stores it. */
             content_type: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time from which the address is refused.
+             */
             expires_at: string;
+            /** @description Address of the recording. */
             url: string;
         };
         /** @description Private data of an agent's conversations that is replaced before it is kept or sent. */
@@ -1639,7 +2172,10 @@ export interface components {
         };
         /** @description The period whose failed deliveries are replayed, by the time of the event. */
         ReplayRequest: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Beginning of the period.
+             */
             since: string;
             /** @description Omitted or null: until now. */
             until?: string | null;
@@ -1650,12 +2186,14 @@ export interface components {
             attempts: number;
             /** @description Seconds between a call and the next one. */
             delay_seconds?: number;
+            /** @description Outcomes after which the contact is called again. */
             on?: ("busy" | "no-answer" | "voicemail")[];
         };
         /** @description The new secret, which is shown only once. */
         RotatedSecret: {
             /** @description When the previous secret stops signing; null if it already has. */
             previous_secret_expires_at: string | null;
+            /** @description Secret that signs the requests from now on. */
             secret: string;
         };
         /** @description Query parameters of `webhook_endpoints.rotate_webhook_secret`. */
@@ -1669,23 +2207,38 @@ export interface components {
             name?: string | null;
             /** @description Consecutive words in any letter case; `*` matches anything. */
             text: string;
-            /** @constant */
+            /**
+             * @description Kind of assertion.
+             * @constant
+             */
             type: "said";
         };
         /** @description Opening hours, and the action for calls outside them. */
         Schedule: {
+            /** @description False: always open. */
             enabled?: boolean;
+            /** @description Local dates, `YYYY-MM-DD`, on which no hours begin. */
             holidays?: string[];
-            /** @enum {string} */
+            /**
+             * @description What happens to calls while closed; `forward` and `webhook` use the number's `forward_number` and
+             *     `forward_webhook_url`.
+             * @enum {string}
+             */
             outside_action?: "forward" | "voicemail" | "hangup" | "webhook";
+            /** @description Opening hours; closed at all other times. */
             slots?: components["schemas"]["Slot"][];
+            /** @description IANA time zone of the hours, such as `Europe/Berlin`. */
             timezone?: string;
         };
         /** @description Number of calls by the caller's sentiment. */
         Sentiment: {
+            /** @description Calls of dissatisfied parties. */
             negative: number;
+            /** @description Calls of neutral parties. */
             neutral: number;
+            /** @description Calls of satisfied parties. */
             positive: number;
+            /** @description Calls without a judgment. */
             unknown: number;
         };
         /** @description An agent test simulation finished. */
@@ -1741,6 +2294,7 @@ export interface components {
         };
         /** @description A caller to simulate, and the assertions. */
         SimulationCreate: {
+            /** @description What has to hold for the simulation to pass. */
             assertions: (components["schemas"]["Said"] | components["schemas"]["NeverSaid"] | components["schemas"]["ToolCalled"] | components["schemas"]["Ended"] | components["schemas"]["LatencyUnder"] | components["schemas"]["Judged"])[];
             /** @description Goal of the caller. */
             goal?: string;
@@ -1753,6 +2307,7 @@ export interface components {
              * @enum {string}
              */
             mode?: "text" | "audio";
+            /** @description Name for people. */
             name: string;
             /** @description Personality and manner of the caller. */
             persona?: string;
@@ -1768,54 +2323,96 @@ export interface components {
         };
         /** @description A simulation. */
         SimulationOut: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the agent.
+             */
             agent_id: string;
+            /** @description What has to hold for the simulation to pass. */
             assertions: (components["schemas"]["Said"] | components["schemas"]["NeverSaid"] | components["schemas"]["ToolCalled"] | components["schemas"]["Ended"] | components["schemas"]["LatencyUnder"] | components["schemas"]["Judged"])[];
             /** @description Id of the call in mode `audio`. */
             call_id: string | null;
+            /** @description Time of the end; null before it. */
             completed_at: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
             created_at: string;
             /** @description One per assertion, once the simulation is over. */
             criteria: components["schemas"]["SimulationCriterion"][];
+            /** @description Seconds from the beginning to the end. */
             duration_seconds: number;
+            /** @description Side that ended the conversation; `limit` is `max_turns`. Null until then. */
             ended_by: ("agent" | "caller" | "transfer" | "limit") | null;
             /** @description Reason for status `error`, which says nothing about the agent. */
             error_message: string | null;
+            /** @description Goal of the caller. */
             goal: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the simulation.
+             */
             id: string;
+            /** @description The caller's lines, in order. Without lines, the model plays the caller by persona and goal. */
             lines: string[];
+            /** @description Maximum number of the caller's turns. */
             max_turns: number;
-            /** @enum {string} */
+            /**
+             * @description `audio` calls one of the agent's numbers over the loopback carrier.
+             * @enum {string}
+             */
             mode: "text" | "audio";
+            /** @description Name for people. */
             name: string;
+            /** @description Personality and manner of the caller. */
             persona: string;
             /** @description Share of criteria that passed, 0 to 1. */
             score: number | null;
+            /** @description Time of the beginning; null before it. */
             started_at: string | null;
-            /** @enum {string} */
+            /**
+             * @description `passed` and `failed` are judgments of the agent; `error` is none.
+             * @enum {string}
+             */
             status: "queued" | "running" | "passed" | "failed" | "error";
+            /** @description Utterances and tool calls, in order. */
             transcript: components["schemas"]["SpokenOut"][];
             /** @description Number of the caller's turns. */
             turns: number;
         };
         /** @description Opening hours on some days; if `end` is not after `start`, they end on the next day. */
         Slot: {
+            /** @description Days on which the hours begin. */
             days: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[];
+            /** @description Local time, `HH:MM`. */
             end: string;
+            /** @description Local time, `HH:MM`. */
             start: string;
         };
         /** @description All messages between one of the organization's phone numbers and one contact. */
         SmsConversationOut: {
+            /** @description E.164 number of the contact. */
             contact_number: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
             created_at: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the conversation.
+             */
             id: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of the latest message.
+             */
             last_message_at: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the organization's phone number.
+             */
             phone_number_id: string;
             /**
              * @description `closed`: the contact has sent STOP.
@@ -1825,12 +2422,14 @@ export interface components {
         };
         /** @description A text message to send. */
         SmsCreate: {
+            /** @description Text of the message, 1 to 1600 characters. */
             body: string;
             /**
              * Format: uuid
              * @description One of the organization's phone numbers.
              */
             from_number_id: string;
+            /** @description E.164 number of the recipient. */
             to_number: string;
         };
         /** @description A text message. */
@@ -1840,26 +2439,44 @@ export interface components {
              * @enum {string}
              */
             author: "contact" | "api" | "agent" | "automation" | "person" | "platform";
+            /** @description Text of the message. */
             body: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the conversation.
+             */
             conversation_id: string;
             /** @description Cost of the segments, once the carrier has accepted the message, and of the model that wrote it; an addition. */
             cost: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
             created_at: string;
-            /** @enum {string} */
+            /**
+             * @description `inbound`: from the contact. `outbound`: to the contact.
+             * @enum {string}
+             */
             direction: "inbound" | "outbound";
             /** @description Why it failed or was not delivered; an addition. */
             error_message: string | null;
+            /** @description E.164 number of the sender. */
             from_number: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description Id of the text message.
+             */
             id: string;
             /** @description Addresses of media at the carrier; an addition. */
             media_urls: string[];
             /** @description Number of segments that carriers bill; an addition. */
             segments: number;
-            /** @enum {string} */
+            /**
+             * @description State of the delivery; an inbound message is `received`.
+             * @enum {string}
+             */
             status: "queued" | "sending" | "sent" | "delivered" | "undelivered" | "failed" | "received";
+            /** @description E.164 number of the recipient. */
             to_number: string;
         };
         /** @description An inbound SMS was received. */
@@ -1964,17 +2581,23 @@ export interface components {
         };
         /** @description An utterance or a tool call (`content` is JSON: `tool`, `result`, and in mode `text` also `arguments`). */
         SpokenOut: {
+            /** @description The words, or the tool call as JSON. */
             content: string;
-            /** @enum {string} */
+            /**
+             * @description `user` is the simulated caller.
+             * @enum {string}
+             */
             role: "user" | "agent" | "tool" | "system";
         };
         /** @description Sentences of the organization; null: the standard one in the agent's language. */
         SpokenTexts: {
+            /** @description Says that an AI is speaking. */
             ai_notice?: string | null;
             /** @description Spoken without consent, if the call ends. */
             goodbye?: string | null;
             /** @description Names both ways to answer: yes and no, or keys 1 and 2. */
             question?: string | null;
+            /** @description Says that the call is recorded. */
             recording_notice?: string | null;
             /** @description Spoken without consent, if the call goes on. */
             refused?: string | null;
@@ -1989,8 +2612,12 @@ export interface components {
             };
             /** @description Name of the criterion; defaults to a description of the assertion. */
             name?: string | null;
+            /** @description Name of the tool. */
             tool: string;
-            /** @constant */
+            /**
+             * @description Kind of assertion.
+             * @constant
+             */
             type: "tool_called";
         };
         /** @description Utterance, tool call, or event of a call. Milliseconds count from the start of the call's audio. */
@@ -1999,11 +2626,16 @@ export interface components {
             backchannel: boolean;
             /** @description True if a user who had taken the call over said it in the agent's place; an addition. */
             by_person: boolean;
+            /** @description The words; of a tool call JSON, of an event a sentence. */
             content: string;
             /** @description Pauses of a turn of the caller; an addition. */
             pauses: components["schemas"]["PauseOut"][];
-            /** @enum {string} */
+            /**
+             * @description `user`: the other party. `tool`: a tool call. `system`: an event, such as a transfer.
+             * @enum {string}
+             */
             role: "user" | "agent" | "tool" | "system";
+            /** @description Milliseconds to the beginning of the entry. */
             timestamp_ms: number;
         };
         /** @description Rules by which a caller who pauses has finished. */
@@ -2022,24 +2654,37 @@ export interface components {
         };
         /** @description Milliseconds from the caller's last voiced audio to each step of a turn; null if a step was not reached. */
         TurnLatencyOut: {
+            /** @description End of the turn, as judged. */
             endpoint_ms: number | null;
+            /** @description First audio of the voice. */
             first_audio_ms: number | null;
+            /** @description First audio sent to the carrier. */
             first_frame_ms: number | null;
+            /** @description First token of the model. */
             first_token_ms: number | null;
+            /** @description Final transcript. */
             transcript_ms: number | null;
+            /** @description Number of the turn, from 1. */
             turn: number;
         };
         /** @description Months, newest first. */
         UsageHistoryOut: {
+            /** @description Months, newest first. */
             items: components["schemas"]["UsageOut"][];
         };
         /** @description A month's totals, in the organization's time zone. */
         UsageOut: {
+            /** @description Minutes of all calls. */
             call_minutes: number;
+            /** @description Number of calls. */
             calls: number;
+            /** @description US dollars of calls and text messages. */
             cost: number;
+            /** @description Month, `YYYY-MM`. */
             period: string;
+            /** @description Number of text messages received. */
             sms_received: number;
+            /** @description Number of text messages sent. */
             sms_sent: number;
         };
         /** @description Policy for machines that answer outbound calls. */

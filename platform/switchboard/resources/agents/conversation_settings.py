@@ -82,7 +82,7 @@ class Redaction(RequestBody):
 class ExtractedField(RequestBody):
     """A value to extract from a call."""
 
-    type: Literal["string", "number", "integer", "boolean"]
+    type: Literal["string", "number", "integer", "boolean"] = Field(description="JSON type of the value.")
     description: str = Field("", max_length=1000, description="Description of the value for the analysis.")
     enum: list[str] | None = Field(None, min_length=1, max_length=100, description="The only texts allowed.")
 
@@ -90,8 +90,10 @@ class ExtractedField(RequestBody):
 class ExtractionSchema(RequestBody):
     """The values that the analysis after a call extracts, as a JSON schema: an object of plain values."""
 
-    type: Literal["object"] = "object"
+    type: Literal["object"] = Field("object", description="Always `object`.")
     properties: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")], ExtractedField] = Field(
-        min_length=1, max_length=50
+        min_length=1, max_length=50, description="Values to extract, by their name in `extracted_data`."
     )
-    required: list[str] = Field(default_factory=list, max_length=50)
+    required: list[str] = Field(
+        default_factory=list, max_length=50, description="Names of the values that must not be missing."
+    )

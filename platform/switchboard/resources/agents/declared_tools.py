@@ -23,7 +23,11 @@ class KeypadArgument(RequestBody):
 class DeclaredTool(RequestBody):
     """A function of the organization that the agent's model may call, in calls and text messages."""
 
-    name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$", examples=["find_order"])
+    name: str = Field(
+        pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$",
+        examples=["find_order"],
+        description="Name by which the model calls the tool, not one of a built-in tool.",
+    )
     description: str = Field(
         min_length=1, max_length=2000, description="Tells the model when to call the tool and what it does."
     )
@@ -36,7 +40,9 @@ class DeclaredTool(RequestBody):
     parameters: dict[str, JsonValue] = Field(
         default_factory=lambda: dict(NO_ARGUMENTS), description="JSON schema of the arguments, of type object."
     )
-    time_limit_seconds: float = Field(10.0, ge=1, le=60)
+    time_limit_seconds: float = Field(
+        10.0, ge=1, le=60, description="Seconds after which the request counts as failed, and the model is told so."
+    )
     keypad_entries: list[KeypadArgument] = Field(
         default_factory=list,
         max_length=10,

@@ -7,13 +7,14 @@ from pydantic import ConfigDict, Field
 
 from switchboard.foundation.web.schemas import (
     Answer,
-    Moment,
+    CreatedAt,
     Name,
     PageQuery,
     PartialBody,
     PhoneNumberText,
     ReferenceId,
     RequestBody,
+    UpdatedAt,
 )
 from switchboard.resources.agents.conversation_settings import (
     ExtractionSchema,
@@ -42,20 +43,37 @@ class AgentFields(RequestBody):
     llm_provider: Label | None = Field(
         None, description="One of the organization's providers; defaults to the first one."
     )
-    llm_model: Label | None = None
-    llm_temperature: float = Field(0.7, ge=0, le=2)
-    tts_provider: Label | None = None
-    tts_voice_id: Label | None = None
-    tts_model: Label | None = None
-    voice_speed: float = Field(1.0, ge=0.5, le=2.0)
+    llm_model: Label | None = Field(None, description="Name of the provider's model; null: the provider's default.")
+    llm_temperature: float = Field(
+        0.7, ge=0, le=2, description="Randomness of the model's words, from 0 (the same answers) to 2."
+    )
+    tts_provider: Label | None = Field(
+        None, description="Provider of the voice, one of the organization's; defaults to the first one."
+    )
+    tts_voice_id: Label | None = Field(
+        None, description="Id of the voice at the provider; null: the provider's default."
+    )
+    tts_model: Label | None = Field(
+        None, description="Name of the voice provider's model; null: the provider's default."
+    )
+    voice_speed: float = Field(
+        1.0,
+        ge=0.5,
+        le=2.0,
+        description="Speed of the voice as a multiple of the normal one; not every provider can change it.",
+    )
     pronunciations: dict[Reading, Reading] = Field(
         {},
         max_length=200,
         description="Pronunciation of words, in any letter case; an addition.",
         examples=[{"Siobhan": "Shivawn"}],
     )
-    stt_provider: Label | None = None
-    stt_model: Label | None = None
+    stt_provider: Label | None = Field(
+        None, description="Provider that transcribes, one of the organization's; defaults to the first one."
+    )
+    stt_model: Label | None = Field(
+        None, description="Name of the transcribing provider's model; null: the provider's default."
+    )
     stt_language: str = Field(
         "en-US",
         pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$",
@@ -63,9 +81,15 @@ class AgentFields(RequestBody):
         description="BCP 47 tag; `mul` if callers switch between languages.",
     )
     greeting_message: Prompt = Field("", description="The agent's first words; empty: the agent waits for the caller.")
-    end_call_silence_seconds: int = Field(30, ge=5, le=600)
-    max_call_duration_seconds: int = Field(1800, ge=30, le=14_400)
-    allow_interruptions: bool = True
+    end_call_silence_seconds: int = Field(
+        30, ge=5, le=600, description="Seconds without speech of either party after which the call ends."
+    )
+    max_call_duration_seconds: int = Field(
+        1800, ge=30, le=14_400, description="Seconds after which the call ends, whatever happens in it."
+    )
+    allow_interruptions: bool = Field(
+        True, description="False: the agent finishes what it says, and then answers what the caller said meanwhile."
+    )
     interruption_min_words: int = Field(
         1,
         ge=0,
@@ -75,9 +99,11 @@ class AgentFields(RequestBody):
             '"mhm" and "okay" never do.'
         ),
     )
-    vad_confidence: Share = 0.7
-    vad_start_secs: Share = 0.2
-    vad_min_volume: Share = 0.6
+    vad_confidence: Share = Field(0.7, description="Least probability, from 0 to 1, at which audio counts as speech.")
+    vad_start_secs: Share = Field(
+        0.2, description="Seconds of speech after which the caller counts as speaking, from 0 to 1."
+    )
+    vad_min_volume: Share = Field(0.6, description="Least volume, from 0 to 1, at which audio counts as speech.")
     webhook_url: Url | None = Field(None, description="Receives the events of this agent's calls, signed.")
     knowledge_base_ids: list[ReferenceId] = Field(
         default_factory=list,
@@ -125,7 +151,7 @@ class AgentFields(RequestBody):
         ),
     )
     turn_detection: TurnDetection = Field(
-        default_factory=TurnDetection, description="When a caller who pauses has finished; an addition."
+        default_factory=TurnDetection, description="Rules by which a caller who pauses has finished; an addition."
     )
     voicemail_policy: VoicemailPolicy = Field(
         default_factory=VoicemailPolicy,
@@ -158,22 +184,24 @@ class AgentUpdate(AgentFields, PartialBody):
     model_config = ConfigDict(json_schema_extra={"examples": [{"greeting_message": "Good day, how can I help?"}]})
 
     name: Name = ""
-    status: Status = "active"
+    status: Status = Field(
+        "active", description="A `paused` agent takes and places no calls, and answers no text messages."
+    )
     timezone: str = Field("UTC", max_length=64, description="IANA time zone; not returned.")
 
 
 class AgentQuery(PageQuery):
     """Filters of the agent list."""
 
-    agent_type: str | None = Field(None, max_length=64)
+    agent_type: str | None = Field(None, max_length=64, description="Kind of agent; there is only `voice`.")
 
 
 class AgentOut(Answer):
     """An agent."""
 
-    id: UUID
+    id: UUID = Field(description="Id of the agent.")
     name: str
-    agent_type: Literal["voice"]
+    agent_type: Literal["voice"] = Field(description="Kind of agent; there is only `voice`.")
     status: Status
     version: int = Field(description="Incremented by each update that changes something; an addition.")
     llm_provider: str
@@ -197,18 +225,18 @@ class AgentOut(Answer):
     vad_start_secs: float
     vad_min_volume: float
     webhook_url: str | None
-    knowledge_base_ids: list[UUID] = Field(description="An addition.")
-    tools: list[DeclaredTool] = Field(description="An addition.")
-    disabled_tools: list[str] = Field(description="An addition.")
-    allowed_numbers: list[str] = Field(description="An addition.")
-    any_number: bool = Field(description="An addition.")
-    extraction_schema: ExtractionSchema | None = Field(description="An addition.")
-    redaction: Redaction | None = Field(description="An addition.")
-    disclosure: DisclosureSettings | None = Field(description="An addition.")
-    turn_detection: TurnDetection = Field(description="An addition.")
-    voicemail_policy: VoicemailPolicy = Field(description="An addition.")
-    created_at: Moment
-    updated_at: Moment
+    knowledge_base_ids: list[UUID]
+    tools: list[DeclaredTool]
+    disabled_tools: list[str]
+    allowed_numbers: list[str]
+    any_number: bool
+    extraction_schema: ExtractionSchema | None
+    redaction: Redaction | None
+    disclosure: DisclosureSettings | None
+    turn_detection: TurnDetection
+    voicemail_policy: VoicemailPolicy
+    created_at: CreatedAt
+    updated_at: UpdatedAt
 
     @classmethod
     def of(cls, agent: Agent) -> "AgentOut":
@@ -218,9 +246,9 @@ class AgentOut(Answer):
 class AgentVersionOut(Answer):
     """An agent as of one update."""
 
-    version: int
-    settings: dict[str, object]
-    created_at: Moment
+    version: int = Field(description="Number of the version, from 1.")
+    settings: dict[str, object] = Field(description="Fields of the agent as of this version, without secrets.")
+    created_at: CreatedAt
 
     @classmethod
     def of(cls, version: AgentVersion) -> "AgentVersionOut":
