@@ -1,13 +1,14 @@
 # The one door: every target works on a fresh clone with Python 3.11+, make and git.
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench fuzz faults chaos attack holes docs screenshots lock wheels sbom package-check clean
+.PHONY: help run test check bench fuzz faults chaos attack holes docs screenshots lock clients wheels sbom package-check clean
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-DISTRIBUTIONS := platform $(sort $(wildcard plugins/*))
+DISTRIBUTIONS := platform $(sort $(wildcard plugins/*)) clients/python
 INSTALLED := $(VENV)/installed
 DEVELOPED := $(VENV)/developed
+NODE_TOOLS := clients/typescript/node_modules/.package-lock.json
 
 # Where Python is told to keep no bytecode, each of the processes that we start would compile for four seconds.
 unexport PYTHONDONTWRITEBYTECODE
@@ -33,6 +34,10 @@ $(DEVELOPED): $(INSTALLED) requirements-dev.lock
 	@$(call install,--no-deps --require-hashes -r requirements-dev.lock)
 	@touch $@
 
+$(NODE_TOOLS): clients/typescript/package-lock.json
+	@npm ci --prefix clients/typescript --no-audit --no-fund --loglevel=error
+	@touch $@
+
 # $(call install,ARGUMENTS): by uv, or by pip.
 install = if [ -x $(BIN)/uv ] && $(INSTALL) $(1); then :; else $(PIP) $(1); fi
 
@@ -47,6 +52,7 @@ check: $(DEVELOPED) ## linters and type checker
 
 # Four processes on two cores too: most of a test's time is spent waiting, for calls in real time. The checks run beside them.
 test: $(DEVELOPED) ## linters, type checker and every test
+	@$(MAKE) --no-print-directory $(NODE_TOOLS) || echo "The TypeScript client is not tested: its tools need npm and its registry."
 	@$(MAKE) --no-print-directory check & checks=$$!; \
 	$(BIN)/python -m pytest --numprocesses 4 --dist worksteal --ignore tests/chaos --ignore tests/fuzz \
 		--ignore tests/attack/test_planted_holes.py; tests=$$?; \
@@ -74,13 +80,16 @@ holes: $(DEVELOPED) ## an instance with a hole for each attack, which the attack
 docs: $(DEVELOPED) ## write the generated pages of docs/ anew
 	$(BIN)/switchboard docs
 
+clients: $(DEVELOPED) $(NODE_TOOLS) ## generate the typed clients from the OpenAPI document; needs Node.js
+	$(BIN)/python -m clients.generator
+
 screenshots: $(DEVELOPED) ## make the pictures of docs/screenshots anew; needs Chromium
 	$(BIN)/python -m tests.dashboard.screenshots docs/screenshots
 
 # For every platform at once. Releases younger than a week are left out: most malicious ones are found by then.
 PIN = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	--exclude-newer "$$(date -u -d '7 days ago' +%F)"
-OWN := switchboard-voice $(subst _,-,$(addprefix switchboard-voice-,$(notdir $(wildcard plugins/*))))
+OWN := switchboard-voice switchboard-voice-client $(subst _,-,$(addprefix switchboard-voice-,$(notdir $(wildcard plugins/*))))
 lock: $(INSTALLED) ## pin requirements.in and requirements-dev.in anew
 	$(PIN) requirements.in $(foreach p,$(OWN),--no-emit-package $(p)) -o requirements.lock
 	$(PIN) requirements-dev.in $$(sed -n 's/^\([a-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock) -o requirements-dev.lock

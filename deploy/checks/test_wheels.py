@@ -55,7 +55,7 @@ def test_the_same_commit_makes_the_same_wheels() -> None:
         wheel.unlink()
     subprocess.run(["make", "wheels"], cwd=REPOSITORY, check=True, capture_output=True)
     assert hash_wheels() == first
-    assert len(first) == 1 + len(list((REPOSITORY / "plugins").iterdir()))
+    assert len(first) == len(["platform", "client", *(REPOSITORY / "plugins").iterdir()])
 
 
 def test_each_wheel_carries_the_license() -> None:
@@ -85,6 +85,8 @@ def test_every_plugin_is_found(python: Path, tmp_path: Path, environment: dict[s
     command: list[str | Path] = [python.with_name("switchboard"), "plugins", "list"]
     listed = subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True).stdout
     for wheel in list_wheels():
+        if wheel.name.startswith("switchboard_voice_client-"):
+            continue
         assert f"({wheel.name.split('-')[0].replace('_', '-')} " in listed
 
 

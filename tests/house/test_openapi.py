@@ -91,28 +91,24 @@ def test_fields_that_an_update_ignores_are_read_only(document: Json) -> None:
     )
 
 
-def test_every_field_of_events_and_pages_is_described(document: Json) -> None:
-    """Fields of the bodies of webhooks, of what is in them, and of the envelope of lists."""
-    schemas = document["components"]["schemas"]
-    bodies = [
-        webhook["post"]["requestBody"]["content"]["application/json"]["schema"]
-        for webhook in document["webhooks"].values()
-    ]
-    described = {name: schema for name, schema in schemas.items() if name.startswith("Page_")}
-    for name in re.findall(r"schemas/(\w+)", str(bodies)):
-        described |= dict(_iterate_models(document, name))
-    faulty = [
-        f"{model}.{name}"
-        for model, schema in described.items()
+def test_every_field_and_parameter_is_described(document: Json) -> None:
+    fields = {
+        f"{model}.{name}": part
+        for model, schema in document["components"]["schemas"].items()
         for name, part in schema.get("properties", {}).items()
-        if not part.get("description")
-    ]
+    }
+    parameters = {
+        f"{method} {path} {part['name']}": part
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+        for part in operation.get("parameters", [])
+    }
+    faulty = [place for place, part in (fields | parameters).items() if not part.get("description")]
     assert not faulty, "add a description, with its unit"
 
 
-def _iterate_models(document: Json, name: str) -> Iterator[tuple[str, Json]]:
-    """Yield a model and those that it refers to, with their names."""
-    schema = document["components"]["schemas"][name]
-    yield name, schema
-    for other in re.findall(r"schemas/(\w+)", str(schema)):
-        yield from _iterate_models(document, other)
+def test_a_field_of_a_response_has_the_description_of_the_request(document: Json) -> None:
+    schemas = document["components"]["schemas"]
+    for name in ("llm_model", "greeting_message", "turn_detection"):
+        described = {schemas[model]["properties"][name]["description"] for model in ("AgentOut", "AgentCreate")}
+        assert len(described) == 1

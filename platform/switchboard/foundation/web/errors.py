@@ -4,7 +4,7 @@ A service raises one of these classes, which define the status and the machine-r
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field, ValidationError
 from typing_extensions import TypedDict
@@ -14,10 +14,10 @@ MAX_ERRORS = 50
 
 
 class FieldError(TypedDict):
-    """One error of a request: the field (dotted, such as `contacts.3.phone_number`) and a message."""
+    """One error of a request."""
 
-    field: str
-    message: str
+    field: Annotated[str, Field(description="Name of the field, dotted, such as `contacts.3.phone_number`.")]
+    message: Annotated[str, Field(description="Fault of the field, in words.")]
 
 
 class Problem(BaseModel):
@@ -25,7 +25,7 @@ class Problem(BaseModel):
 
     type: str = Field(description="`about:blank`: the status and the code say it all.")
     title: str = Field(description="The status in words.")
-    status: int
+    status: int = Field(description="HTTP status.")
     detail: str = Field(description="What went wrong, for people.")
     code: str = Field(description="What went wrong, for programs.")
     errors: list[FieldError] = Field(description="The faulty fields of a 422; else empty.")

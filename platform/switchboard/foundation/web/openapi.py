@@ -31,6 +31,8 @@ Json: TypeAlias = dict[str, Any]
 VERSION = version("switchboard-voice")
 AUTHORIZE, TOKEN, REVOKE = "/oauth/authorize", "/api/oauth/token", "/api/oauth/revoke"
 REFERENCE = "#/components/schemas/{model}"
+PATH_NOUNS = {"doc": "document", "entry": "do-not-call entry", "kb": "knowledge base", "number": "phone number"}
+"""Nouns of the ids in paths, where the path has another word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ class _Schemas:
         self.definitions: Json = dict(sorted(definitions.items()))
         for _, _, declared in iterate_endpoints(app):
             self._mark_read_only(declared)
+            self._describe_answer(declared)
 
     @staticmethod
     def _want(
@@ -136,6 +139,20 @@ class _Schemas:
             answer = self.of(declared.answer, "serialization")["$ref"].rsplit("/", 1)[1]
             for name in declared.read_only_fields:
                 self.definitions[answer]["properties"][name]["readOnly"] = True
+
+    def _describe_answer(self, declared: Endpoint) -> None:
+        """Give the fields of a response that the request sets the descriptions of the request."""
+        if declared.body is None or declared.answer is None:
+            return
+        body, answer = self._fields(declared.body, "validation"), self._fields(declared.answer, "serialization")
+        for name in body.keys() & answer.keys():
+            if "description" in body[name]:
+                answer[name].setdefault("description", body[name]["description"])
+
+    def _fields(self, shape: object, mode: JsonSchemaMode) -> Json:
+        """Return the properties of a model; none for a list."""
+        name = self.of(shape, mode).get("$ref", "").rsplit("/", 1)[-1]
+        return dict(self.definitions.get(name, {}).get("properties", {}))
 
     def of(self, shape: object, mode: JsonSchemaMode) -> Json:
         """Return the schema of a shape; a reference if it is a model."""
@@ -164,15 +181,28 @@ def _operation(rule: Rule, method: str, declared: Endpoint, schemas: _Schemas) -
 
 def _parameters(rule: Rule, method: str, declared: Endpoint) -> list[Json]:
     parameters: list[Json] = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "format": "uuid"}}
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": _describe_id(name),
+            "schema": {"type": "string", "format": "uuid"},
+        }
         for name in sorted(rule.arguments)
     ]
     if declared.query is not None:
         schema = declared.query.model_json_schema()
         for name, part in schema["properties"].items():
             described = {key: value for key, value in part.items() if key != "title"}
+            required = name in schema.get("required", [])
             parameters.append(
-                {"name": name, "in": "query", "required": name in schema.get("required", []), "schema": described}
+                {
+                    "name": name,
+                    "in": "query",
+                    "required": required,
+                    "description": described.pop("description", ""),
+                    "schema": described,
+                }
             )
     if method == "post":
         parameters.append(
@@ -185,6 +215,11 @@ def _parameters(rule: Rule, method: str, declared: Endpoint) -> list[Json]:
             }
         )
     return parameters
+
+
+def _describe_id(parameter: str) -> str:
+    noun = parameter.removesuffix("_id")
+    return f"Id of the {PATH_NOUNS.get(noun, noun)}."
 
 
 def _responses(rule: Rule, declared: Endpoint, schemas: _Schemas) -> Json:

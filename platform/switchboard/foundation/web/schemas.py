@@ -92,6 +92,9 @@ Moment = Annotated[
 ]
 """A timestamp: ISO 8601 in UTC with milliseconds."""
 
+CreatedAt = Annotated[Moment, Field(description="Time of creation.")]
+UpdatedAt = Annotated[Moment, Field(description="Time of the last change.")]
+
 
 def validate_in_pieces(max_length: int) -> WrapValidator:
     """Return the validator of a long list, which stops after the first thousand items of which one is faulty.
@@ -138,7 +141,7 @@ PhoneNumberText = Annotated[str, Field(max_length=20), AfterValidator(_phone_num
 PhoneNumberFilter = Annotated[str, Field(max_length=20), AfterValidator(_with_plus), Field(examples=["+15550100001"])]
 """A phone number to filter a list by; an invalid one matches nothing."""
 
-Name = Annotated[str, Field(min_length=1, max_length=255)]
+Name = Annotated[str, Field(min_length=1, max_length=255, description="Name for people.")]
 
 ReferenceId = Annotated[
     str,

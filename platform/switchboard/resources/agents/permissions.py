@@ -1,8 +1,9 @@
 """Scopes for the addresses that an agent sends data to (docs/decisions/0033-scopes-of-actions.md)."""
 
 from switchboard.foundation.web.principal import Principal
+from switchboard.resources.agents.declared_tools import DeclaredTool
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.schemas import AgentFields, DeclaredTool
+from switchboard.resources.agents.schemas import AgentFields
 
 SCOPE = "webhooks:write"
 

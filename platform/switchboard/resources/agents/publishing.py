@@ -19,6 +19,7 @@ from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.principal import Principal
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.declared_tools import DeclaredTool
 from switchboard.resources.agents.disclosure import check_disclosure
 from switchboard.resources.agents.models import Agent, AgentVersion
 from switchboard.resources.agents.permissions import require_receiver_scopes
@@ -28,7 +29,6 @@ from switchboard.resources.agents.schemas import (
     AgentFields,
     AgentOut,
     AgentUpdate,
-    DeclaredTool,
 )
 from switchboard.resources.agents.tools import list_tool_names
 from switchboard.resources.knowledge_bases import service as knowledge

@@ -17,8 +17,8 @@ from switchboard.foundation.observability.logs import locate_error
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.plugin_sdk import PrivateDataDetector
 from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.agents.conversation_settings import Redaction
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.schemas import Redaction
 from switchboard.resources.identity.service import get_policy
 
 logger = structlog.get_logger()

@@ -1,20 +1,28 @@
 """API schemas of agents."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import ConfigDict, Field, JsonValue, field_validator, model_validator
+from pydantic import ConfigDict, Field
 
 from switchboard.foundation.web.schemas import (
     Answer,
-    Moment,
+    CreatedAt,
     Name,
     PageQuery,
     PartialBody,
     PhoneNumberText,
     ReferenceId,
     RequestBody,
+    UpdatedAt,
 )
+from switchboard.resources.agents.conversation_settings import (
+    ExtractionSchema,
+    Redaction,
+    TurnDetection,
+    VoicemailPolicy,
+)
+from switchboard.resources.agents.declared_tools import DeclaredTool, Url
 from switchboard.resources.agents.models import Agent, AgentVersion
 from switchboard.resources.disclosure.settings import DisclosureSettings
 
@@ -22,158 +30,8 @@ Label = Annotated[str, Field(min_length=1, max_length=255)]
 Prompt = Annotated[str, Field(max_length=100_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Secret = Annotated[str, Field(min_length=1, max_length=255)]
-Url = Annotated[str, Field(max_length=2048, examples=["https://example.com/hooks/agent"])]
 Reading = Annotated[str, Field(min_length=1, max_length=255, pattern=r"\S")]
-DataKind = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 Status = Literal["active", "paused"]
-BUILT_IN_TOOLS = ("end_call", "transfer_call", "press_digits", "send_sms", "opt_out", "search_knowledge")
-MAX_SCHEMA_CHARACTERS = 16_000
-NO_ARGUMENTS: dict[str, JsonValue] = {"type": "object", "properties": {}}
-
-
-class ExtractedField(RequestBody):
-    """A value to extract from a call."""
-
-    type: Literal["string", "number", "integer", "boolean"]
-    description: str = Field("", max_length=1000, description="Description of the value for the analysis.")
-    enum: list[str] | None = Field(None, min_length=1, max_length=100, description="The only texts allowed.")
-
-
-class ExtractionSchema(RequestBody):
-    """The values that the analysis after a call extracts, as a JSON schema: an object of plain values."""
-
-    type: Literal["object"] = "object"
-    properties: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")], ExtractedField] = Field(
-        min_length=1, max_length=50
-    )
-    required: list[str] = Field(default_factory=list, max_length=50)
-
-
-class Redaction(RequestBody):
-    """Private data of an agent's conversations that is replaced before it is kept or sent."""
-
-    kinds: list[DataKind] = Field(
-        max_length=50,
-        description=(
-            "Kinds to redact: `card_number`, `iban`, `national_id`, `pin`, `phone_number`, `email_address`, `keypad`, "
-            "and those of plugins. Empty: nothing, whatever the organization's default is."
-        ),
-        examples=[["card_number", "pin", "keypad"]],
-    )
-    visible_to_model: list[DataKind] = Field(
-        default_factory=list,
-        max_length=50,
-        description="Those of the kinds that the agent's model sees during a call, because it needs them.",
-    )
-
-
-class TurnDetection(RequestBody):
-    """Rules by which a caller who pauses has finished."""
-
-    mode: Literal["silence", "text", "audio", "auto"] = Field(
-        "auto",
-        description=(
-            "`silence`: every pause of `min_silence_seconds` ends the turn. `text`: unless the words are incomplete. "
-            "`audio`: unless the organization's turn detector judges it incomplete. `auto`: by the words, and by the "
-            "turn detector where they leave doubt."
-        ),
-    )
-    min_silence_seconds: float = Field(0.2, ge=0.2, le=5, description="Shortest pause that ends a turn.")
-    max_silence_seconds: float = Field(2.0, ge=0.2, le=10, description="Pause that ends an incomplete turn, too.")
-
-    @model_validator(mode="after")
-    def _order_silences(self) -> Self:
-        if self.min_silence_seconds > self.max_silence_seconds:
-            raise ValueError("max_silence_seconds must not be less than min_silence_seconds")
-        return self
-
-
-class VoicemailPolicy(RequestBody):
-    """Policy for machines that answer outbound calls."""
-
-    action: Literal["off", "hang_up", "leave_message"] = Field(
-        "hang_up",
-        description=(
-            "`off`: machines are not recognized, and the agent talks to them. `hang_up`: the call ends. "
-            "`leave_message`: the agent is silent until the greeting is over, says the message, and hangs up."
-        ),
-    )
-    message: str = Field(
-        "", max_length=2000, description="Spoken after the beep; `{{name}}` is replaced by a value of `metadata`."
-    )
-    prompt: str = Field(
-        "", max_length=10_000, description="Instructions by which the model writes the message, instead of `message`."
-    )
-    carrier_detection: bool = Field(
-        True,
-        description=(
-            "The carrier recognizes machines, which most bill for each call. Otherwise, and where a carrier cannot, "
-            "the platform judges the audio."
-        ),
-    )
-
-    @model_validator(mode="after")
-    def _say_something(self) -> Self:
-        if self.action == "leave_message" and bool(self.message.strip()) == bool(self.prompt.strip()):
-            raise ValueError("leave_message needs either message or prompt")
-        return self
-
-
-class KeypadArgument(RequestBody):
-    """An argument of a tool that the caller enters on the phone's keypad. The model does not see it."""
-
-    parameter: str = Field(min_length=1, max_length=64, description="Name of a property of `parameters`.")
-    prompt: str = Field("", max_length=500, description="Spoken before the entry.")
-    max_digits: int = Field(20, ge=1, le=50, description="The entry ends after so many digits, or with `#`.")
-
-
-class DeclaredTool(RequestBody):
-    """A function of the organization that the agent's model may call, in calls and text messages."""
-
-    name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$", examples=["find_order"])
-    description: str = Field(
-        min_length=1, max_length=2000, description="Tells the model when to call the tool and what it does."
-    )
-    url: Url = Field(
-        description=(
-            "Receives a POST with `tool`, `arguments`, and the conversation, signed with the agent's "
-            "`webhook_secret`; returns a JSON object."
-        )
-    )
-    parameters: dict[str, JsonValue] = Field(
-        default_factory=lambda: dict(NO_ARGUMENTS), description="JSON schema of the arguments, of type object."
-    )
-    time_limit_seconds: float = Field(10.0, ge=1, le=60)
-    keypad_entries: list[KeypadArgument] = Field(
-        default_factory=list,
-        max_length=10,
-        description="Arguments that the caller enters on the keypad before the tool is called, in this order.",
-    )
-
-    @field_validator("name")
-    @classmethod
-    def _is_free(cls, value: str) -> str:
-        if value in BUILT_IN_TOOLS:
-            raise ValueError(f"{value} is the name of a built-in tool")
-        return value
-
-    @field_validator("parameters")
-    @classmethod
-    def _is_an_objects_schema(cls, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        if value.get("type") != "object" or not isinstance(value.get("properties", {}), dict):
-            raise ValueError("must be a JSON schema of type object")
-        if len(str(value)) > MAX_SCHEMA_CHARACTERS:
-            raise ValueError(f"must have at most {MAX_SCHEMA_CHARACTERS} characters")
-        return value
-
-    @model_validator(mode="after")
-    def _enter_parameters(self) -> Self:
-        properties = self.parameters.get("properties")
-        names = [entry.parameter for entry in self.keypad_entries]
-        for name in names:
-            if not isinstance(properties, dict) or name not in properties or names.count(name) > 1:
-                raise ValueError(f"keypad_entries: {name} must be a property of parameters, and entered once")
-        return self
 
 
 class AgentFields(RequestBody):
@@ -185,20 +43,37 @@ class AgentFields(RequestBody):
     llm_provider: Label | None = Field(
         None, description="One of the organization's providers; defaults to the first one."
     )
-    llm_model: Label | None = None
-    llm_temperature: float = Field(0.7, ge=0, le=2)
-    tts_provider: Label | None = None
-    tts_voice_id: Label | None = None
-    tts_model: Label | None = None
-    voice_speed: float = Field(1.0, ge=0.5, le=2.0)
+    llm_model: Label | None = Field(None, description="Name of the provider's model; null: the provider's default.")
+    llm_temperature: float = Field(
+        0.7, ge=0, le=2, description="Randomness of the model's words, from 0 (the same answers) to 2."
+    )
+    tts_provider: Label | None = Field(
+        None, description="Provider of the voice, one of the organization's; defaults to the first one."
+    )
+    tts_voice_id: Label | None = Field(
+        None, description="Id of the voice at the provider; null: the provider's default."
+    )
+    tts_model: Label | None = Field(
+        None, description="Name of the voice provider's model; null: the provider's default."
+    )
+    voice_speed: float = Field(
+        1.0,
+        ge=0.5,
+        le=2.0,
+        description="Speed of the voice as a multiple of the normal one; not every provider can change it.",
+    )
     pronunciations: dict[Reading, Reading] = Field(
         {},
         max_length=200,
         description="Pronunciation of words, in any letter case; an addition.",
         examples=[{"Siobhan": "Shivawn"}],
     )
-    stt_provider: Label | None = None
-    stt_model: Label | None = None
+    stt_provider: Label | None = Field(
+        None, description="Provider that transcribes, one of the organization's; defaults to the first one."
+    )
+    stt_model: Label | None = Field(
+        None, description="Name of the transcribing provider's model; null: the provider's default."
+    )
     stt_language: str = Field(
         "en-US",
         pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$",
@@ -206,9 +81,15 @@ class AgentFields(RequestBody):
         description="BCP 47 tag; `mul` if callers switch between languages.",
     )
     greeting_message: Prompt = Field("", description="The agent's first words; empty: the agent waits for the caller.")
-    end_call_silence_seconds: int = Field(30, ge=5, le=600)
-    max_call_duration_seconds: int = Field(1800, ge=30, le=14_400)
-    allow_interruptions: bool = True
+    end_call_silence_seconds: int = Field(
+        30, ge=5, le=600, description="Seconds without speech of either party after which the call ends."
+    )
+    max_call_duration_seconds: int = Field(
+        1800, ge=30, le=14_400, description="Seconds after which the call ends, whatever happens in it."
+    )
+    allow_interruptions: bool = Field(
+        True, description="False: the agent finishes what it says, and then answers what the caller said meanwhile."
+    )
     interruption_min_words: int = Field(
         1,
         ge=0,
@@ -218,9 +99,11 @@ class AgentFields(RequestBody):
             '"mhm" and "okay" never do.'
         ),
     )
-    vad_confidence: Share = 0.7
-    vad_start_secs: Share = 0.2
-    vad_min_volume: Share = 0.6
+    vad_confidence: Share = Field(0.7, description="Least probability, from 0 to 1, at which audio counts as speech.")
+    vad_start_secs: Share = Field(
+        0.2, description="Seconds of speech after which the caller counts as speaking, from 0 to 1."
+    )
+    vad_min_volume: Share = Field(0.6, description="Least volume, from 0 to 1, at which audio counts as speech.")
     webhook_url: Url | None = Field(None, description="Receives the events of this agent's calls, signed.")
     knowledge_base_ids: list[ReferenceId] = Field(
         default_factory=list,
@@ -268,7 +151,7 @@ class AgentFields(RequestBody):
         ),
     )
     turn_detection: TurnDetection = Field(
-        default_factory=TurnDetection, description="When a caller who pauses has finished; an addition."
+        default_factory=TurnDetection, description="Rules by which a caller who pauses has finished; an addition."
     )
     voicemail_policy: VoicemailPolicy = Field(
         default_factory=VoicemailPolicy,
@@ -301,22 +184,24 @@ class AgentUpdate(AgentFields, PartialBody):
     model_config = ConfigDict(json_schema_extra={"examples": [{"greeting_message": "Good day, how can I help?"}]})
 
     name: Name = ""
-    status: Status = "active"
+    status: Status = Field(
+        "active", description="A `paused` agent takes and places no calls, and answers no text messages."
+    )
     timezone: str = Field("UTC", max_length=64, description="IANA time zone; not returned.")
 
 
 class AgentQuery(PageQuery):
     """Filters of the agent list."""
 
-    agent_type: str | None = Field(None, max_length=64)
+    agent_type: str | None = Field(None, max_length=64, description="Kind of agent; there is only `voice`.")
 
 
 class AgentOut(Answer):
     """An agent."""
 
-    id: UUID
+    id: UUID = Field(description="Id of the agent.")
     name: str
-    agent_type: Literal["voice"]
+    agent_type: Literal["voice"] = Field(description="Kind of agent; there is only `voice`.")
     status: Status
     version: int = Field(description="Incremented by each update that changes something; an addition.")
     llm_provider: str
@@ -340,18 +225,18 @@ class AgentOut(Answer):
     vad_start_secs: float
     vad_min_volume: float
     webhook_url: str | None
-    knowledge_base_ids: list[UUID] = Field(description="An addition.")
-    tools: list[DeclaredTool] = Field(description="An addition.")
-    disabled_tools: list[str] = Field(description="An addition.")
-    allowed_numbers: list[str] = Field(description="An addition.")
-    any_number: bool = Field(description="An addition.")
-    extraction_schema: ExtractionSchema | None = Field(description="An addition.")
-    redaction: Redaction | None = Field(description="An addition.")
-    disclosure: DisclosureSettings | None = Field(description="An addition.")
-    turn_detection: TurnDetection = Field(description="An addition.")
-    voicemail_policy: VoicemailPolicy = Field(description="An addition.")
-    created_at: Moment
-    updated_at: Moment
+    knowledge_base_ids: list[UUID]
+    tools: list[DeclaredTool]
+    disabled_tools: list[str]
+    allowed_numbers: list[str]
+    any_number: bool
+    extraction_schema: ExtractionSchema | None
+    redaction: Redaction | None
+    disclosure: DisclosureSettings | None
+    turn_detection: TurnDetection
+    voicemail_policy: VoicemailPolicy
+    created_at: CreatedAt
+    updated_at: UpdatedAt
 
     @classmethod
     def of(cls, agent: Agent) -> "AgentOut":
@@ -361,9 +246,9 @@ class AgentOut(Answer):
 class AgentVersionOut(Answer):
     """An agent as of one update."""
 
-    version: int
-    settings: dict[str, object]
-    created_at: Moment
+    version: int = Field(description="Number of the version, from 1.")
+    settings: dict[str, object] = Field(description="Fields of the agent as of this version, without secrets.")
+    created_at: CreatedAt
 
     @classmethod
     def of(cls, version: AgentVersion) -> "AgentVersionOut":

@@ -15,8 +15,8 @@ from switchboard.foundation.outbound import OutboundClient, OutboundError
 from switchboard.foundation.web.signatures import signature_headers
 from switchboard.plugin_sdk import AgentTool, JsonObject, KeypadEntry, ToolContext, ToolError, ToolParameters
 from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.agents.declared_tools import BUILT_IN_TOOLS, DeclaredTool
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.schemas import BUILT_IN_TOOLS, DeclaredTool
 
 ANSWER_BYTES: Final = 64 * 1024
 _answer: TypeAdapter[JsonObject] = TypeAdapter(JsonObject)

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
 from switchboard.foundation.events.fields import EventName
-from switchboard.foundation.web.schemas import Answer, Moment, Name, PartialBody, RequestBody
+from switchboard.foundation.web.schemas import Answer, CreatedAt, Moment, Name, PartialBody, RequestBody
 from switchboard.resources.automations.conditions import Operator, validate_path
 from switchboard.resources.automations.models import ActionStatus, Automation, AutomationRun
 
@@ -41,8 +41,10 @@ Filters = Annotated[
 class Condition(RequestBody):
     """A condition for the actions; if it does not hold, the run is `skipped`."""
 
-    field: Annotated[str, Field(max_length=255, examples=["data.body"]), AfterValidator(validate_path)]
-    operator: Operator
+    field: Annotated[str, Field(max_length=255, examples=["data.body"]), AfterValidator(validate_path)] = Field(
+        description="Path into the event: `event`, `id`, `timestamp`, `organization_id`, or below `data.`"
+    )
+    operator: Operator = Field(description="Comparison of the field with `value`; `exists` and `not_exists` take none.")
     value: JsonValue = Field(
         None,
         validate_default=True,
@@ -88,10 +90,10 @@ Actions = Annotated[
 class AutomationFields(RequestBody):
     """Fields that create and update share."""
 
-    description: str | None = Field(None, max_length=1000)
+    description: str | None = Field(None, max_length=1000, description="Free text for people.")
     trigger_filters: Filters = Field(default_factory=dict)
     conditions: Conditions = Field(default_factory=list)
-    enabled: bool = True
+    enabled: bool = Field(True, description="False: events start no runs.")
 
 
 class AutomationCreate(AutomationFields):
@@ -100,7 +102,7 @@ class AutomationCreate(AutomationFields):
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
     name: Name
-    trigger_type: EventName
+    trigger_type: EventName = Field(description="Name of the event that starts a run.")
     actions: Actions
 
 
@@ -110,14 +112,14 @@ class AutomationUpdate(AutomationFields, PartialBody):
     model_config = ConfigDict(json_schema_extra={"examples": [{"enabled": False}]})
 
     name: Name = ""
-    trigger_type: EventName = ""
+    trigger_type: EventName = Field("", description="Name of the event that starts a run.")
     actions: Actions = Field(default_factory=list)
 
 
 class AutomationOut(Answer):
     """An automation."""
 
-    id: UUID
+    id: UUID = Field(description="Id of the automation.")
     name: str
     description: str | None
     enabled: bool
@@ -126,8 +128,8 @@ class AutomationOut(Answer):
     conditions: list[Condition]
     actions: list[Action]
     run_count: int = Field(description="Runs recorded so far, including skipped ones.")
-    last_run_at: Moment | None
-    created_at: Moment
+    last_run_at: Moment | None = Field(description="Time of the latest run; null before the first one.")
+    created_at: CreatedAt
 
     @classmethod
     def of(cls, automation: Automation) -> "AutomationOut":
@@ -138,29 +140,31 @@ class ActionRunOut(Answer):
     """The result of one action of a run."""
 
     index: int = Field(description="Position among the automation's actions, from 0.")
-    type: str
+    type: str = Field(description="Name of the action.")
     status: ActionStatus = Field(description="`skipped`: an earlier action failed, or the run was skipped.")
     attempts: int = Field(description="Number of attempts.")
     error: str | None = Field(description="Why it failed, or why its last attempt failed.")
-    result: dict[str, JsonValue] | None
-    started_at: Moment | None
-    completed_at: Moment | None
+    result: dict[str, JsonValue] | None = Field(
+        description="Result of the action, for later actions; null until it completes."
+    )
+    started_at: Moment | None = Field(description="Time of the first attempt.")
+    completed_at: Moment | None = Field(description="Time of the end; null while it runs or waits.")
 
 
 class AutomationRunOut(Answer):
     """A run of an automation for one event."""
 
-    id: UUID
-    automation_id: UUID
-    trigger_event: str
+    id: UUID = Field(description="Id of the run.")
+    automation_id: UUID = Field(description="Id of the automation.")
+    trigger_event: str = Field(description="Name of the event that started the run.")
     status: Literal["running", "completed", "failed", "skipped"] = Field(
         description=(
             "`running`, then `completed` or `failed`; `skipped` if a condition did not hold or the loop guard "
             "stopped it."
         )
     )
-    started_at: Moment
-    completed_at: Moment | None
+    started_at: Moment = Field(description="Time at which the run was recorded.")
+    completed_at: Moment | None = Field(description="Time of the end; null while it runs.")
     event_id: UUID = Field(description="Id of the event; an addition.")
     depth: int = Field(
         description="1, plus 1 for each automation that led to the event; above 5 the run is skipped; an addition."

@@ -16,26 +16,26 @@ class TokenQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    platform: Platform = "web"
+    platform: Platform = Field("web", description="Platform of the client.")
 
 
 class BrowserTokenOut(Answer):
     """Credentials for calls from a browser or an app."""
 
     token: str = Field(description="Token for the carrier's client SDK.")
-    provider: str
-    platform: Platform
+    provider: str = Field(description="Name of the carrier's provider.")
+    platform: Platform = Field(description="Platform of the client.")
     identity: str = Field(description="The caller's identity at the carrier.")
-    expires_at: Moment
+    expires_at: Moment = Field(description="Time from which the token is refused.")
     connection: dict[str, str] = Field(description="Further settings of the SDK.")
 
 
 class CallerIdOut(Answer):
     """A phone number that can be called from."""
 
-    id: UUID
-    phone_number: str
-    friendly_name: str
+    id: UUID = Field(description="Id of the phone number.")
+    phone_number: str = Field(description="E.164 number.")
+    friendly_name: str = Field(description="Name for people.")
 
     @classmethod
     def of(cls, number: PhoneNumber) -> "CallerIdOut":
@@ -45,4 +45,4 @@ class CallerIdOut(Answer):
 class CallerIds(Answer):
     """The phone numbers that can be called from."""
 
-    items: list[CallerIdOut]
+    items: list[CallerIdOut] = Field(description="Phone numbers that can be called from.")

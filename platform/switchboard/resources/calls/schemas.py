@@ -9,6 +9,7 @@ from switchboard.engine.conversation.call import EndedReason
 from switchboard.foundation.events.catalog import CallStatus, Direction
 from switchboard.foundation.web.schemas import (
     Answer,
+    CreatedAt,
     Dollars,
     Moment,
     PageQuery,
@@ -40,8 +41,8 @@ class CallCreate(RequestBody):
         }
     )
 
-    agent_id: ReferenceId
-    to_number: PhoneNumberText
+    agent_id: ReferenceId = Field(description="Id of the agent that makes the call.")
+    to_number: PhoneNumberText = Field(description="E.164 number to call.")
     from_number_id: ReferenceId = Field(description="One of the organization's numbers: the caller id.")
     metadata: dict[str, JsonValue] = Field(
         default_factory=dict,
@@ -60,20 +61,20 @@ class CallCreate(RequestBody):
 class CallQuery(PageQuery):
     """Filters of the call list."""
 
-    agent_id: str | None = Field(None, max_length=64)
-    direction: Direction | None = None
-    status: CallStatus | None = None
+    agent_id: str | None = Field(None, max_length=64, description="Id of the agent.")
+    direction: Direction | None = Field(None, description="Direction of the calls.")
+    status: CallStatus | None = Field(None, description="Status of the calls.")
 
 
 class TurnLatencyOut(Answer):
     """Milliseconds from the caller's last voiced audio to each step of a turn; null if a step was not reached."""
 
-    turn: int
-    endpoint_ms: int | None
-    transcript_ms: int | None
-    first_token_ms: int | None
-    first_audio_ms: int | None
-    first_frame_ms: int | None
+    turn: int = Field(description="Number of the turn, from 1.")
+    endpoint_ms: int | None = Field(description="End of the turn, as judged.")
+    transcript_ms: int | None = Field(description="Final transcript.")
+    first_token_ms: int | None = Field(description="First token of the model.")
+    first_audio_ms: int | None = Field(description="First audio of the voice.")
+    first_frame_ms: int | None = Field(description="First audio sent to the carrier.")
 
 
 class ProviderFailureOut(Answer):
@@ -81,11 +82,11 @@ class ProviderFailureOut(Answer):
     `error` the last failure.
     """
 
-    capability: str
-    provider: str
-    plugin: str
-    error: str
-    count: int
+    capability: str = Field(description="Capability that failed, such as `llm`.")
+    provider: str = Field(description="Name of the provider.")
+    plugin: str = Field(description="Distribution of the provider, with its version.")
+    error: str = Field(description="Last failure, in words.")
+    count: int = Field(description="Number of failures during the call.")
 
 
 class ConsentOut(Answer):
@@ -93,15 +94,17 @@ class ConsentOut(Answer):
 
     rules: list[str] = Field(description="Rules that applied, of the organization and of the agent.")
     place: str | None = Field(description="Country or region of the other party's number.")
-    mode: Literal["none", "notice", "ask"]
+    mode: Literal["none", "notice", "ask"] = Field(description="Strictest mode of the rules.")
     notice: str = Field(description="Sentences that were spoken.")
-    asked_at: Moment
-    asked_ms: int
+    asked_at: Moment = Field(description="Time of the notice or the question.")
+    asked_ms: int = Field(description="Milliseconds to the notice or the question.")
     answer: bool | None = Field(description="Null if only a notice was due, or the other party hung up before.")
-    by: Literal["speech", "keypad", "stayed"] | None
+    by: Literal["speech", "keypad", "stayed"] | None = Field(
+        description="Kind of answer: words, a key, or staying on the line after a notice."
+    )
     heard: str | None = Field(description="Words or key of the answer; deleted with the transcript.")
-    answered_at: Moment | None
-    answered_ms: int | None
+    answered_at: Moment | None = Field(description="Time of the answer.")
+    answered_ms: int | None = Field(description="Milliseconds to the answer.")
     recording_offset_ms: int | None = Field(
         description="Moment from which the recording has the other party's voice; null if it has none, or has it "
         "from the beginning."
@@ -111,20 +114,26 @@ class ConsentOut(Answer):
 class CallOut(Answer):
     """A call."""
 
-    id: UUID
-    agent_id: UUID | None
-    direction: Direction
-    status: CallStatus
-    from_number: str
-    to_number: str
-    duration_seconds: int
-    cost_total: Dollars
+    id: UUID = Field(description="Id of the call.")
+    agent_id: UUID | None = Field(
+        description="Id of the agent, also of one that was deleted since; null for a call without an agent."
+    )
+    direction: Direction = Field(description="`inbound`: the other party called. `outbound`: the platform did.")
+    status: CallStatus = Field(description="`queued`, `ringing`, and `in-progress` change; the others are final.")
+    from_number: str = Field(
+        description="E.164 number of the calling party; other text if the carrier sends no number."
+    )
+    to_number: str = Field(description="E.164 number of the called party.")
+    duration_seconds: int = Field(description="Seconds from the answer to the end; 0 before the end.")
+    cost_total: Dollars = Field(description="US dollars.")
     recording_url: str | None = Field(description="Null until there is a recording. Fetch it with the same credential.")
-    call_summary: str | None
-    call_successful: bool | None
-    user_sentiment: Sentiment
-    extracted_data: dict[str, JsonValue]
-    error_message: str | None
+    call_summary: str | None = Field(description="Summary by the analysis after the call; null until then.")
+    call_successful: bool | None = Field(description="Judgment of the analysis; null until then, or if it cannot tell.")
+    user_sentiment: Sentiment = Field(
+        description="Sentiment of the other party, judged by the analysis; `unknown` until then."
+    )
+    extracted_data: dict[str, JsonValue] = Field(description="Values that the analysis found; empty until then.")
+    error_message: str | None = Field(description="Reason for `failed`, in words.")
     ended_reason: str | None = Field(
         description=(f"Reason why the call ended: {ENDED_REASONS}. Later versions may add reasons. An addition.")
     )
@@ -143,9 +152,9 @@ class CallOut(Answer):
     consent: ConsentOut | None = Field(
         description="Notice and consent at the beginning of the call, null without a notice; an addition."
     )
-    started_at: Moment | None
-    ended_at: Moment | None
-    created_at: Moment
+    started_at: Moment | None = Field(description="Time of the answer; null if nobody answered.")
+    ended_at: Moment | None = Field(description="Time of the end; null while the call goes on.")
+    created_at: CreatedAt
 
     @classmethod
     def of(cls, call: Call, *, base_url: str) -> "CallOut":
@@ -164,8 +173,8 @@ class CallOut(Answer):
 class RecordingLinkOut(Answer):
     """Link to a call's recording that needs no credential until it expires."""
 
-    url: str
-    expires_at: Moment
+    url: str = Field(description="Address of the recording.")
+    expires_at: Moment = Field(description="Time from which the address is refused.")
     content_type: str | None = Field(
         description="`audio/flac`, `audio/ogg` (Opus), or `audio/wav`, as the recording is stored; null if the carrier "
         "stores it."
@@ -179,7 +188,7 @@ class PauseOut(Answer):
     waited_ms: int = Field(
         description="Milliseconds from the caller's last voice to the end of the turn, or until the caller went on."
     )
-    ended_turn: bool
+    ended_turn: bool = Field(description="True if the pause ended the turn.")
     detector: str | None = Field(
         description="`silence` if the agent judges no turns, `words`, or the name of a turn detector; null if the "
         "words left doubt and no detector answered."
@@ -190,9 +199,11 @@ class PauseOut(Answer):
 class TranscriptEntryOut(Answer):
     """Utterance, tool call, or event of a call. Milliseconds count from the start of the call's audio."""
 
-    role: Literal["user", "agent", "tool", "system"]
-    content: str
-    timestamp_ms: int
+    role: Literal["user", "agent", "tool", "system"] = Field(
+        description="`user`: the other party. `tool`: a tool call. `system`: an event, such as a transfer."
+    )
+    content: str = Field(description="The words; of a tool call JSON, of an event a sentence.")
+    timestamp_ms: int = Field(description="Milliseconds to the beginning of the entry.")
     by_person: bool = Field(
         description="True if a user who had taken the call over said it in the agent's place; an addition."
     )

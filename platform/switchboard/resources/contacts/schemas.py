@@ -7,12 +7,13 @@ from pydantic import ConfigDict, Field
 
 from switchboard.foundation.web.schemas import (
     Answer,
-    Moment,
+    CreatedAt,
     PageQuery,
     PartialBody,
     PhoneNumberFilter,
     PhoneNumberText,
     RequestBody,
+    UpdatedAt,
 )
 from switchboard.resources.contacts.models import Contact
 
@@ -25,14 +26,14 @@ Notes = Annotated[str, Field(max_length=10_000)]
 class ContactFields(RequestBody):
     """Fields that create and update share."""
 
-    name: Label | None = None
-    email: Label | None = None
-    company: Label | None = None
-    notes: Notes | None = None
+    name: Label | None = Field(None, description="Name of the person.")
+    email: Label | None = Field(None, description="Email address, as given.")
+    company: Label | None = Field(None, description="Name of the company.")
+    notes: Notes | None = Field(None, description="Free text, at most 10 000 characters.")
     tags: Label | None = Field(None, description="Free text; the separator of tags is yours to choose.")
-    address: Address | None = None
-    role: Label | None = None
-    is_favorite: bool = False
+    address: Address | None = Field(None, description="Postal address, as given.")
+    role: Label | None = Field(None, description="Job or part of the person, such as `buyer`.")
+    is_favorite: bool = Field(False, description="A mark of your own; it changes nothing else.")
 
 
 class ContactCreate(ContactFields):
@@ -44,7 +45,7 @@ class ContactCreate(ContactFields):
         }
     )
 
-    phone_number: PhoneNumberText
+    phone_number: PhoneNumberText = Field(description="E.164 number, which only one contact of the organization has.")
 
 
 class ContactUpdate(ContactFields, PartialBody):
@@ -54,7 +55,9 @@ class ContactUpdate(ContactFields, PartialBody):
         json_schema_extra={"examples": [{"notes": "Prefers to be called in the morning.", "company": None}]}
     )
 
-    phone_number: PhoneNumberText = ""
+    phone_number: PhoneNumberText = Field(
+        "", description="E.164 number, which only one contact of the organization has."
+    )
 
 
 class ContactQuery(PageQuery):
@@ -69,7 +72,7 @@ class ContactQuery(PageQuery):
 class ContactOut(Answer):
     """A contact."""
 
-    id: UUID
+    id: UUID = Field(description="Id of the contact.")
     phone_number: str
     name: str | None
     email: str | None
@@ -79,8 +82,8 @@ class ContactOut(Answer):
     address: str | None
     role: str | None
     is_favorite: bool
-    created_at: Moment
-    updated_at: Moment
+    created_at: CreatedAt
+    updated_at: UpdatedAt
 
     @classmethod
     def of(cls, contact: Contact) -> "ContactOut":

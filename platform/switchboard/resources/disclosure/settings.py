@@ -39,8 +39,8 @@ class DisclosureRule(RequestBody):
 class SpokenTexts(RequestBody):
     """Sentences of the organization; null: the standard one in the agent's language."""
 
-    ai_notice: Sentence | None = None
-    recording_notice: Sentence | None = None
+    ai_notice: Sentence | None = Field(None, description="Says that an AI is speaking.")
+    recording_notice: Sentence | None = Field(None, description="Says that the call is recorded.")
     question: Sentence | None = Field(None, description="Names both ways to answer: yes and no, or keys 1 and 2.")
     unclear: Sentence | None = Field(None, description="Spoken before the question is repeated.")
     refused: Sentence | None = Field(None, description="Spoken without consent, if the call goes on.")
@@ -67,4 +67,4 @@ class DisclosureSettings(DisclosureRule):
         examples=[{"DE": {"ai_notice": True, "consent": "ask"}}],
     )
     without_consent: WithoutConsent = Field("continue", description="What happens to the call after a no.")
-    texts: SpokenTexts = Field(default_factory=SpokenTexts)
+    texts: SpokenTexts = Field(default_factory=SpokenTexts, description="Sentences in the place of the standard ones.")

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 
 from switchboard.foundation.web.schemas import (
     Answer,
-    Moment,
+    CreatedAt,
     PageQuery,
     PhoneNumberFilter,
     PhoneNumberText,
@@ -25,24 +25,24 @@ class DoNotCallCreate(RequestBody):
         json_schema_extra={"examples": [{"phone_number": "+15550100001", "note": "Asked by letter."}]}
     )
 
-    phone_number: PhoneNumberText
-    note: Annotated[str, Field(max_length=10_000)] = ""
+    phone_number: PhoneNumberText = Field(description="E.164 number that is neither called nor texted.")
+    note: Annotated[str, Field(max_length=10_000)] = Field("", description="Free text for people.")
 
 
 class DoNotCallQuery(PageQuery):
     """Filters of the do-not-call list."""
 
-    phone_number: PhoneNumberFilter | None = None
+    phone_number: PhoneNumberFilter | None = Field(None, description="Exact phone number.")
 
 
 class DoNotCallOut(Answer):
     """An entry of the do-not-call list."""
 
-    id: UUID
+    id: UUID = Field(description="Id of the entry.")
     phone_number: str
     source: Source = Field(description="Channel of the request: the API, a text message, or a call.")
     note: str
-    created_at: Moment
+    created_at: CreatedAt
 
     @classmethod
     def of(cls, entry: DoNotCallEntry) -> "DoNotCallOut":

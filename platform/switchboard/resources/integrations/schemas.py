@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from switchboard.foundation.web.schemas import Answer, Moment, PartialBody
+from switchboard.foundation.web.schemas import Answer, PartialBody, UpdatedAt
 
 Secret = Annotated[str, Field(min_length=1, max_length=255)]
 Url = Annotated[str, Field(min_length=1, max_length=2048, examples=["https://example.com/hooks/partner"])]
@@ -27,7 +27,7 @@ class IntegrationUpdate(PartialBody):
 class IntegrationOut(Answer):
     """The integration without its secrets."""
 
-    has_partner_api_key: bool
+    has_partner_api_key: bool = Field(description="True if an API key of the partner is stored.")
     webhook_url: str | None
-    has_webhook_secret: bool
-    updated_at: Moment
+    has_webhook_secret: bool = Field(description="True if requests to the webhook are signed.")
+    updated_at: UpdatedAt

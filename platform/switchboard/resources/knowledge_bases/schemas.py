@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from switchboard.foundation.web.schemas import Answer, Moment, Name, ReferenceId, RequestBody
+from switchboard.foundation.web.schemas import Answer, CreatedAt, Name, ReferenceId, RequestBody, UpdatedAt
 from switchboard.resources.knowledge_bases.formats import MAX_CONTENT_BYTES, TOO_LARGE
 from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
 
@@ -26,17 +26,17 @@ class KnowledgeBaseCreate(RequestBody):
     )
 
     name: Name
-    description: Annotated[str, Field(max_length=10_000)] = ""
+    description: Annotated[str, Field(max_length=10_000)] = Field("", description="Free text for people.")
 
 
 class KnowledgeBaseOut(Answer):
     """A knowledge base."""
 
-    id: UUID
+    id: UUID = Field(description="Id of the knowledge base.")
     name: str
     description: str
-    created_at: Moment
-    updated_at: Moment
+    created_at: CreatedAt
+    updated_at: UpdatedAt
 
     @classmethod
     def of(cls, base: KnowledgeBase) -> "KnowledgeBaseOut":
@@ -58,7 +58,7 @@ class DocumentCreate(RequestBody):
         }
     )
 
-    filename: Name
+    filename: Name = Field(description="Name of the file; its extension says the type if `content_type` does not.")
     content: Annotated[
         str,
         Field(
@@ -76,15 +76,15 @@ class DocumentCreate(RequestBody):
 class DocumentOut(Answer):
     """A document of a knowledge base."""
 
-    id: UUID
-    knowledge_base_id: UUID
+    id: UUID = Field(description="Id of the document.")
+    knowledge_base_id: UUID = Field(description="Id of the knowledge base.")
     filename: str
     content_type: str
     file_size: int = Field(description="Size in bytes; of a PDF or DOCX, the size of the file.")
     chunk_count: int = Field(description="Number of passages.")
-    status: DocumentStatus
-    error_message: str | None
-    created_at: Moment
+    status: DocumentStatus = Field(description="`processing` becomes `ready` (it is found) or `failed`.")
+    error_message: str | None = Field(description="Reason for `failed`, in words.")
+    created_at: CreatedAt
 
     @classmethod
     def of(cls, document: KnowledgeDocument) -> "DocumentOut":
@@ -96,25 +96,25 @@ class KnowledgeSearch(RequestBody):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"query": "When do you open?", "top_k": 3}]})
 
-    query: Annotated[str, Field(min_length=1, max_length=10_000)]
+    query: Annotated[str, Field(min_length=1, max_length=10_000)] = Field(description="Question or words to look for.")
     knowledge_base_ids: Annotated[list[ReferenceId], Field(max_length=1_000)] | None = Field(
         None, description="Knowledge bases to search; defaults to all of the organization's."
     )
-    top_k: Annotated[int, Field(ge=1, le=50)] = 5
+    top_k: Annotated[int, Field(ge=1, le=50)] = Field(5, description="Maximum number of passages.")
 
 
 class PassageOut(Answer):
     """A matching passage. Scores of different searches cannot be compared."""
 
-    document_id: UUID
-    knowledge_base_id: UUID
-    filename: str
+    document_id: UUID = Field(description="Id of the document.")
+    knowledge_base_id: UUID = Field(description="Id of the knowledge base.")
+    filename: str = Field(description="Name of the document's file.")
     chunk_index: int = Field(description="Position of the passage in the document, from 0.")
-    content: str
-    score: float
+    content: str = Field(description="Text of the passage.")
+    score: float = Field(description="Similarity to the query; higher is better.")
 
 
 class PassagesOut(Answer):
     """Matching passages, best first."""
 
-    items: list[PassageOut]
+    items: list[PassageOut] = Field(description="Passages, best first.")

@@ -29,19 +29,31 @@ def _holiday(text: str) -> str:
 class Slot(RequestBody):
     """Opening hours on some days; if `end` is not after `start`, they end on the next day."""
 
-    days: list[Day] = Field(min_length=1, max_length=7)
-    start: Clock
-    end: Clock
+    days: list[Day] = Field(min_length=1, max_length=7, description="Days on which the hours begin.")
+    start: Clock = Field(description="Local time, `HH:MM`.")
+    end: Clock = Field(description="Local time, `HH:MM`.")
 
 
 class Schedule(RequestBody):
     """Opening hours, and the action for calls outside them."""
 
-    enabled: bool = True
-    timezone: Annotated[str, Field(max_length=64), AfterValidator(_timezone)] = "UTC"
-    slots: list[Slot] = Field(default_factory=list, max_length=50)
-    holidays: list[Annotated[str, AfterValidator(_holiday)]] = Field(default_factory=list, max_length=400)
-    outside_action: Literal["forward", "voicemail", "hangup", "webhook"] = "hangup"
+    enabled: bool = Field(True, description="False: always open.")
+    timezone: Annotated[str, Field(max_length=64), AfterValidator(_timezone)] = Field(
+        "UTC", description="IANA time zone of the hours, such as `Europe/Berlin`."
+    )
+    slots: list[Slot] = Field(
+        default_factory=list, max_length=50, description="Opening hours; closed at all other times."
+    )
+    holidays: list[Annotated[str, AfterValidator(_holiday)]] = Field(
+        default_factory=list, max_length=400, description="Local dates, `YYYY-MM-DD`, on which no hours begin."
+    )
+    outside_action: Literal["forward", "voicemail", "hangup", "webhook"] = Field(
+        "hangup",
+        description=(
+            "What happens to calls while closed; `forward` and `webhook` use the number's "
+            "`forward_number` and `forward_webhook_url`."
+        ),
+    )
 
     @model_validator(mode="after")
     def _needs_hours(self) -> Self:

@@ -5,7 +5,15 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from switchboard.foundation.web.schemas import Answer, Moment, PartialBody, PhoneNumberText, ReferenceId, RequestBody
+from switchboard.foundation.web.schemas import (
+    Answer,
+    CreatedAt,
+    Moment,
+    PartialBody,
+    PhoneNumberText,
+    ReferenceId,
+    RequestBody,
+)
 from switchboard.plugin_sdk import AvailableNumber
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schedule import Schedule
@@ -22,30 +30,38 @@ class PhoneNumberBuy(RequestBody):
         json_schema_extra={"examples": [{"phone_number": "+15550100200", "friendly_name": "Front desk"}]}
     )
 
-    phone_number: PhoneNumberText
-    friendly_name: FriendlyName | None = None
-    inbound_agent_id: ReferenceId | None = None
+    phone_number: PhoneNumberText = Field(description="E.164 number, from the search results.")
+    friendly_name: FriendlyName | None = Field(None, description="Name for people; null: the number.")
+    inbound_agent_id: ReferenceId | None = Field(
+        None, description="Id of the agent that answers calls and text messages; null: nobody."
+    )
     carrier_address: CarrierId | None = Field(
         None,
-        description="Id of an address at the carrier, for a country that demands one. Default: that of the carrier's "
+        description="Id of an address at the carrier, for a country that demands one; null: that of the carrier's "
         "settings. An addition.",
     )
     carrier_requirements: CarrierId | None = Field(
         None,
         description="Id of the documents at the carrier that a country demands: Twilio's bundle, Telnyx's requirement "
-        "group. Default: that of the carrier's settings. An addition.",
+        "group; null: that of the carrier's settings. An addition.",
     )
 
 
 class PhoneNumberUpdate(PartialBody):
     """A partial update of a phone number; null clears a value."""
 
-    friendly_name: FriendlyName = "-"
-    inbound_agent_id: ReferenceId | None = None
-    schedule: Schedule | None = None
-    sms_schedule: Schedule | None = None
-    forward_number: PhoneNumberText | None = None
-    forward_webhook_url: Url | None = None
+    friendly_name: FriendlyName = Field("-", description="Name for people.")
+    inbound_agent_id: ReferenceId | None = Field(
+        None, description="Id of the agent that answers calls and text messages; null: nobody."
+    )
+    schedule: Schedule | None = Field(None, description="Opening hours for calls; null: always open.")
+    sms_schedule: Schedule | None = Field(
+        None, description="Hours in which the agent answers text messages; null: always."
+    )
+    forward_number: PhoneNumberText | None = Field(
+        None, description="E.164 number to which the schedule forwards calls."
+    )
+    forward_webhook_url: Url | None = Field(None, description="Address that the schedule asks what to do with a call.")
 
 
 class NumberSearch(RequestBody):
@@ -54,23 +70,25 @@ class NumberSearch(RequestBody):
     model_config = ConfigDict(json_schema_extra={"examples": [{"country": "US", "area_code": "555"}]})
 
     country: str = Field(pattern=r"^[A-Z]{2}$", description="ISO 3166 alpha-2.")
-    area_code: str | None = Field(None, pattern=r"^\d{1,6}$")
+    area_code: str | None = Field(None, pattern=r"^\d{1,6}$", description="Digits after the country code; null: any.")
 
 
 class PhoneNumberOut(Answer):
     """A phone number."""
 
-    id: UUID
-    phone_number: str
+    id: UUID = Field(description="Id of the phone number.")
+    phone_number: str = Field(description="E.164 number.")
     friendly_name: str
     inbound_agent_id: UUID | None
-    status: Literal["provisioning", "active", "pending_release", "released", "failed"]
+    status: Literal["provisioning", "active", "pending_release", "released", "failed"] = Field(
+        description="`provisioning` becomes `active` or `failed`; `pending_release` works until `release_at`."
+    )
     schedule: dict[str, JsonValue] | None
     sms_schedule: dict[str, JsonValue] | None
     forward_number: str | None
     forward_webhook_url: str | None
-    sms_active: bool
-    created_at: Moment
+    sms_active: bool = Field(description="True if the number can send and receive text messages.")
+    created_at: CreatedAt
     release_at: Moment | None = Field(
         None, description="When a number with a scheduled release is released; an addition."
     )
@@ -92,25 +110,25 @@ class PhoneNumberOut(Answer):
 class Capabilities(BaseModel):
     """Capabilities of a phone number."""
 
-    voice: bool
-    sms: bool
-    mms: bool
+    voice: bool = Field(description="Takes and places calls.")
+    sms: bool = Field(description="Sends and receives text messages.")
+    mms: bool = Field(description="Sends and receives media messages.")
 
 
 class AvailableNumberOut(BaseModel):
     """A phone number that can be bought."""
 
-    phone_number: str
-    friendly_name: str
-    country: str
-    region: str | None
-    locality: str | None
-    postal_code: str | None
-    number_type: Literal["local", "mobile", "toll_free", "national"]
-    capabilities: Capabilities
-    monthly_cost: float
-    setup_cost: float
-    currency: str
+    phone_number: str = Field(description="E.164 number.")
+    friendly_name: str = Field(description="The number as people write it.")
+    country: str = Field(description="ISO 3166 alpha-2 code.")
+    region: str | None = Field(description="Region, such as a state; null if the carrier does not say.")
+    locality: str | None = Field(description="City; null if the carrier does not say.")
+    postal_code: str | None = Field(description="Postal code; null if the carrier does not say.")
+    number_type: Literal["local", "mobile", "toll_free", "national"] = Field(description="Kind of number.")
+    capabilities: Capabilities = Field(description="What the number can do.")
+    monthly_cost: float = Field(description="US dollars for each month.")
+    setup_cost: float = Field(description="US dollars, once.")
+    currency: str = Field(description="Always `USD`.")
 
     @classmethod
     def of(cls, number: AvailableNumber) -> "AvailableNumberOut":
@@ -132,4 +150,4 @@ class AvailableNumberOut(BaseModel):
 class AvailableNumbers(BaseModel):
     """Search results."""
 
-    items: list[AvailableNumberOut]
+    items: list[AvailableNumberOut] = Field(description="Numbers that can be bought.")

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from switchboard.foundation.web.schemas import Answer, Moment, PhoneNumberText, RequestBody
+from switchboard.foundation.web.schemas import Answer, CreatedAt, Moment, PhoneNumberText, RequestBody
 
 
 class PrivacyRequestCreate(RequestBody):
@@ -14,7 +14,7 @@ class PrivacyRequestCreate(RequestBody):
     model_config = ConfigDict(json_schema_extra={"examples": [{"kind": "export", "phone_number": "+15550100001"}]})
 
     kind: Literal["export", "erase"] = Field(description="A copy of the person's data, or its deletion for good.")
-    phone_number: PhoneNumberText
+    phone_number: PhoneNumberText = Field(description="E.164 number by which the person is known.")
 
 
 class PrivacyReport(BaseModel):
@@ -32,19 +32,21 @@ class PrivacyReport(BaseModel):
 class PrivacyRequestOut(Answer):
     """A person's request."""
 
-    id: UUID
+    id: UUID = Field(description="Id of the request.")
     kind: Literal["export", "erase"]
-    status: Literal["queued", "running", "completed", "failed"]
+    status: Literal["queued", "running", "completed", "failed"] = Field(
+        description="`completed` and `failed` are final."
+    )
     phone_number: str | None = Field(description="Null once the number is erased.")
-    report: PrivacyReport
-    error_message: str | None
-    created_at: Moment
-    completed_at: Moment | None
+    report: PrivacyReport = Field(description="What was found and done, so far.")
+    error_message: str | None = Field(description="Reason for `failed`, in words.")
+    created_at: CreatedAt
+    completed_at: Moment | None = Field(description="Time of the end; null before it.")
     file_expires_at: Moment | None = Field(description="When the file of an export is deleted; null without a file.")
 
 
 class ExportLinkOut(Answer):
     """Link to the file of an export that needs no credential until it expires."""
 
-    url: str
-    expires_at: Moment
+    url: str = Field(description="Address of the file.")
+    expires_at: Moment = Field(description="Time from which the address is refused.")

@@ -34,22 +34,22 @@ class _Named(BaseModel):
 class Said(_Named):
     """The agent says the text in one turn."""
 
-    type: Literal["said"]
+    type: Literal["said"] = Field(description="Kind of assertion.")
     text: Phrase
 
 
 class NeverSaid(_Named):
     """The agent does not say the text in any turn."""
 
-    type: Literal["never_said"]
+    type: Literal["never_said"] = Field(description="Kind of assertion.")
     text: Phrase
 
 
 class ToolCalled(_Named):
     """The agent calls a tool. Mode `text` can check its `arguments` too."""
 
-    type: Literal["tool_called"]
-    tool: Name
+    type: Literal["tool_called"] = Field(description="Kind of assertion.")
+    tool: Name = Field(description="Name of the tool.")
     arguments: dict[str, JsonValue] = Field(
         default_factory=dict, max_length=50, description="Required arguments; others are allowed."
     )
@@ -58,22 +58,27 @@ class ToolCalled(_Named):
 class Ended(_Named):
     """This side ends the conversation."""
 
-    type: Literal["ended_by"]
-    by: EndedBy
+    type: Literal["ended_by"] = Field(description="Kind of assertion.")
+    by: EndedBy = Field(description="Side that ends the conversation; `limit` is `max_turns`.")
 
 
 class LatencyUnder(_Named):
     """Each answer of the agent starts within the limit. Mode `audio` only."""
 
-    type: Literal["latency_under_ms"]
+    type: Literal["latency_under_ms"] = Field(description="Kind of assertion.")
     milliseconds: int = Field(ge=1, le=60_000, description="From the caller's last sound to the agent's first.")
 
 
 class Judged(_Named):
     """The agent's model reads the transcript and judges whether the statement holds."""
 
-    type: Literal["judge"]
-    question: str = Field(min_length=1, max_length=2000, examples=["Was the agent friendly throughout?"])
+    type: Literal["judge"] = Field(description="Kind of assertion.")
+    question: str = Field(
+        min_length=1,
+        max_length=2000,
+        examples=["Was the agent friendly throughout?"],
+        description="Statement or question about the transcript; yes passes.",
+    )
 
 
 Assertion: TypeAlias = Annotated[

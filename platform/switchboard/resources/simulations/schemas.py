@@ -8,7 +8,7 @@ from pydantic.config import JsonDict
 
 from switchboard.foundation.events.catalog import SimulationCriterion
 from switchboard.foundation.web.errors import ValidationFailed
-from switchboard.foundation.web.schemas import Answer, Moment, Name, RequestBody
+from switchboard.foundation.web.schemas import Answer, CreatedAt, Moment, Name, RequestBody
 from switchboard.resources.simulations.assertions import Assertion, EndedBy, LatencyUnder, ToolCalled
 from switchboard.resources.simulations.models import Simulation
 
@@ -39,7 +39,9 @@ class SimulationCreate(RequestBody):
         description="The caller's lines, in order. Without lines, the model plays the caller by persona and goal.",
     )
     max_turns: int = Field(20, ge=1, le=50, description="Maximum number of the caller's turns.")
-    assertions: list[Assertion] = Field(min_length=1, max_length=MAX_ASSERTIONS)
+    assertions: list[Assertion] = Field(
+        min_length=1, max_length=MAX_ASSERTIONS, description="What has to hold for the simulation to pass."
+    )
 
     @field_validator("lines")
     @classmethod
@@ -62,15 +64,15 @@ class SimulationCreate(RequestBody):
 class SpokenOut(Answer):
     """An utterance or a tool call (`content` is JSON: `tool`, `result`, and in mode `text` also `arguments`)."""
 
-    role: Literal["user", "agent", "tool", "system"]
-    content: str
+    role: Literal["user", "agent", "tool", "system"] = Field(description="`user` is the simulated caller.")
+    content: str = Field(description="The words, or the tool call as JSON.")
 
 
 class SimulationOut(Answer):
     """A simulation."""
 
-    id: UUID
-    agent_id: UUID
+    id: UUID = Field(description="Id of the simulation.")
+    agent_id: UUID = Field(description="Id of the agent.")
     name: str
     mode: Literal["text", "audio"]
     persona: str
@@ -78,18 +80,22 @@ class SimulationOut(Answer):
     lines: list[str]
     max_turns: int
     assertions: list[Assertion]
-    status: Literal["queued", "running", "passed", "failed", "error"]
+    status: Literal["queued", "running", "passed", "failed", "error"] = Field(
+        description="`passed` and `failed` are judgments of the agent; `error` is none."
+    )
     score: float | None = Field(description="Share of criteria that passed, 0 to 1.")
     criteria: list[SimulationCriterion] = Field(description="One per assertion, once the simulation is over.")
     turns: int = Field(description="Number of the caller's turns.")
-    duration_seconds: int
-    transcript: list[SpokenOut]
-    ended_by: EndedBy | None
+    duration_seconds: int = Field(description="Seconds from the beginning to the end.")
+    transcript: list[SpokenOut] = Field(description="Utterances and tool calls, in order.")
+    ended_by: EndedBy | None = Field(
+        description="Side that ended the conversation; `limit` is `max_turns`. Null until then."
+    )
     call_id: UUID | None = Field(description="Id of the call in mode `audio`.")
     error_message: str | None = Field(description="Reason for status `error`, which says nothing about the agent.")
-    created_at: Moment
-    started_at: Moment | None
-    completed_at: Moment | None
+    created_at: CreatedAt
+    started_at: Moment | None = Field(description="Time of the beginning; null before it.")
+    completed_at: Moment | None = Field(description="Time of the end; null before it.")
 
     @classmethod
     def of(cls, simulation: Simulation) -> "SimulationOut":

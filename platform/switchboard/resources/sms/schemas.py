@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 from switchboard.foundation.events.catalog import Direction, MessageStatus
 from switchboard.foundation.web.schemas import (
     Answer,
+    CreatedAt,
     Dollars,
     Moment,
     PageQuery,
@@ -36,15 +37,15 @@ class SmsCreate(RequestBody):
         }
     )
 
-    to_number: PhoneNumberText
+    to_number: PhoneNumberText = Field(description="E.164 number of the recipient.")
     from_number_id: ReferenceId = Field(description="One of the organization's phone numbers.")
-    body: Body
+    body: Body = Field(description="Text of the message, 1 to 1600 characters.")
 
 
 class Reply(RequestBody):
     """A user's reply in a conversation."""
 
-    body: Body
+    body: Body = Field(description="Text of the message, 1 to 1600 characters.")
 
 
 class SmsMessageQuery(PageQuery):
@@ -56,13 +57,13 @@ class SmsMessageQuery(PageQuery):
 class SmsMessageOut(Answer):
     """A text message."""
 
-    id: UUID
-    conversation_id: UUID
-    direction: Direction
-    from_number: str
-    to_number: str
-    body: str
-    status: MessageStatus
+    id: UUID = Field(description="Id of the text message.")
+    conversation_id: UUID = Field(description="Id of the conversation.")
+    direction: Direction = Field(description="`inbound`: from the contact. `outbound`: to the contact.")
+    from_number: str = Field(description="E.164 number of the sender.")
+    to_number: str = Field(description="E.164 number of the recipient.")
+    body: str = Field(description="Text of the message.")
+    status: MessageStatus = Field(description="State of the delivery; an inbound message is `received`.")
     segments: int = Field(description="Number of segments that carriers bill; an addition.")
     cost: Dollars = Field(
         description=(
@@ -75,7 +76,7 @@ class SmsMessageOut(Answer):
     )
     media_urls: list[str] = Field(description="Addresses of media at the carrier; an addition.")
     error_message: str | None = Field(description="Why it failed or was not delivered; an addition.")
-    created_at: Moment
+    created_at: CreatedAt
 
     @classmethod
     def of(cls, message: SmsMessage) -> "SmsMessageOut":
@@ -85,12 +86,12 @@ class SmsMessageOut(Answer):
 class SmsConversationOut(Answer):
     """All messages between one of the organization's phone numbers and one contact."""
 
-    id: UUID
-    phone_number_id: UUID
-    contact_number: str
+    id: UUID = Field(description="Id of the conversation.")
+    phone_number_id: UUID = Field(description="Id of the organization's phone number.")
+    contact_number: str = Field(description="E.164 number of the contact.")
     status: Literal["open", "closed"] = Field(description="`closed`: the contact has sent STOP.")
-    last_message_at: Moment
-    created_at: Moment
+    last_message_at: Moment = Field(description="Time of the latest message.")
+    created_at: CreatedAt
 
     @classmethod
     def of(cls, conversation: SmsConversation) -> "SmsConversationOut":

@@ -9,7 +9,17 @@ from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationInf
 from switchboard.foundation.events.fields import EventName
 from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
 from switchboard.foundation.events.outbox import read_payload
-from switchboard.foundation.web.schemas import Answer, GivenMoment, Moment, PageQuery, PartialBody, Query, RequestBody
+from switchboard.foundation.web.schemas import (
+    Answer,
+    CreatedAt,
+    GivenMoment,
+    Moment,
+    PageQuery,
+    PartialBody,
+    Query,
+    RequestBody,
+    UpdatedAt,
+)
 
 EventNames = Annotated[list[EventName], Field(max_length=100), AfterValidator(lambda names: list(dict.fromkeys(names)))]
 Url = Annotated[str, Field(min_length=1, max_length=2048, examples=["https://example.com/hooks/switchboard"])]
@@ -18,7 +28,7 @@ Url = Annotated[str, Field(min_length=1, max_length=2048, examples=["https://exa
 class EndpointFields(RequestBody):
     """Fields that create and update share."""
 
-    description: str | None = Field(None, max_length=1000)
+    description: str | None = Field(None, max_length=1000, description="Free text for people.")
     events: EventNames | None = Field(None, description="Event names; omitted, null, or empty: every event.")
 
 
@@ -46,18 +56,20 @@ class EndpointUpdate(EndpointFields, PartialBody):
 class EndpointOut(Answer):
     """A webhook endpoint."""
 
-    id: UUID
+    id: UUID = Field(description="Id of the endpoint.")
     url: str
     description: str | None
     events: list[str] = Field(description="Empty: every event.")
-    enabled: bool
-    has_secret: bool
+    enabled: bool = Field(description="False: events make no new deliveries, and pending ones wait.")
+    has_secret: bool = Field(description="True if requests are signed.")
     consecutive_failures: int = Field(
         description="Deliveries that ended `failed` since the last success; the 20th disables the endpoint."
     )
-    previous_secret_expires_at: Moment | None
-    created_at: Moment
-    updated_at: Moment
+    previous_secret_expires_at: Moment | None = Field(
+        description="Time until which the previous secret signs too; null if there is none."
+    )
+    created_at: CreatedAt
+    updated_at: UpdatedAt
 
     @classmethod
     def of(cls, endpoint: EventTarget) -> "EndpointOut":
@@ -67,7 +79,7 @@ class EndpointOut(Answer):
 class EndpointCreated(EndpointOut):
     """A webhook endpoint with its signing secret, which is shown only once."""
 
-    secret: str = Field(examples=["whsec_…"])
+    secret: str = Field(examples=["whsec_…"], description="Secret that signs the requests.")
 
 
 class RotateQuery(Query):
@@ -79,7 +91,7 @@ class RotateQuery(Query):
 class RotatedSecret(Answer):
     """The new secret, which is shown only once."""
 
-    secret: str = Field(examples=["whsec_…"])
+    secret: str = Field(examples=["whsec_…"], description="Secret that signs the requests from now on.")
     previous_secret_expires_at: Moment | None = Field(
         description="When the previous secret stops signing; null if it already has."
     )
@@ -102,19 +114,23 @@ class DeliveryOut(Answer):
 
     id: UUID = Field(description="Value of `X-Webhook-Delivery-Id`.")
     endpoint_id: UUID | None = Field(description="Null for the webhook of an agent or of the integration.")
-    target_kind: Literal["endpoint", "agent", "integration"]
-    event_type: str
-    status: Literal["pending", "delivered", "failed"]
-    attempts: int
-    next_attempt_at: Moment | None
-    last_status_code: int | None
-    last_error: str | None
-    replayed_from_id: UUID | None
+    target_kind: Literal["endpoint", "agent", "integration"] = Field(description="Kind of receiver.")
+    event_type: str = Field(description="Name of the event.")
+    status: Literal["pending", "delivered", "failed"] = Field(
+        description="`pending` until it is delivered or has failed for good."
+    )
+    attempts: int = Field(description="Number of requests sent.")
+    next_attempt_at: Moment | None = Field(description="Time of the next request; null once it is over.")
+    last_status_code: int | None = Field(description="HTTP status of the last response; null without one.")
+    last_error: str | None = Field(description="Reason of the last failure, in words.")
+    replayed_from_id: UUID | None = Field(
+        description="Id of the delivery that this one repeats; null if it repeats none."
+    )
     payload: dict[str, JsonValue] = Field(
         description="The body as sent: `event`, `data`, `timestamp`; `unreadable` if its key was destroyed."
     )
-    created_at: Moment
-    delivered_at: Moment | None
+    created_at: CreatedAt
+    delivered_at: Moment | None = Field(description="Time of the successful response; null without one.")
 
     @classmethod
     def of(cls, delivery: Delivery) -> "DeliveryOut":
@@ -129,7 +145,7 @@ class ReplayRequest(RequestBody):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"since": "2026-11-20T09:30:00Z"}]})
 
-    since: GivenMoment
+    since: GivenMoment = Field(description="Beginning of the period.")
     until: GivenMoment | None = Field(None, description="Omitted or null: until now.")
 
     @field_validator("until")
@@ -151,10 +167,10 @@ class ReplayOut(Answer):
 class AttemptOut(Answer):
     """One request of a delivery. Of the receiver's response only the status is stored."""
 
-    number: int
-    started_at: Moment
-    duration_ms: int
-    status_code: int | None
+    number: int = Field(description="Number of the attempt, from 1.")
+    started_at: Moment = Field(description="Time of the request.")
+    duration_ms: int = Field(description="Milliseconds to the response or the failure.")
+    status_code: int | None = Field(description="HTTP status of the response; null without one.")
     error: str | None = Field(description="Null for a success.")
 
     @classmethod
@@ -165,17 +181,17 @@ class AttemptOut(Answer):
 class AttemptsOut(Answer):
     """A delivery's attempts, in order."""
 
-    items: list[AttemptOut]
+    items: list[AttemptOut] = Field(description="Attempts, oldest first.")
 
 
 class EventOut(Answer):
     """An event that endpoints can subscribe to."""
 
-    name: str
-    description: str
+    name: str = Field(description="Name of the event, such as `call.completed`.")
+    description: str = Field(description="Occasion of the event.")
 
 
 class EventsOut(Answer):
     """Every event."""
 
-    items: list[EventOut]
+    items: list[EventOut] = Field(description="Every event that endpoints can subscribe to.")

@@ -9,8 +9,10 @@ from pydantic import JsonValue
 
 from switchboard.apps.dashboard.forms.rows import Row, list_filled_rows, parse_with_errors, rename_error_fields
 from switchboard.foundation.web.errors import FieldError
+from switchboard.resources.agents.conversation_settings import TurnDetection, VoicemailPolicy
+from switchboard.resources.agents.declared_tools import NO_ARGUMENTS
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.schemas import NO_ARGUMENTS, AgentFields, TurnDetection, VoicemailPolicy
+from switchboard.resources.agents.schemas import AgentFields
 from switchboard.resources.disclosure.settings import DisclosureSettings
 
 Fields = TypeVar("Fields", bound=AgentFields)

@@ -1,0 +1,1 @@
+"""Generator of the typed clients from the OpenAPI document."""

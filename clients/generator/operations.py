@@ -1,0 +1,127 @@
+"""Operations of the API, with the names that they have in the clients."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from clients.generator.document import (
+    Json,
+    get_object,
+    get_text,
+    list_objects,
+    list_references,
+    remove_constraints,
+    select_schemas,
+)
+
+ResultKind = Literal["model", "page", "list", "bytes", "nothing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation. `result` names the schema of the response, or of its items; `query` has those of the parameters."""
+
+    resource: str
+    name: str
+    operation_id: str
+    summary: str
+    method: str
+    path: str
+    path_parameters: tuple[str, ...]
+    query: Json
+    required_query: tuple[str, ...]
+    body: str | None
+    result_kind: ResultKind
+    result: str | None
+
+    @property
+    def query_name(self) -> str:
+        """Name of the type of the query parameters."""
+        return "".join(word.title() for word in self.operation_id.split("_")) + "Query"
+
+
+def list_operations(document: Json) -> Iterator[Operation]:
+    """Yield the operations in the order of the document."""
+    for path, methods in get_object(document, "paths").items():
+        for method in get_object(methods):
+            description = get_object(methods, method)
+            resource = path.split("/")[2].replace("-", "_")
+            operation_id = get_text(description, "operationId")
+            parameters = list_objects(description, "parameters")
+            query = [part for part in parameters if part["in"] == "query"]
+            body = list_references(description.get("requestBody"))
+            kind, result = _read_result(document, description)
+            yield Operation(
+                resource=resource,
+                name=shorten_name(operation_id, resource),
+                operation_id=operation_id,
+                summary=get_text(description, "summary"),
+                method=method.upper(),
+                path=path,
+                path_parameters=tuple(re.findall(r"\{(\w+)\}", path)),
+                query={get_text(part, "name"): _describe(part) for part in query},
+                required_query=tuple(get_text(part, "name") for part in query if part["required"]),
+                body=body[0] if body else None,
+                result_kind=kind,
+                result=result,
+            )
+
+
+def list_events(document: Json) -> dict[str, str]:
+    """Return the schema of each event's delivery, by the event's name."""
+    return {
+        name: list_references(get_object(webhook, "post", "requestBody"))[0]
+        for name, webhook in get_object(document, "webhooks").items()
+    }
+
+
+def select_request_schemas(document: Json, operations: Iterable[Operation]) -> Json:
+    """Return the schemas of all bodies, and one for the query parameters of each operation."""
+    queries: Json = {
+        operation.query_name: {
+            "type": "object",
+            "description": f"Query parameters of `{operation.resource}.{operation.name}`.",
+            "properties": remove_constraints(operation.query, is_named=True),
+            "required": list(operation.required_query),
+        }
+        for operation in operations
+        if operation.query
+    }
+    return select_schemas(document, {operation.body for operation in operations if operation.body}) | queries
+
+
+def select_response_schemas(document: Json, operations: Iterable[Operation]) -> Json:
+    """Return the schemas of all responses and events."""
+    results = {operation.result for operation in operations if operation.result}
+    return select_schemas(document, results | set(list_events(document).values()))
+
+
+def shorten_name(operation_id: str, resource: str) -> str:
+    """Return an operation's name without the resource: `list_calls` of `calls` is `list`."""
+    singular = f"{resource[:-3]}y" if resource.endswith("ies") else resource.removesuffix("s")
+    return re.sub(rf"_(?:{resource}|{singular})(?=_|$)", "", operation_id, count=1)
+
+
+def _describe(parameter: Json) -> Json:
+    described = {"description": parameter["description"]} if "description" in parameter else {}
+    return {**described, **get_object(parameter, "schema")}
+
+
+def _read_result(document: Json, description: Json) -> tuple[ResultKind, str | None]:
+    (success,) = [
+        get_object(part) for status, part in get_object(description, "responses").items() if status.startswith("2")
+    ]
+    content = get_object(success, "content")
+    if not content:
+        return "nothing", None
+    if "application/json" not in content:
+        return "bytes", None
+    schema = get_object(content, "application/json", "schema")
+    (name,) = list_references(schema)
+    if schema.get("type") == "array":
+        return "list", name
+    if name.startswith("Page_"):
+        items = get_object(document, "components", "schemas", name, "properties", "items")
+        return "page", list_references(items)[0]
+    return "model", name

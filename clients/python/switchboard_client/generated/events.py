@@ -1,0 +1,39 @@
+"""Events that webhooks deliver. Generated: run `make clients` instead of editing."""
+
+from typing import TypeAlias
+
+from switchboard_client.generated.models import (
+    CallCompletedDelivery,
+    CallFailedDelivery,
+    CallRingingDelivery,
+    CallStartedDelivery,
+    CallTakeoverDelivery,
+    CallTranscriptReadyDelivery,
+    SimulationCompletedDelivery,
+    SmsReceivedDelivery,
+    SmsSentDelivery,
+)
+
+KnownEvent: TypeAlias = (
+    CallStartedDelivery
+    | CallRingingDelivery
+    | CallCompletedDelivery
+    | CallFailedDelivery
+    | CallTakeoverDelivery
+    | CallTranscriptReadyDelivery
+    | SmsReceivedDelivery
+    | SmsSentDelivery
+    | SimulationCompletedDelivery
+)
+EVENT_MODELS: dict[str, type[KnownEvent]] = {
+    "call.started": CallStartedDelivery,
+    "call.ringing": CallRingingDelivery,
+    "call.completed": CallCompletedDelivery,
+    "call.failed": CallFailedDelivery,
+    "call.takeover": CallTakeoverDelivery,
+    "call.transcript.ready": CallTranscriptReadyDelivery,
+    "sms.received": SmsReceivedDelivery,
+    "sms.sent": SmsSentDelivery,
+    "simulation.completed": SimulationCompletedDelivery,
+}
+"""Model of each event, by the event's name."""

@@ -1,0 +1,2977 @@
+"""Objects of responses and events. Generated: run `make clients` instead of editing."""
+
+from __future__ import annotations
+
+from datetime import date as date_aliased
+from typing import Any, Literal
+
+from pydantic import AwareDatetime, Field
+
+from switchboard_client.model import Model
+
+
+class AgentVersionOut(Model):
+    """
+    An agent as of one update.
+    """
+
+    version: int
+    """
+    Number of the version, from 1.
+    """
+    settings: dict[str, Any]
+    """
+    Fields of the agent as of this version, without secrets.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+
+
+class AttemptOut(Model):
+    """
+    One request of a delivery. Of the receiver's response only the status is stored.
+    """
+
+    number: int
+    """
+    Number of the attempt, from 1.
+    """
+    started_at: AwareDatetime
+    """
+    Time of the request.
+    """
+    duration_ms: int
+    """
+    Milliseconds to the response or the failure.
+    """
+    status_code: int | None
+    """
+    HTTP status of the response; null without one.
+    """
+    error: str | None
+    """
+    Null for a success.
+    """
+
+
+class AttemptsOut(Model):
+    """
+    A delivery's attempts, in order.
+    """
+
+    items: list[AttemptOut]
+    """
+    Attempts, oldest first.
+    """
+
+
+class BalanceOut(Model):
+    """
+    An organization's balance.
+    """
+
+    balance: float
+    """
+    US dollars; negative if more was used than paid.
+    """
+    currency: Literal["USD"] | None = None
+    """
+    Always `USD`.
+    """
+    billing_mode: Literal["prepaid", "postpaid"]
+    """
+    `prepaid` organizations need a balance to place calls and send text messages.
+    """
+    updated_at: AwareDatetime
+    """
+    Time of the last change.
+    """
+
+
+class BrowserTokenOut(Model):
+    """
+    Credentials for calls from a browser or an app.
+    """
+
+    token: str
+    """
+    Token for the carrier's client SDK.
+    """
+    provider: str
+    """
+    Name of the carrier's provider.
+    """
+    platform: Literal["web", "ios", "android"]
+    """
+    Platform of the client.
+    """
+    identity: str
+    """
+    The caller's identity at the carrier.
+    """
+    expires_at: AwareDatetime
+    """
+    Time from which the token is refused.
+    """
+    connection: dict[str, str]
+    """
+    Further settings of the SDK.
+    """
+
+
+class CallerIdOut(Model):
+    """
+    A phone number that can be called from.
+    """
+
+    id: str
+    """
+    Id of the phone number.
+    """
+    phone_number: str
+    """
+    E.164 number.
+    """
+    friendly_name: str
+    """
+    Name for people.
+    """
+
+
+class CallerIds(Model):
+    """
+    The phone numbers that can be called from.
+    """
+
+    items: list[CallerIdOut]
+    """
+    Phone numbers that can be called from.
+    """
+
+
+class CampaignContactOut(Model):
+    """
+    A contact of a campaign. `outcome` is that of the last call, also while a retry is pending.
+    """
+
+    id: str
+    """
+    Id of the contact within the campaign.
+    """
+    campaign_id: str
+    """
+    Id of the campaign.
+    """
+    phone_number: str
+    """
+    E.164 number.
+    """
+    name: str | None
+    """
+    Name of the person.
+    """
+    status: Literal["pending", "dialing", "in_progress", "completed", "failed", "skipped", "canceled"]
+    """
+    `completed`: the call was answered. `skipped`: may not be called, or is listed twice.
+    """
+    outcome: (
+        Literal["answered", "voicemail", "busy", "no-answer", "failed", "invalid_number", "do_not_call", "canceled"]
+        | None
+    )
+    """
+    Outcome of the last call; null before the first one ends.
+    """
+    call_id: str | None
+    """
+    Id of the last call; null before the first one.
+    """
+    error: str | None
+    """
+    Reason for `failed` or `skipped`, in words.
+    """
+    attempts: int
+    """
+    Number of times the contact was dialed; an addition.
+    """
+    called_at: AwareDatetime | None
+    """
+    Time of the last call; null before the first one.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+
+
+class Capabilities(Model):
+    """
+    Capabilities of a phone number.
+    """
+
+    voice: bool
+    """
+    Takes and places calls.
+    """
+    sms: bool
+    """
+    Sends and receives text messages.
+    """
+    mms: bool
+    """
+    Sends and receives media messages.
+    """
+
+
+class ConsentOut(Model):
+    """
+    Notice and consent at the beginning of a call. Milliseconds count from the start of the call's audio.
+    """
+
+    rules: list[str]
+    """
+    Rules that applied, of the organization and of the agent.
+    """
+    place: str | None
+    """
+    Country or region of the other party's number.
+    """
+    mode: Literal["none", "notice", "ask"]
+    """
+    Strictest mode of the rules.
+    """
+    notice: str
+    """
+    Sentences that were spoken.
+    """
+    asked_at: AwareDatetime
+    """
+    Time of the notice or the question.
+    """
+    asked_ms: int
+    """
+    Milliseconds to the notice or the question.
+    """
+    answer: bool | None
+    """
+    Null if only a notice was due, or the other party hung up before.
+    """
+    by: Literal["speech", "keypad", "stayed"] | None
+    """
+    Kind of answer: words, a key, or staying on the line after a notice.
+    """
+    heard: str | None
+    """
+    Words or key of the answer; deleted with the transcript.
+    """
+    answered_at: AwareDatetime | None
+    """
+    Time of the answer.
+    """
+    answered_ms: int | None
+    """
+    Milliseconds to the answer.
+    """
+    recording_offset_ms: int | None
+    """
+    Moment from which the recording has the other party's voice; null if it has none, or has it from the
+    beginning.
+    """
+
+
+class ContactOut(Model):
+    """
+    A contact.
+    """
+
+    id: str
+    """
+    Id of the contact.
+    """
+    phone_number: str
+    """
+    E.164 number, which only one contact of the organization has.
+    """
+    name: str | None
+    """
+    Name of the person.
+    """
+    email: str | None
+    """
+    Email address, as given.
+    """
+    company: str | None
+    """
+    Name of the company.
+    """
+    notes: str | None
+    """
+    Free text, at most 10 000 characters.
+    """
+    tags: str | None
+    """
+    Free text; the separator of tags is yours to choose.
+    """
+    address: str | None
+    """
+    Postal address, as given.
+    """
+    role: str | None
+    """
+    Job or part of the person, such as `buyer`.
+    """
+    is_favorite: bool
+    """
+    A mark of your own; it changes nothing else.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+    updated_at: AwareDatetime
+    """
+    Time of the last change.
+    """
+
+
+class DayOut(Model):
+    """
+    Figures of one day.
+    """
+
+    date: date_aliased
+    """
+    The day.
+    """
+    total: int
+    """
+    All calls of the day.
+    """
+    completed: int
+    """
+    Calls with the status `completed`.
+    """
+    failed: int
+    """
+    Calls that ended with another status.
+    """
+    inbound: int
+    """
+    Calls that others placed.
+    """
+    outbound: int
+    """
+    Calls that the platform placed.
+    """
+    minutes: float
+    """
+    Minutes of all calls.
+    """
+    cost: float
+    """
+    US dollars of all calls.
+    """
+
+
+class DaysOut(Model):
+    """
+    Every day of the period, oldest first, including days without calls.
+    """
+
+    items: list[DayOut]
+    """
+    Days, oldest first.
+    """
+
+
+class DisclosureRule(Model):
+    """
+    Notice and consent at the beginning of a call.
+    """
+
+    ai_notice: bool | None = None
+    """
+    Say that an AI is speaking.
+    """
+    consent: Literal["none", "notice", "ask"] | None = None
+    """
+    `none`: the call is recorded. `notice`: say so; who stays on the line consents. `ask`: record only after a
+    yes, by voice or key.
+    """
+
+
+class DoNotCallOut(Model):
+    """
+    An entry of the do-not-call list.
+    """
+
+    id: str
+    """
+    Id of the entry.
+    """
+    phone_number: str
+    """
+    E.164 number that is neither called nor texted.
+    """
+    source: Literal["api", "text", "call"]
+    """
+    Channel of the request: the API, a text message, or a call.
+    """
+    note: str
+    """
+    Free text for people.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+
+
+class DocumentOut(Model):
+    """
+    A document of a knowledge base.
+    """
+
+    id: str
+    """
+    Id of the document.
+    """
+    knowledge_base_id: str
+    """
+    Id of the knowledge base.
+    """
+    filename: str
+    """
+    Name of the file; its extension says the type if `content_type` does not.
+    """
+    content_type: str
+    """
+    `text/plain`, `text/markdown`, `text/html`, `text/csv`, `application/json`, `application/pdf` or
+    `application/vnd.openxmlformats-officedocument.wordprocessingml.document`. Defaults to the extension's type.
+    """
+    file_size: int
+    """
+    Size in bytes; of a PDF or DOCX, the size of the file.
+    """
+    chunk_count: int
+    """
+    Number of passages.
+    """
+    status: Literal["processing", "ready", "failed"]
+    """
+    `processing` becomes `ready` (it is found) or `failed`.
+    """
+    error_message: str | None
+    """
+    Reason for `failed`, in words.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+
+
+class Ended(Model):
+    """
+    This side ends the conversation.
+    """
+
+    name: str | None = None
+    """
+    Name of the criterion; defaults to a description of the assertion.
+    """
+    type: Literal["ended_by"]
+    """
+    Kind of assertion.
+    """
+    by: Literal["agent", "caller", "transfer", "limit"]
+    """
+    Side that ends the conversation; `limit` is `max_turns`.
+    """
+
+
+class EndpointCreated(Model):
+    """
+    A webhook endpoint with its signing secret, which is shown only once.
+    """
+
+    id: str
+    """
+    Id of the endpoint.
+    """
+    url: str
+    """
+    A public address; https is strongly recommended.
+    """
+    description: str | None
+    """
+    Free text for people.
+    """
+    events: list[str]
+    """
+    Empty: every event.
+    """
+    enabled: bool
+    """
+    False: events make no new deliveries, and pending ones wait.
+    """
+    has_secret: bool
+    """
+    True if requests are signed.
+    """
+    consecutive_failures: int
+    """
+    Deliveries that ended `failed` since the last success; the 20th disables the endpoint.
+    """
+    previous_secret_expires_at: AwareDatetime | None
+    """
+    Time until which the previous secret signs too; null if there is none.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+    updated_at: AwareDatetime
+    """
+    Time of the last change.
+    """
+    secret: str
+    """
+    Secret that signs the requests.
+    """
+
+
+class EndpointOut(Model):
+    """
+    A webhook endpoint.
+    """
+
+    id: str
+    """
+    Id of the endpoint.
+    """
+    url: str
+    """
+    Pending deliveries go to the new address.
+    """
+    description: str | None
+    """
+    Free text for people.
+    """
+    events: list[str]
+    """
+    Empty: every event.
+    """
+    enabled: bool
+    """
+    False: events make no new deliveries, and pending ones wait.
+    """
+    has_secret: bool
+    """
+    True if requests are signed.
+    """
+    consecutive_failures: int
+    """
+    Deliveries that ended `failed` since the last success; the 20th disables the endpoint.
+    """
+    previous_secret_expires_at: AwareDatetime | None
+    """
+    Time until which the previous secret signs too; null if there is none.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+    updated_at: AwareDatetime
+    """
+    Time of the last change.
+    """
+
+
+class EventOut(Model):
+    """
+    An event that endpoints can subscribe to.
+    """
+
+    name: str
+    """
+    Name of the event, such as `call.completed`.
+    """
+    description: str
+    """
+    Occasion of the event.
+    """
+
+
+class EventsOut(Model):
+    """
+    Every event.
+    """
+
+    items: list[EventOut]
+    """
+    Every event that endpoints can subscribe to.
+    """
+
+
+class ExportLinkOut(Model):
+    """
+    Link to the file of an export that needs no credential until it expires.
+    """
+
+    url: str
+    """
+    Address of the file.
+    """
+    expires_at: AwareDatetime
+    """
+    Time from which the address is refused.
+    """
+
+
+class ExtractedField(Model):
+    """
+    A value to extract from a call.
+    """
+
+    type: Literal["string", "number", "integer", "boolean"]
+    """
+    JSON type of the value.
+    """
+    description: str | None = None
+    """
+    Description of the value for the analysis.
+    """
+    enum: list[str] | None = None
+    """
+    The only texts allowed.
+    """
+
+
+class ExtractionSchema(Model):
+    """
+    The values that the analysis after a call extracts, as a JSON schema: an object of plain values.
+    """
+
+    type: Literal["object"] | None = None
+    """
+    Always `object`.
+    """
+    properties: dict[str, ExtractedField]
+    """
+    Values to extract, by their name in `extracted_data`.
+    """
+    required: list[str] | None = None
+    """
+    Names of the values that must not be missing.
+    """
+
+
+class IntegrationOut(Model):
+    """
+    The integration without its secrets.
+    """
+
+    has_partner_api_key: bool
+    """
+    True if an API key of the partner is stored.
+    """
+    webhook_url: str | None
+    """
+    Receives every event of the organization.
+    """
+    has_webhook_secret: bool
+    """
+    True if requests to the webhook are signed.
+    """
+    updated_at: AwareDatetime
+    """
+    Time of the last change.
+    """
+
+
+class Judged(Model):
+    """
+    The agent's model reads the transcript and judges whether the statement holds.
+    """
+
+    name: str | None = None
+    """
+    Name of the criterion; defaults to a description of the assertion.
+    """
+    type: Literal["judge"]
+    """
+    Kind of assertion.
+    """
+    question: str
+    """
+    Statement or question about the transcript; yes passes.
+    """
+
+
+class KeypadArgument(Model):
+    """
+    An argument of a tool that the caller enters on the phone's keypad. The model does not see it.
+    """
+
+    parameter: str
+    """
+    Name of a property of `parameters`.
+    """
+    prompt: str | None = None
+    """
+    Spoken before the entry.
+    """
+    max_digits: int | None = None
+    """
+    The entry ends after so many digits, or with `#`.
+    """
+
+
+class KnowledgeBaseOut(Model):
+    """
+    A knowledge base.
+    """
+
+    id: str
+    """
+    Id of the knowledge base.
+    """
+    name: str
+    """
+    Name for people.
+    """
+    description: str
+    """
+    Free text for people.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+    updated_at: AwareDatetime
+    """
+    Time of the last change.
+    """
+
+
+class LatencyUnder(Model):
+    """
+    Each answer of the agent starts within the limit. Mode `audio` only.
+    """
+
+    name: str | None = None
+    """
+    Name of the criterion; defaults to a description of the assertion.
+    """
+    type: Literal["latency_under_ms"]
+    """
+    Kind of assertion.
+    """
+    milliseconds: int
+    """
+    From the caller's last sound to the agent's first.
+    """
+
+
+class NeverSaid(Model):
+    """
+    The agent does not say the text in any turn.
+    """
+
+    name: str | None = None
+    """
+    Name of the criterion; defaults to a description of the assertion.
+    """
+    type: Literal["never_said"]
+    """
+    Kind of assertion.
+    """
+    text: str
+    """
+    Consecutive words in any letter case; `*` matches anything.
+    """
+
+
+class PassageOut(Model):
+    """
+    A matching passage. Scores of different searches cannot be compared.
+    """
+
+    document_id: str
+    """
+    Id of the document.
+    """
+    knowledge_base_id: str
+    """
+    Id of the knowledge base.
+    """
+    filename: str
+    """
+    Name of the document's file.
+    """
+    chunk_index: int
+    """
+    Position of the passage in the document, from 0.
+    """
+    content: str
+    """
+    Text of the passage.
+    """
+    score: float
+    """
+    Similarity to the query; higher is better.
+    """
+
+
+class PassagesOut(Model):
+    """
+    Matching passages, best first.
+    """
+
+    items: list[PassageOut]
+    """
+    Passages, best first.
+    """
+
+
+class PauseOut(Model):
+    """
+    Pause of the caller within a turn or at its end, and the judgment about it.
+    """
+
+    after_ms: int
+    """
+    Milliseconds from the beginning of the entry to the beginning of the pause.
+    """
+    waited_ms: int
+    """
+    Milliseconds from the caller's last voice to the end of the turn, or until the caller went on.
+    """
+    ended_turn: bool
+    """
+    True if the pause ended the turn.
+    """
+    detector: str | None
+    """
+    `silence` if the agent judges no turns, `words`, or the name of a turn detector; null if the words left doubt
+    and no detector answered.
+    """
+    probability: float | None
+    """
+    Judged probability from 0 to 1 that the turn was complete.
+    """
+
+
+class Period(Model):
+    """
+    First and last day of a period.
+    """
+
+    from_: date_aliased = Field(..., alias="from")
+    """
+    First day.
+    """
+    to: date_aliased
+    """
+    Last day.
+    """
+    days: int
+    """
+    Number of days.
+    """
+
+
+class PhoneNumberOut(Model):
+    """
+    A phone number.
+    """
+
+    id: str
+    """
+    Id of the phone number.
+    """
+    phone_number: str
+    """
+    E.164 number.
+    """
+    friendly_name: str
+    """
+    Name for people; null: the number.
+    """
+    inbound_agent_id: str | None
+    """
+    Id of the agent that answers calls and text messages; null: nobody.
+    """
+    status: Literal["provisioning", "active", "pending_release", "released", "failed"]
+    """
+    `provisioning` becomes `active` or `failed`; `pending_release` works until `release_at`.
+    """
+    schedule: dict[str, Any] | None
+    """
+    Opening hours for calls; null: always open.
+    """
+    sms_schedule: dict[str, Any] | None
+    """
+    Hours in which the agent answers text messages; null: always.
+    """
+    forward_number: str | None
+    """
+    E.164 number to which the schedule forwards calls.
+    """
+    forward_webhook_url: str | None
+    """
+    Address that the schedule asks what to do with a call.
+    """
+    sms_active: bool
+    """
+    True if the number can send and receive text messages.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+    release_at: AwareDatetime | None = None
+    """
+    When a number with a scheduled release is released; an addition.
+    """
+    forward_webhook_secret: str | None = None
+    """
+    Signs requests to `forward_webhook_url` like webhooks; shown once, in the response that set another URL. An
+    addition.
+    """
+
+
+class PrivacyReport(Model):
+    """
+    Rows of a request by table.
+    """
+
+    exported: dict[str, int] | None = None
+    """
+    Rows, and recordings, in the file of an export.
+    """
+    deleted: dict[str, int] | None = None
+    """
+    Deleted rows.
+    """
+    redacted: dict[str, int] | None = None
+    """
+    Rows in which the number became `[erased]`.
+    """
+    waiting: dict[str, int] | None = None
+    """
+    Rows that are still in use, such as a live call. They are erased once that is over.
+    """
+    is_on_do_not_call_list: bool | None = None
+    """
+    The list keeps a digest of the number.
+    """
+
+
+class PrivacyRequestOut(Model):
+    """
+    A person's request.
+    """
+
+    id: str
+    """
+    Id of the request.
+    """
+    kind: Literal["export", "erase"]
+    """
+    A copy of the person's data, or its deletion for good.
+    """
+    status: Literal["queued", "running", "completed", "failed"]
+    """
+    `completed` and `failed` are final.
+    """
+    phone_number: str | None
+    """
+    Null once the number is erased.
+    """
+    report: PrivacyReport
+    """
+    What was found and done, so far.
+    """
+    error_message: str | None
+    """
+    Reason for `failed`, in words.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+    completed_at: AwareDatetime | None
+    """
+    Time of the end; null before it.
+    """
+    file_expires_at: AwareDatetime | None
+    """
+    When the file of an export is deleted; null without a file.
+    """
+
+
+class ProviderFailureOut(Model):
+    """
+    Failures of one provider during a call. `plugin` is the distribution that provides it and its version, and
+    `error` the last failure.
+    """
+
+    capability: str
+    """
+    Capability that failed, such as `llm`.
+    """
+    provider: str
+    """
+    Name of the provider.
+    """
+    plugin: str
+    """
+    Distribution of the provider, with its version.
+    """
+    error: str
+    """
+    Last failure, in words.
+    """
+    count: int
+    """
+    Number of failures during the call.
+    """
+
+
+class RecordingLinkOut(Model):
+    """
+    Link to a call's recording that needs no credential until it expires.
+    """
+
+    url: str
+    """
+    Address of the recording.
+    """
+    expires_at: AwareDatetime
+    """
+    Time from which the address is refused.
+    """
+    content_type: str | None
+    """
+    `audio/flac`, `audio/ogg` (Opus), or `audio/wav`, as the recording is stored; null if the carrier stores it.
+    """
+
+
+class Redaction(Model):
+    """
+    Private data of an agent's conversations that is replaced before it is kept or sent.
+    """
+
+    kinds: list[str]
+    """
+    Kinds to redact: `card_number`, `iban`, `national_id`, `pin`, `phone_number`, `email_address`, `keypad`, and
+    those of plugins. Empty: nothing, whatever the organization's default is.
+    """
+    visible_to_model: list[str] | None = None
+    """
+    Those of the kinds that the agent's model sees during a call, because it needs them.
+    """
+
+
+class ReplayOut(Model):
+    """
+    Result of a replay.
+    """
+
+    replayed: int
+    """
+    Deliveries that were created, at most 1000.
+    """
+    has_more: bool
+    """
+    Whether failed deliveries are left: repeat the request.
+    """
+
+
+class Retry(Model):
+    """
+    Retries of a contact; an addition to the specification.
+    """
+
+    attempts: int
+    """
+    Number of retries after the first call.
+    """
+    delay_seconds: int | None = None
+    """
+    Seconds between a call and the next one.
+    """
+    on: list[Literal["busy", "no-answer", "voicemail"]] | None = None
+    """
+    Outcomes after which the contact is called again.
+    """
+
+
+class RotatedSecret(Model):
+    """
+    The new secret, which is shown only once.
+    """
+
+    secret: str
+    """
+    Secret that signs the requests from now on.
+    """
+    previous_secret_expires_at: AwareDatetime | None
+    """
+    When the previous secret stops signing; null if it already has.
+    """
+
+
+class Said(Model):
+    """
+    The agent says the text in one turn.
+    """
+
+    name: str | None = None
+    """
+    Name of the criterion; defaults to a description of the assertion.
+    """
+    type: Literal["said"]
+    """
+    Kind of assertion.
+    """
+    text: str
+    """
+    Consecutive words in any letter case; `*` matches anything.
+    """
+
+
+class Sentiment(Model):
+    """
+    Number of calls by the caller's sentiment.
+    """
+
+    positive: int
+    """
+    Calls of satisfied parties.
+    """
+    neutral: int
+    """
+    Calls of neutral parties.
+    """
+    negative: int
+    """
+    Calls of dissatisfied parties.
+    """
+    unknown: int
+    """
+    Calls without a judgment.
+    """
+
+
+class SimulationCriterion(Model):
+    """
+    Result of one assertion of a simulation.
+    """
+
+    name: str
+    """
+    Name of the assertion.
+    """
+    passed: bool
+    """
+    Whether the assertion holds.
+    """
+    explanation: str
+    """
+    Reason for the result, in words.
+    """
+
+
+class SmsConversationOut(Model):
+    """
+    All messages between one of the organization's phone numbers and one contact.
+    """
+
+    id: str
+    """
+    Id of the conversation.
+    """
+    phone_number_id: str
+    """
+    Id of the organization's phone number.
+    """
+    contact_number: str
+    """
+    E.164 number of the contact.
+    """
+    status: Literal["open", "closed"]
+    """
+    `closed`: the contact has sent STOP.
+    """
+    last_message_at: AwareDatetime
+    """
+    Time of the latest message.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+
+
+class SmsMessageOut(Model):
+    """
+    A text message.
+    """
+
+    id: str
+    """
+    Id of the text message.
+    """
+    conversation_id: str
+    """
+    Id of the conversation.
+    """
+    direction: Literal["inbound", "outbound"]
+    """
+    `inbound`: from the contact. `outbound`: to the contact.
+    """
+    from_number: str
+    """
+    E.164 number of the sender.
+    """
+    to_number: str
+    """
+    E.164 number of the recipient.
+    """
+    body: str
+    """
+    Text of the message.
+    """
+    status: Literal["queued", "sending", "sent", "delivered", "undelivered", "failed", "received"]
+    """
+    State of the delivery; an inbound message is `received`.
+    """
+    segments: int
+    """
+    Number of segments that carriers bill; an addition.
+    """
+    cost: float
+    """
+    Cost of the segments, once the carrier has accepted the message, and of the model that wrote it; an addition.
+    """
+    author: Literal["contact", "api", "agent", "automation", "person", "platform"]
+    """
+    `platform` wrote the replies to STOP, START, and HELP; an addition.
+    """
+    media_urls: list[str]
+    """
+    Addresses of media at the carrier; an addition.
+    """
+    error_message: str | None
+    """
+    Why it failed or was not delivered; an addition.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+
+
+class SmsReceived(Model):
+    """
+    An inbound SMS was received.
+    """
+
+    message_id: str
+    """
+    Id of the text message.
+    """
+    conversation_id: str
+    """
+    Id of the conversation that the message belongs to.
+    """
+    direction: Literal["inbound", "outbound"]
+    """
+    Direction of the message, as the organization sees it.
+    """
+    from_number: str
+    """
+    Phone number of the sender, E.164.
+    """
+    to_number: str
+    """
+    Phone number of the recipient, E.164.
+    """
+    body: str
+    """
+    Text of the message.
+    """
+    status: Literal["queued", "sending", "sent", "delivered", "undelivered", "failed", "received"]
+    """
+    Status of the message when the event happened.
+    """
+    contact_name: str | None
+    """
+    Name of the contact with the other party's phone number.
+    """
+    created_at: AwareDatetime
+    """
+    When the message was created.
+    """
+
+
+class SmsReceivedDelivery(Model):
+    event: Literal["sms.received"]
+    """
+    Name of the event.
+    """
+    data: SmsReceived
+    """
+    Subject of the event, as it was when the event happened.
+    """
+    timestamp: AwareDatetime
+    """
+    When the event happened. Retries and replays keep it.
+    """
+
+
+class SmsSent(Model):
+    """
+    An outbound SMS was sent: the carrier has accepted it.
+    """
+
+    message_id: str
+    """
+    Id of the text message.
+    """
+    conversation_id: str
+    """
+    Id of the conversation that the message belongs to.
+    """
+    direction: Literal["inbound", "outbound"]
+    """
+    Direction of the message, as the organization sees it.
+    """
+    from_number: str
+    """
+    Phone number of the sender, E.164.
+    """
+    to_number: str
+    """
+    Phone number of the recipient, E.164.
+    """
+    body: str
+    """
+    Text of the message.
+    """
+    status: Literal["queued", "sending", "sent", "delivered", "undelivered", "failed", "received"]
+    """
+    Status of the message when the event happened.
+    """
+    contact_name: str | None
+    """
+    Name of the contact with the other party's phone number.
+    """
+    created_at: AwareDatetime
+    """
+    When the message was created.
+    """
+
+
+class SmsSentDelivery(Model):
+    event: Literal["sms.sent"]
+    """
+    Name of the event.
+    """
+    data: SmsSent
+    """
+    Subject of the event, as it was when the event happened.
+    """
+    timestamp: AwareDatetime
+    """
+    When the event happened. Retries and replays keep it.
+    """
+
+
+class SpokenOut(Model):
+    """
+    An utterance or a tool call (`content` is JSON: `tool`, `result`, and in mode `text` also `arguments`).
+    """
+
+    role: Literal["user", "agent", "tool", "system"]
+    """
+    `user` is the simulated caller.
+    """
+    content: str
+    """
+    The words, or the tool call as JSON.
+    """
+
+
+class SpokenTexts(Model):
+    """
+    Sentences of the organization; null: the standard one in the agent's language.
+    """
+
+    ai_notice: str | None = None
+    """
+    Says that an AI is speaking.
+    """
+    recording_notice: str | None = None
+    """
+    Says that the call is recorded.
+    """
+    question: str | None = None
+    """
+    Names both ways to answer: yes and no, or keys 1 and 2.
+    """
+    unclear: str | None = None
+    """
+    Spoken before the question is repeated.
+    """
+    refused: str | None = None
+    """
+    Spoken without consent, if the call goes on.
+    """
+    goodbye: str | None = None
+    """
+    Spoken without consent, if the call ends.
+    """
+
+
+class ToolCalled(Model):
+    """
+    The agent calls a tool. Mode `text` can check its `arguments` too.
+    """
+
+    name: str | None = None
+    """
+    Name of the criterion; defaults to a description of the assertion.
+    """
+    type: Literal["tool_called"]
+    """
+    Kind of assertion.
+    """
+    tool: str
+    """
+    Name of the tool.
+    """
+    arguments: dict[str, Any] | None = None
+    """
+    Required arguments; others are allowed.
+    """
+
+
+class TranscriptEntryOut(Model):
+    """
+    Utterance, tool call, or event of a call. Milliseconds count from the start of the call's audio.
+    """
+
+    role: Literal["user", "agent", "tool", "system"]
+    """
+    `user`: the other party. `tool`: a tool call. `system`: an event, such as a transfer.
+    """
+    content: str
+    """
+    The words; of a tool call JSON, of an event a sentence.
+    """
+    timestamp_ms: int
+    """
+    Milliseconds to the beginning of the entry.
+    """
+    by_person: bool
+    """
+    True if a user who had taken the call over said it in the agent's place; an addition.
+    """
+    backchannel: bool
+    """
+    True if the caller said it while the agent spoke, and it did not stop the agent; an addition.
+    """
+    pauses: list[PauseOut]
+    """
+    Pauses of a turn of the caller; an addition.
+    """
+
+
+class TurnDetection(Model):
+    """
+    Rules by which a caller who pauses has finished.
+    """
+
+    mode: Literal["silence", "text", "audio", "auto"] | None = None
+    """
+    `silence`: every pause of `min_silence_seconds` ends the turn. `text`: unless the words are incomplete.
+    `audio`: unless the organization's turn detector judges it incomplete. `auto`: by the words, and by the turn
+    detector where they leave doubt.
+    """
+    min_silence_seconds: float | None = None
+    """
+    Shortest pause that ends a turn.
+    """
+    max_silence_seconds: float | None = None
+    """
+    Pause that ends an incomplete turn, too.
+    """
+
+
+class TurnLatencyOut(Model):
+    """
+    Milliseconds from the caller's last voiced audio to each step of a turn; null if a step was not reached.
+    """
+
+    turn: int
+    """
+    Number of the turn, from 1.
+    """
+    endpoint_ms: int | None
+    """
+    End of the turn, as judged.
+    """
+    transcript_ms: int | None
+    """
+    Final transcript.
+    """
+    first_token_ms: int | None
+    """
+    First token of the model.
+    """
+    first_audio_ms: int | None
+    """
+    First audio of the voice.
+    """
+    first_frame_ms: int | None
+    """
+    First audio sent to the carrier.
+    """
+
+
+class UsageOut(Model):
+    """
+    A month's totals, in the organization's time zone.
+    """
+
+    period: str
+    """
+    Month, `YYYY-MM`.
+    """
+    call_minutes: float
+    """
+    Minutes of all calls.
+    """
+    calls: int
+    """
+    Number of calls.
+    """
+    sms_sent: int
+    """
+    Number of text messages sent.
+    """
+    sms_received: int
+    """
+    Number of text messages received.
+    """
+    cost: float
+    """
+    US dollars of calls and text messages.
+    """
+
+
+class VoicemailPolicy(Model):
+    """
+    Policy for machines that answer outbound calls.
+    """
+
+    action: Literal["off", "hang_up", "leave_message"] | None = None
+    """
+    `off`: machines are not recognized, and the agent talks to them. `hang_up`: the call ends. `leave_message`:
+    the agent is silent until the greeting is over, says the message, and hangs up.
+    """
+    message: str | None = None
+    """
+    Spoken after the beep; `{{name}}` is replaced by a value of `metadata`.
+    """
+    prompt: str | None = None
+    """
+    Instructions by which the model writes the message, instead of `message`.
+    """
+    carrier_detection: bool | None = None
+    """
+    The carrier recognizes machines, which most bill for each call. Otherwise, and where a carrier cannot, the
+    platform judges the audio.
+    """
+
+
+class Action(Model):
+    """
+    An action and its parameters.
+    """
+
+    type: str
+    """
+    A built-in action or one of a plugin.
+    """
+    params: dict[str, Any] | None = None
+    """
+    Parameters of the action; texts in them are templates over the event.
+    """
+
+
+class ActionRunOut(Model):
+    """
+    The result of one action of a run.
+    """
+
+    index: int
+    """
+    Position among the automation's actions, from 0.
+    """
+    type: str
+    """
+    Name of the action.
+    """
+    status: Literal["pending", "running", "completed", "failed", "skipped"]
+    """
+    `skipped`: an earlier action failed, or the run was skipped.
+    """
+    attempts: int
+    """
+    Number of attempts.
+    """
+    error: str | None
+    """
+    Why it failed, or why its last attempt failed.
+    """
+    result: dict[str, Any] | None
+    """
+    Result of the action, for later actions; null until it completes.
+    """
+    started_at: AwareDatetime | None
+    """
+    Time of the first attempt.
+    """
+    completed_at: AwareDatetime | None
+    """
+    Time of the end; null while it runs or waits.
+    """
+
+
+class AutomationRunOut(Model):
+    """
+    A run of an automation for one event.
+    """
+
+    id: str
+    """
+    Id of the run.
+    """
+    automation_id: str
+    """
+    Id of the automation.
+    """
+    trigger_event: str
+    """
+    Name of the event that started the run.
+    """
+    status: Literal["running", "completed", "failed", "skipped"]
+    """
+    `running`, then `completed` or `failed`; `skipped` if a condition did not hold or the loop guard stopped it.
+    """
+    started_at: AwareDatetime
+    """
+    Time at which the run was recorded.
+    """
+    completed_at: AwareDatetime | None
+    """
+    Time of the end; null while it runs.
+    """
+    event_id: str
+    """
+    Id of the event; an addition.
+    """
+    depth: int
+    """
+    1, plus 1 for each automation that led to the event; above 5 the run is skipped; an addition.
+    """
+    error_message: str | None
+    """
+    Why it failed or was skipped; an addition.
+    """
+    actions: list[ActionRunOut]
+    """
+    Result of each action; an addition.
+    """
+
+
+class AvailableNumberOut(Model):
+    """
+    A phone number that can be bought.
+    """
+
+    phone_number: str
+    """
+    E.164 number.
+    """
+    friendly_name: str
+    """
+    The number as people write it.
+    """
+    country: str
+    """
+    ISO 3166 alpha-2 code.
+    """
+    region: str | None
+    """
+    Region, such as a state; null if the carrier does not say.
+    """
+    locality: str | None
+    """
+    City; null if the carrier does not say.
+    """
+    postal_code: str | None
+    """
+    Postal code; null if the carrier does not say.
+    """
+    number_type: Literal["local", "mobile", "toll_free", "national"]
+    """
+    Kind of number.
+    """
+    capabilities: Capabilities
+    """
+    What the number can do.
+    """
+    monthly_cost: float
+    """
+    US dollars for each month.
+    """
+    setup_cost: float
+    """
+    US dollars, once.
+    """
+    currency: str
+    """
+    Always `USD`.
+    """
+
+
+class AvailableNumbers(Model):
+    """
+    Search results.
+    """
+
+    items: list[AvailableNumberOut]
+    """
+    Numbers that can be bought.
+    """
+
+
+class CallCompleted(Model):
+    """
+    A call ended normally.
+    """
+
+    call_id: str
+    """
+    Id of the call.
+    """
+    agent_id: str | None
+    """
+    Id of the agent of the call; null if the agent was deleted.
+    """
+    direction: Literal["inbound", "outbound"]
+    """
+    Direction of the call, as the organization sees it.
+    """
+    status: Literal["queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled"]
+    """
+    Status of the call when the event happened.
+    """
+    from_number: str
+    """
+    Phone number of the caller, E.164.
+    """
+    to_number: str
+    """
+    Phone number that was called, E.164.
+    """
+    duration_seconds: int
+    """
+    Seconds from the answer to the end of the call; 0 before its end.
+    """
+    cost_total: float
+    """
+    Cost of the call in US dollars; 0 before its end.
+    """
+    error_message: str | None
+    """
+    Reason why the call failed; null if it did not.
+    """
+    started_at: AwareDatetime | None
+    """
+    When the call was answered; null if it was not.
+    """
+    ended_at: AwareDatetime | None
+    """
+    When the call ended; null while it goes on.
+    """
+    created_at: AwareDatetime
+    """
+    When the call was created.
+    """
+    metadata: dict[str, Any]
+    """
+    Metadata with which the call was created.
+    """
+
+
+class CallCompletedDelivery(Model):
+    event: Literal["call.completed"]
+    """
+    Name of the event.
+    """
+    data: CallCompleted
+    """
+    Subject of the event, as it was when the event happened.
+    """
+    timestamp: AwareDatetime
+    """
+    When the event happened. Retries and replays keep it.
+    """
+
+
+class CallFailed(Model):
+    """
+    A call failed to connect or errored.
+    """
+
+    call_id: str
+    """
+    Id of the call.
+    """
+    agent_id: str | None
+    """
+    Id of the agent of the call; null if the agent was deleted.
+    """
+    direction: Literal["inbound", "outbound"]
+    """
+    Direction of the call, as the organization sees it.
+    """
+    status: Literal["queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled"]
+    """
+    Status of the call when the event happened.
+    """
+    from_number: str
+    """
+    Phone number of the caller, E.164.
+    """
+    to_number: str
+    """
+    Phone number that was called, E.164.
+    """
+    duration_seconds: int
+    """
+    Seconds from the answer to the end of the call; 0 before its end.
+    """
+    cost_total: float
+    """
+    Cost of the call in US dollars; 0 before its end.
+    """
+    error_message: str | None
+    """
+    Reason why the call failed; null if it did not.
+    """
+    started_at: AwareDatetime | None
+    """
+    When the call was answered; null if it was not.
+    """
+    ended_at: AwareDatetime | None
+    """
+    When the call ended; null while it goes on.
+    """
+    created_at: AwareDatetime
+    """
+    When the call was created.
+    """
+    metadata: dict[str, Any]
+    """
+    Metadata with which the call was created.
+    """
+
+
+class CallFailedDelivery(Model):
+    event: Literal["call.failed"]
+    """
+    Name of the event.
+    """
+    data: CallFailed
+    """
+    Subject of the event, as it was when the event happened.
+    """
+    timestamp: AwareDatetime
+    """
+    When the event happened. Retries and replays keep it.
+    """
+
+
+class CallOut(Model):
+    """
+    A call.
+    """
+
+    id: str
+    """
+    Id of the call.
+    """
+    agent_id: str | None
+    """
+    Id of the agent, also of one that was deleted since; null for a call without an agent.
+    """
+    direction: Literal["inbound", "outbound"]
+    """
+    `inbound`: the other party called. `outbound`: the platform did.
+    """
+    status: Literal["queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled"]
+    """
+    `queued`, `ringing`, and `in-progress` change; the others are final.
+    """
+    from_number: str
+    """
+    E.164 number of the calling party; other text if the carrier sends no number.
+    """
+    to_number: str
+    """
+    E.164 number of the called party.
+    """
+    duration_seconds: int
+    """
+    Seconds from the answer to the end; 0 before the end.
+    """
+    cost_total: float
+    """
+    US dollars.
+    """
+    recording_url: str | None
+    """
+    Null until there is a recording. Fetch it with the same credential.
+    """
+    call_summary: str | None
+    """
+    Summary by the analysis after the call; null until then.
+    """
+    call_successful: bool | None
+    """
+    Judgment of the analysis; null until then, or if it cannot tell.
+    """
+    user_sentiment: Literal["positive", "neutral", "negative", "unknown"]
+    """
+    Sentiment of the other party, judged by the analysis; `unknown` until then.
+    """
+    extracted_data: dict[str, Any]
+    """
+    Values that the analysis found; empty until then.
+    """
+    error_message: str | None
+    """
+    Reason for `failed`, in words.
+    """
+    ended_reason: str | None
+    """
+    Reason why the call ended: `caller_hung_up`, `agent_hung_up`, `silence`, `max_duration`, `voicemail`,
+    `transferred`, `taken_over`, `canceled`, `no_consent`, `do_not_call`, `destination_not_allowed`,
+    `invalid_number`, `insufficient_balance`, `provider_failed`, `shutdown`, `error`. Later versions may add
+    reasons. An addition.
+    """
+    transferred_to: str | None
+    """
+    Number to which the call was transferred or forwarded; an addition.
+    """
+    metadata: dict[str, Any]
+    """
+    Metadata with which the call was created; an addition.
+    """
+    costs: dict[str, float]
+    """
+    `cost_total` by part; an addition.
+    """
+    latencies: list[TurnLatencyOut]
+    """
+    Latencies of each turn; an addition.
+    """
+    served_by: dict[str, str]
+    """
+    Provider of each capability that served the call, and of its `analysis`; an addition.
+    """
+    provider_failures: list[ProviderFailureOut]
+    """
+    Providers that failed during the call, whether another one took over or not; an addition.
+    """
+    consent: ConsentOut | None
+    """
+    Notice and consent at the beginning of the call, null without a notice; an addition.
+    """
+    started_at: AwareDatetime | None
+    """
+    Time of the answer; null if nobody answered.
+    """
+    ended_at: AwareDatetime | None
+    """
+    Time of the end; null while the call goes on.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+
+
+class CallRinging(Model):
+    """
+    An outbound call is ringing the destination. Not sent if the carrier reports it after the answer.
+    """
+
+    call_id: str
+    """
+    Id of the call.
+    """
+    agent_id: str | None
+    """
+    Id of the agent of the call; null if the agent was deleted.
+    """
+    direction: Literal["inbound", "outbound"]
+    """
+    Direction of the call, as the organization sees it.
+    """
+    status: Literal["queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled"]
+    """
+    Status of the call when the event happened.
+    """
+    from_number: str
+    """
+    Phone number of the caller, E.164.
+    """
+    to_number: str
+    """
+    Phone number that was called, E.164.
+    """
+    duration_seconds: int
+    """
+    Seconds from the answer to the end of the call; 0 before its end.
+    """
+    cost_total: float
+    """
+    Cost of the call in US dollars; 0 before its end.
+    """
+    error_message: str | None
+    """
+    Reason why the call failed; null if it did not.
+    """
+    started_at: AwareDatetime | None
+    """
+    When the call was answered; null if it was not.
+    """
+    ended_at: AwareDatetime | None
+    """
+    When the call ended; null while it goes on.
+    """
+    created_at: AwareDatetime
+    """
+    When the call was created.
+    """
+    metadata: dict[str, Any]
+    """
+    Metadata with which the call was created.
+    """
+
+
+class CallRingingDelivery(Model):
+    event: Literal["call.ringing"]
+    """
+    Name of the event.
+    """
+    data: CallRinging
+    """
+    Subject of the event, as it was when the event happened.
+    """
+    timestamp: AwareDatetime
+    """
+    When the event happened. Retries and replays keep it.
+    """
+
+
+class CallStarted(Model):
+    """
+    A call connected and started.
+    """
+
+    call_id: str
+    """
+    Id of the call.
+    """
+    agent_id: str | None
+    """
+    Id of the agent of the call; null if the agent was deleted.
+    """
+    direction: Literal["inbound", "outbound"]
+    """
+    Direction of the call, as the organization sees it.
+    """
+    status: Literal["queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled"]
+    """
+    Status of the call when the event happened.
+    """
+    from_number: str
+    """
+    Phone number of the caller, E.164.
+    """
+    to_number: str
+    """
+    Phone number that was called, E.164.
+    """
+    duration_seconds: int
+    """
+    Seconds from the answer to the end of the call; 0 before its end.
+    """
+    cost_total: float
+    """
+    Cost of the call in US dollars; 0 before its end.
+    """
+    error_message: str | None
+    """
+    Reason why the call failed; null if it did not.
+    """
+    started_at: AwareDatetime | None
+    """
+    When the call was answered; null if it was not.
+    """
+    ended_at: AwareDatetime | None
+    """
+    When the call ended; null while it goes on.
+    """
+    created_at: AwareDatetime
+    """
+    When the call was created.
+    """
+    metadata: dict[str, Any]
+    """
+    Metadata with which the call was created.
+    """
+
+
+class CallStartedDelivery(Model):
+    event: Literal["call.started"]
+    """
+    Name of the event.
+    """
+    data: CallStarted
+    """
+    Subject of the event, as it was when the event happened.
+    """
+    timestamp: AwareDatetime
+    """
+    When the event happened. Retries and replays keep it.
+    """
+
+
+class CallTakeover(Model):
+    """
+    A human agent took over a live call.
+    """
+
+    call_id: str
+    """
+    Id of the call.
+    """
+    agent_id: str | None
+    """
+    Id of the agent of the call; null if the agent was deleted.
+    """
+    direction: Literal["inbound", "outbound"]
+    """
+    Direction of the call, as the organization sees it.
+    """
+    status: Literal["queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled"]
+    """
+    Status of the call when the event happened.
+    """
+    from_number: str
+    """
+    Phone number of the caller, E.164.
+    """
+    to_number: str
+    """
+    Phone number that was called, E.164.
+    """
+    duration_seconds: int
+    """
+    Seconds from the answer to the end of the call; 0 before its end.
+    """
+    cost_total: float
+    """
+    Cost of the call in US dollars; 0 before its end.
+    """
+    error_message: str | None
+    """
+    Reason why the call failed; null if it did not.
+    """
+    started_at: AwareDatetime | None
+    """
+    When the call was answered; null if it was not.
+    """
+    ended_at: AwareDatetime | None
+    """
+    When the call ended; null while it goes on.
+    """
+    created_at: AwareDatetime
+    """
+    When the call was created.
+    """
+    metadata: dict[str, Any]
+    """
+    Metadata with which the call was created.
+    """
+
+
+class CallTakeoverDelivery(Model):
+    event: Literal["call.takeover"]
+    """
+    Name of the event.
+    """
+    data: CallTakeover
+    """
+    Subject of the event, as it was when the event happened.
+    """
+    timestamp: AwareDatetime
+    """
+    When the event happened. Retries and replays keep it.
+    """
+
+
+class CallTranscriptReady(Model):
+    """
+    The transcript of a completed call is available.
+    """
+
+    call_id: str
+    """
+    Id of the call.
+    """
+    agent_id: str | None
+    """
+    Id of the agent of the call; null if the agent was deleted.
+    """
+    direction: Literal["inbound", "outbound"]
+    """
+    Direction of the call, as the organization sees it.
+    """
+    status: Literal["queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled"]
+    """
+    Status of the call when the event happened.
+    """
+    from_number: str
+    """
+    Phone number of the caller, E.164.
+    """
+    to_number: str
+    """
+    Phone number that was called, E.164.
+    """
+    duration_seconds: int
+    """
+    Seconds from the answer to the end of the call; 0 before its end.
+    """
+    cost_total: float
+    """
+    Cost of the call in US dollars; 0 before its end.
+    """
+    error_message: str | None
+    """
+    Reason why the call failed; null if it did not.
+    """
+    started_at: AwareDatetime | None
+    """
+    When the call was answered; null if it was not.
+    """
+    ended_at: AwareDatetime | None
+    """
+    When the call ended; null while it goes on.
+    """
+    created_at: AwareDatetime
+    """
+    When the call was created.
+    """
+    metadata: dict[str, Any]
+    """
+    Metadata with which the call was created.
+    """
+
+
+class CallTranscriptReadyDelivery(Model):
+    event: Literal["call.transcript.ready"]
+    """
+    Name of the event.
+    """
+    data: CallTranscriptReady
+    """
+    Subject of the event, as it was when the event happened.
+    """
+    timestamp: AwareDatetime
+    """
+    When the event happened. Retries and replays keep it.
+    """
+
+
+class CampaignOut(Model):
+    """
+    A campaign.
+    """
+
+    id: str
+    """
+    Id of the campaign.
+    """
+    name: str
+    """
+    Name for people.
+    """
+    agent_id: str
+    """
+    Id of the agent that makes the calls.
+    """
+    phone_number_id: str
+    """
+    Id of one of the organization's phone numbers, used as the caller ID.
+    """
+    status: Literal["draft", "scheduled", "running", "paused", "completed", "canceled", "failed"]
+    """
+    `draft` and `scheduled` have not begun; `completed`, `canceled`, and `failed` are final.
+    """
+    status_reason: str | None
+    """
+    Why the campaign failed or was paused automatically; an addition.
+    """
+    scheduled_at: AwareDatetime | None
+    """
+    When a started campaign begins to dial; null or past: at once.
+    """
+    max_concurrent: int
+    """
+    Maximum of concurrent calls, within the organization's limit.
+    """
+    retry: Retry | None
+    """
+    Retries of contacts that were not reached; null: none. An addition.
+    """
+    voicemail_policy: VoicemailPolicy | None
+    """
+    What happens when voicemail answers; null: what the agent says. An addition.
+    """
+    total_contacts: int
+    """
+    Number of contacts.
+    """
+    called: int
+    """
+    Contacts that were dialed at least once.
+    """
+    completed: int
+    """
+    Contacts whose call was answered, by a person or a machine.
+    """
+    failed: int
+    """
+    Contacts that were not reached.
+    """
+    skipped: int
+    """
+    Contacts that may not be called, or are listed twice; an addition.
+    """
+    canceled: int
+    """
+    Contacts that were not dialed before the campaign ended; an addition.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+    updated_at: AwareDatetime
+    """
+    Time of the last change.
+    """
+
+
+class Condition(Model):
+    """
+    A condition for the actions; if it does not hold, the run is `skipped`.
+    """
+
+    field: str
+    """
+    Path into the event: `event`, `id`, `timestamp`, `organization_id`, or below `data.`
+    """
+    operator: Literal["eq", "neq", "gt", "gte", "lt", "lte", "in", "not_in", "contains", "exists", "not_exists"]
+    """
+    Comparison of the field with `value`; `exists` and `not_exists` take none.
+    """
+    value: Any | None = None
+    """
+    A list for `in` and `not_in`; a number or a text for `gt`, `gte`, `lt` and `lte`.
+    """
+
+
+class DeclaredTool(Model):
+    """
+    A function of the organization that the agent's model may call, in calls and text messages.
+    """
+
+    name: str
+    """
+    Name by which the model calls the tool, not one of a built-in tool.
+    """
+    description: str
+    """
+    Tells the model when to call the tool and what it does.
+    """
+    url: str
+    """
+    Receives a POST with `tool`, `arguments`, and the conversation, signed with the agent's `webhook_secret`;
+    returns a JSON object.
+    """
+    parameters: dict[str, Any] | None = None
+    """
+    JSON schema of the arguments, of type object.
+    """
+    time_limit_seconds: float | None = None
+    """
+    Seconds after which the request counts as failed, and the model is told so.
+    """
+    keypad_entries: list[KeypadArgument] | None = None
+    """
+    Arguments that the caller enters on the keypad before the tool is called, in this order.
+    """
+
+
+class DeliveryOut(Model):
+    """
+    A webhook delivery.
+    """
+
+    id: str
+    """
+    Value of `X-Webhook-Delivery-Id`.
+    """
+    endpoint_id: str | None
+    """
+    Null for the webhook of an agent or of the integration.
+    """
+    target_kind: Literal["endpoint", "agent", "integration"]
+    """
+    Kind of receiver.
+    """
+    event_type: str
+    """
+    Name of the event.
+    """
+    status: Literal["pending", "delivered", "failed"]
+    """
+    `pending` until it is delivered or has failed for good.
+    """
+    attempts: int
+    """
+    Number of requests sent.
+    """
+    next_attempt_at: AwareDatetime | None
+    """
+    Time of the next request; null once it is over.
+    """
+    last_status_code: int | None
+    """
+    HTTP status of the last response; null without one.
+    """
+    last_error: str | None
+    """
+    Reason of the last failure, in words.
+    """
+    replayed_from_id: str | None
+    """
+    Id of the delivery that this one repeats; null if it repeats none.
+    """
+    payload: dict[str, Any]
+    """
+    The body as sent: `event`, `data`, `timestamp`; `unreadable` if its key was destroyed.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+    delivered_at: AwareDatetime | None
+    """
+    Time of the successful response; null without one.
+    """
+
+
+class DisclosureSettings(Model):
+    """
+    Notice and consent at the beginning of calls.  The rule of a call is that of `countries` for the other party's
+    number, else that of `presets`, else the own `ai_notice` and `consent`. If several presets apply, the stricter
+    counts.
+    """
+
+    ai_notice: bool | None = None
+    """
+    Say that an AI is speaking.
+    """
+    consent: Literal["none", "notice", "ask"] | None = None
+    """
+    `none`: the call is recorded. `notice`: say so; who stays on the line consents. `ask`: record only after a
+    yes, by voice or key.
+    """
+    presets: list[str] | None = None
+    """
+    Rules of jurisdictions, by name; `us` includes the states. Not legal advice.
+    """
+    countries: dict[str, DisclosureRule] | None = None
+    """
+    Rules by the country of the other party's number, or its region in the US and Canada.
+    """
+    without_consent: Literal["continue", "end_call"] | None = None
+    """
+    What happens to the call after a no.
+    """
+    texts: SpokenTexts | None = None
+    """
+    Sentences in the place of the standard ones.
+    """
+
+
+class OverviewOut(Model):
+    """
+    Figures of the period's calls. An average or rate without calls is null.
+    """
+
+    period: Period
+    """
+    The period.
+    """
+    total_calls: int
+    """
+    All calls of the period.
+    """
+    completed_calls: int
+    """
+    Calls with the status `completed`.
+    """
+    failed_calls: int
+    """
+    Calls that ended with another status than `completed`.
+    """
+    inbound_calls: int
+    """
+    Calls that others placed.
+    """
+    outbound_calls: int
+    """
+    Calls that the platform placed.
+    """
+    total_minutes: float
+    """
+    Minutes of all calls.
+    """
+    average_duration_seconds: float | None
+    """
+    Average over completed calls.
+    """
+    success_rate: float | None
+    """
+    Share of successful calls among those with a success judgment, 0 to 1.
+    """
+    total_cost: float
+    """
+    US dollars of all calls.
+    """
+    average_cost: float | None
+    """
+    US dollars of a call; null without calls.
+    """
+    sentiment: Sentiment
+    """
+    Number of calls by the other party's sentiment.
+    """
+
+
+class SimulationCompleted(Model):
+    """
+    An agent test simulation finished.
+    """
+
+    simulation_id: str
+    """
+    Id of the simulation.
+    """
+    agent_id: str | None
+    """
+    Id of the agent that was tested; null if the agent was deleted.
+    """
+    name: str
+    """
+    Name of the simulation.
+    """
+    status: Literal["passed", "failed", "error"]
+    """
+    `error`: the simulation could not be carried out, which says nothing about the agent.
+    """
+    score: float | None
+    """
+    Share of criteria that passed, 0 to 1; null without a result.
+    """
+    criteria: list[SimulationCriterion]
+    """
+    Result of each assertion.
+    """
+    turns: int
+    """
+    Number of the caller's turns.
+    """
+    duration_seconds: int
+    """
+    Duration of the simulation, in seconds.
+    """
+    error_message: str | None
+    """
+    Reason for status `error`; null otherwise.
+    """
+    started_at: AwareDatetime
+    """
+    When the simulation started.
+    """
+    completed_at: AwareDatetime
+    """
+    When the simulation ended.
+    """
+
+
+class SimulationCompletedDelivery(Model):
+    event: Literal["simulation.completed"]
+    """
+    Name of the event.
+    """
+    data: SimulationCompleted
+    """
+    Subject of the event, as it was when the event happened.
+    """
+    timestamp: AwareDatetime
+    """
+    When the event happened. Retries and replays keep it.
+    """
+
+
+class SimulationOut(Model):
+    """
+    A simulation.
+    """
+
+    id: str
+    """
+    Id of the simulation.
+    """
+    agent_id: str
+    """
+    Id of the agent.
+    """
+    name: str
+    """
+    Name for people.
+    """
+    mode: Literal["text", "audio"]
+    """
+    `audio` calls one of the agent's numbers over the loopback carrier.
+    """
+    persona: str
+    """
+    Personality and manner of the caller.
+    """
+    goal: str
+    """
+    Goal of the caller.
+    """
+    lines: list[str]
+    """
+    The caller's lines, in order. Without lines, the model plays the caller by persona and goal.
+    """
+    max_turns: int
+    """
+    Maximum number of the caller's turns.
+    """
+    assertions: list[Said | NeverSaid | ToolCalled | Ended | LatencyUnder | Judged]
+    """
+    What has to hold for the simulation to pass.
+    """
+    status: Literal["queued", "running", "passed", "failed", "error"]
+    """
+    `passed` and `failed` are judgments of the agent; `error` is none.
+    """
+    score: float | None
+    """
+    Share of criteria that passed, 0 to 1.
+    """
+    criteria: list[SimulationCriterion]
+    """
+    One per assertion, once the simulation is over.
+    """
+    turns: int
+    """
+    Number of the caller's turns.
+    """
+    duration_seconds: int
+    """
+    Seconds from the beginning to the end.
+    """
+    transcript: list[SpokenOut]
+    """
+    Utterances and tool calls, in order.
+    """
+    ended_by: Literal["agent", "caller", "transfer", "limit"] | None
+    """
+    Side that ended the conversation; `limit` is `max_turns`. Null until then.
+    """
+    call_id: str | None
+    """
+    Id of the call in mode `audio`.
+    """
+    error_message: str | None
+    """
+    Reason for status `error`, which says nothing about the agent.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+    started_at: AwareDatetime | None
+    """
+    Time of the beginning; null before it.
+    """
+    completed_at: AwareDatetime | None
+    """
+    Time of the end; null before it.
+    """
+
+
+class UsageHistoryOut(Model):
+    """
+    Months, newest first.
+    """
+
+    items: list[UsageOut]
+    """
+    Months, newest first.
+    """
+
+
+class AgentOut(Model):
+    """
+    An agent.
+    """
+
+    id: str
+    """
+    Id of the agent.
+    """
+    name: str
+    """
+    Name for people.
+    """
+    agent_type: Literal["voice"]
+    """
+    Kind of agent; there is only `voice`.
+    """
+    status: Literal["active", "paused"]
+    """
+    A `paused` agent takes and places no calls, and answers no text messages.
+    """
+    version: int
+    """
+    Incremented by each update that changes something; an addition.
+    """
+    llm_provider: str
+    """
+    One of the organization's providers; defaults to the first one.
+    """
+    llm_model: str | None
+    """
+    Name of the provider's model; null: the provider's default.
+    """
+    llm_temperature: float
+    """
+    Randomness of the model's words, from 0 (the same answers) to 2.
+    """
+    system_prompt: str
+    """
+    The agent's instructions; `{{name}}` is replaced by a value of the call's `metadata`.
+    """
+    tts_provider: str
+    """
+    Provider of the voice, one of the organization's; defaults to the first one.
+    """
+    tts_voice_id: str | None
+    """
+    Id of the voice at the provider; null: the provider's default.
+    """
+    tts_model: str | None
+    """
+    Name of the voice provider's model; null: the provider's default.
+    """
+    voice_speed: float
+    """
+    Speed of the voice as a multiple of the normal one; not every provider can change it.
+    """
+    pronunciations: dict[str, str]
+    """
+    Pronunciation of words, in any letter case; an addition.
+    """
+    stt_provider: str
+    """
+    Provider that transcribes, one of the organization's; defaults to the first one.
+    """
+    stt_model: str | None
+    """
+    Name of the transcribing provider's model; null: the provider's default.
+    """
+    stt_language: str
+    """
+    BCP 47 tag; `mul` if callers switch between languages.
+    """
+    greeting_message: str
+    """
+    The agent's first words; empty: the agent waits for the caller.
+    """
+    end_call_silence_seconds: int
+    """
+    Seconds without speech of either party after which the call ends.
+    """
+    max_call_duration_seconds: int
+    """
+    Seconds after which the call ends, whatever happens in it.
+    """
+    allow_interruptions: bool
+    """
+    False: the agent finishes what it says, and then answers what the caller said meanwhile.
+    """
+    interruption_min_words: int
+    """
+    Number of words that interrupt the agent; 0: any speech interrupts. From 1 on, backchannels such as "mhm" and
+    "okay" never do.
+    """
+    vad_confidence: float
+    """
+    Least probability, from 0 to 1, at which audio counts as speech.
+    """
+    vad_start_secs: float
+    """
+    Seconds of speech after which the caller counts as speaking, from 0 to 1.
+    """
+    vad_min_volume: float
+    """
+    Least volume, from 0 to 1, at which audio counts as speech.
+    """
+    webhook_url: str | None
+    """
+    Receives the events of this agent's calls, signed.
+    """
+    knowledge_base_ids: list[str]
+    """
+    Knowledge bases that the agent searches, in calls and text messages; an addition.
+    """
+    tools: list[DeclaredTool]
+    """
+    Functions that the model may call; an addition.
+    """
+    disabled_tools: list[str]
+    """
+    Names of tools that the agent does not have, such as `transfer_call`; an addition.
+    """
+    allowed_numbers: list[str]
+    """
+    Phone numbers to which the model may transfer calls and send text messages, besides those in `system_prompt`;
+    an addition.
+    """
+    any_number: bool
+    """
+    The model may transfer calls and send text messages to any number that the organization may call, also to one
+    that a caller asks for; an addition.
+    """
+    extraction_schema: ExtractionSchema | None
+    """
+    Schema of `extracted_data` of this agent's calls; null: the analysis decides. An addition.
+    """
+    redaction: Redaction | None
+    """
+    Private data to redact; null: the default of the organization's tenant file. An addition.
+    """
+    disclosure: DisclosureSettings | None
+    """
+    Notice of AI and recording, and consent, at the beginning of calls. The organization's tenant file may demand
+    more, and never less. An addition.
+    """
+    turn_detection: TurnDetection
+    """
+    Rules by which a caller who pauses has finished; an addition.
+    """
+    voicemail_policy: VoicemailPolicy
+    """
+    What happens when voicemail answers an outbound call; an addition.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+    updated_at: AwareDatetime
+    """
+    Time of the last change.
+    """
+
+
+class AutomationOut(Model):
+    """
+    An automation.
+    """
+
+    id: str
+    """
+    Id of the automation.
+    """
+    name: str
+    """
+    Name for people.
+    """
+    description: str | None
+    """
+    Free text for people.
+    """
+    enabled: bool
+    """
+    False: events start no runs.
+    """
+    trigger_type: str
+    """
+    Name of the event that starts a run.
+    """
+    trigger_filters: dict[str, Any]
+    """
+    Path and required value of fields; an event that does not match records no run.
+    """
+    conditions: list[Condition]
+    """
+    All conditions must hold.
+    """
+    actions: list[Action]
+    """
+    Run in order; each waits for the one before.
+    """
+    run_count: int
+    """
+    Runs recorded so far, including skipped ones.
+    """
+    last_run_at: AwareDatetime | None
+    """
+    Time of the latest run; null before the first one.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
