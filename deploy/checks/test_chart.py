@@ -1,4 +1,4 @@
-"""Helm renders the chart, with the autoscaler and without it. Skipped where `helm` is not installed."""
+"""Helm renders the chart, with the autoscalers and without them. Skipped where `helm` is not installed."""
 
 import shutil
 import subprocess
@@ -17,13 +17,23 @@ def render(*options: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def test_the_number_of_servers_is_the_chart_s_without_an_autoscaler() -> None:
-    assert render().count("\n  replicas: 2\n") == 2
-    assert "HorizontalPodAutoscaler" not in render()
+def test_without_autoscalers_the_chart_has_the_numbers_of_servers_and_workers() -> None:
+    rendered = render()
+    assert rendered.count("\n  replicas: 2\n") == 2
+    assert "HorizontalPodAutoscaler" not in rendered
+    assert rendered.count("kind: PodDisruptionBudget\n") == 2
 
 
 def test_the_autoscaler_decides_the_number_of_servers() -> None:
-    rendered = render("--set", "autoscaling.enabled=true")
+    rendered = render("--set", "serve.autoscaling.enabled=true")
     assert rendered.count("\n  replicas: ") == 1, "of the workers"
-    assert "kind: HorizontalPodAutoscaler" in rendered
+    assert rendered.count("kind: HorizontalPodAutoscaler\n") == 1
     assert "averageValue: 600m" in rendered
+
+
+def test_the_autoscaler_decides_the_number_of_workers() -> None:
+    rendered = render("--set", "worker.autoscaling.enabled=true", "--set", "serviceMonitor.enabled=true")
+    assert rendered.count("\n  replicas: ") == 1, "of the servers"
+    assert rendered.count("kind: HorizontalPodAutoscaler\n") == 1
+    assert rendered.count("name: voice-worker-metrics\n") == 1
+    assert rendered.count("job: voice-worker-metrics\n") == 1

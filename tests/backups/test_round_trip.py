@@ -23,7 +23,7 @@ from tests.fixtures.processes import start_live_platform, start_platform
 from tests.fixtures.receiver import Receiver
 from tests.fixtures.secret_values import SecretValues, create_secret_values, repeat_request
 from tests.fixtures.servers import SECRET_KEY
-from tests.fixtures.table_rows import count_table_rows
+from tests.fixtures.table_rows import count_table_rows, wait_until_idle
 from tests.fixtures.webhooks import send_test
 
 CONTACT = "+15550100001"
@@ -64,19 +64,6 @@ async def search_parking(caller: Caller) -> bool:
     assert response.status == 200, response.body
     items = response.json["items"]
     return bool(items) and "church" in str(at(response.json, "items", 0))
-
-
-async def wait_until_idle(database_url: str) -> dict[str, int]:
-    """Wait until nothing adds rows any more, and return their counts."""
-    counts: list[dict[str, int]] = []
-
-    async def look() -> bool:
-        counts.append(await count_table_rows(database_url))
-        await asyncio.sleep(0.5)
-        return len(counts) > 3 and counts[-1] == counts[-2] == counts[-3]
-
-    await eventually(look, bool, seconds=60)
-    return counts[-1]
 
 
 async def list_recordings(live: LivePlatform) -> dict[str, bytes]:

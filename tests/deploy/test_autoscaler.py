@@ -1,12 +1,17 @@
-"""The autoscaler of the chart follows a metric that servers publish."""
+"""The autoscalers of the chart follow metrics that processes publish, by rules that Prometheus understands."""
 
+import json
 import re
+import subprocess
+from pathlib import Path
 
 from tests.fixtures.app import SAME_MACHINE, LivePlatform
+from tests.fixtures.debian_tools import find_tool
 from tests.fixtures.eventually import eventually
 from tests.fixtures.monitors import connect_telephone
 from tests.fixtures.servers import REPOSITORY
 
+ADAPTER = REPOSITORY / "deploy" / "prometheus" / "adapter.yml"
 CHART = REPOSITORY / "deploy" / "helm" / "switchboard"
 METRIC = re.compile(r"^(switchboard_call_utilization) (\S+)$", re.MULTILINE)
 
@@ -23,3 +28,24 @@ async def test_the_autoscaler_follows_the_utilization_of_servers(live: LivePlatf
     async with connect_telephone(live):
         await eventually(read_utilization, share.__eq__)
     await eventually(read_utilization, (0.0).__eq__)
+
+
+async def test_the_adapter_has_each_metric_of_the_autoscalers(live: LivePlatform) -> None:
+    text = await (await live.caller.client.get("/metrics", scope_base=SAME_MACHINE)).get_data(as_text=True)
+    published = set(re.findall(r"^# TYPE (\S+) gauge$", text, re.MULTILINE))
+    followed = set(re.findall(r"name: (switchboard_\w+)", (CHART / "templates" / "autoscaler.yaml").read_text()))
+    assert followed == set(re.findall(r"switchboard_\w+", ADAPTER.read_text()))
+    assert followed <= published
+
+
+def test_prometheus_accepts_the_queries_of_the_adapter(tmp_path: Path) -> None:
+    rules = re.findall(r"seriesQuery: '(\w+).+?metricsQuery: '(.+?)'", ADAPTER.read_text(), re.DOTALL)
+    assert len(rules) == 2
+    recorded = []
+    for number, (series, template) in enumerate(rules):
+        query = template.replace("<<.Series>>", series).replace("<<.LabelMatchers>>", 'namespace="voice"')
+        recorded.append({"record": f"query_{number}", "expr": query.replace("<<.GroupBy>>", "pod")})
+    file = tmp_path / "rules.yml"
+    file.write_text(json.dumps({"groups": [{"name": "adapter", "rules": recorded}]}))
+    ran = subprocess.run([find_tool("promtool"), "check", "rules", file], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr

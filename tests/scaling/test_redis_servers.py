@@ -7,6 +7,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from switchboard.foundation.redis_client import HASH_TAG, InvalidRedisUrl, open_redis_clients
 from switchboard.foundation.web.principal import Limit
@@ -17,7 +18,7 @@ from tests.fixtures.app import LivePlatform
 from tests.fixtures.eventually import eventually
 from tests.fixtures.monitors import Page, Telephone, connect_telephone, open_page
 from tests.fixtures.processes import run_another_process, start_live_platform
-from tests.fixtures.redis_servers import Certificates, RedisServers, start_cluster, start_redis, start_sentinels
+from tests.fixtures.redis_servers import Access, RedisServers, start_cluster, start_redis, start_sentinels
 
 SLOW = Limit(per_second=0.001, burst=3)
 
@@ -25,7 +26,7 @@ SLOW = Limit(per_second=0.001, burst=3)
 async def count_jobs(runtime: Runtime) -> int | None:
     """Return the number of wake-ups that workers have finished; None while there is no primary."""
     try:
-        keys = await runtime.redis.keys(f"saq:job:{HASH_TAG}:*")
+        keys = [key async for key in runtime.redis.scan_iter(f"saq:job:{HASH_TAG}:*", count=1000)]
         jobs = [json.loads(job) for job in await runtime.redis.mget(keys) if job] if keys else []
     except RedisError:
         return None
@@ -99,16 +100,43 @@ async def check_failover(folder: Path, servers: RedisServers) -> None:
         assert (await live.wait_for_end(settled["id"]))["status"] == "completed"
 
 
+async def check_wrong_password(redis_url: str) -> None:
+    """A wrong password fails at once, and the error says so."""
+    clients = open_redis_clients(redis_url.replace("%25word", "%25error"))
+    with pytest.raises(RedisError, match="invalid username-password pair"):
+        await clients.commands.time()
+    await clients.close()
+
+
 async def test_calls_go_on_when_sentinels_choose_another_primary(tmp_path: Path) -> None:
-    async with start_sentinels(tmp_path / "redis") as servers:
+    async with start_sentinels(tmp_path / "redis", Access.create_secured(tmp_path)) as servers:
+        await check_wrong_password(servers.url)
         await check_limits(servers.url, "before")
         await check_failover(tmp_path / "platform", servers)
 
 
 async def test_calls_go_on_when_a_cluster_chooses_another_primary(tmp_path: Path) -> None:
-    async with start_cluster(tmp_path / "redis") as servers:
+    async with start_cluster(tmp_path / "redis", Access.create_secured(tmp_path)) as servers:
+        await check_wrong_password(servers.url)
         await check_limits(servers.url, "before")
         await check_failover(tmp_path / "platform", servers)
+
+
+async def test_sentinels_without_tls_and_logins(tmp_path: Path) -> None:
+    async with start_sentinels(tmp_path) as servers:
+        await check_limits(servers.url, "plain")
+        clients = open_redis_clients(servers.url)
+        await servers.primary.kill()
+        await eventually(lambda: _is_reachable(clients.commands), seconds=60)
+        await clients.close()
+
+
+async def _is_reachable(redis: Redis) -> bool:
+    try:
+        await redis.set(HASH_TAG, b"after")
+    except RedisError:
+        return False
+    return True
 
 
 async def test_a_cluster_spreads_the_limits(tmp_path: Path) -> None:
@@ -123,10 +151,11 @@ async def test_a_cluster_spreads_the_limits(tmp_path: Path) -> None:
         assert 0 not in sizes
 
 
-async def test_redis_over_tls_with_a_client_certificate(tmp_path: Path) -> None:
-    certificates = Certificates.create(tmp_path)
-    async with start_redis(tmp_path / "redis", *certificates.server_options, tls=True) as server:
-        url = f"rediss://127.0.0.1:{server.port}/0?{certificates.client_parameters}"
+async def test_a_call_on_one_server_with_tls_and_a_login(tmp_path: Path) -> None:
+    access = Access.create_secured(tmp_path)
+    async with start_redis(tmp_path / "redis", access=access) as server:
+        url = access.format_url(f"127.0.0.1:{server.port}", "/0")
+        await check_wrong_password(url)
         await check_limits(url, "tls")
         async with supervise_call(tmp_path / "platform", url) as (_, _, page):
             await take_over(page)
@@ -141,6 +170,13 @@ async def test_redis_over_tls_with_a_client_certificate(tmp_path: Path) -> None:
         ("redis+cluster://127.0.0.1/1", "a cluster has database 0 only"),
         ("redis+cluster://127.0.0.1?color=red", "a parameter is not supported: 'color'"),
         ("redis://127.0.0.1?color=red", "a parameter is not supported: 'color'"),
+        ("redis://127.0.0.1?sentinel_password=word", "a parameter is not supported: 'sentinel_password'"),
+        ("redis+sentinel://127.0.0.1/voice?sentinel_pasword=word", "a parameter is not supported: 'sentinel_pasword'"),
+        ("redis://127.0.0.1?ssl_ca_certs=/ca.pem", "a parameter is not supported: 'ssl_ca_certs'; TLS needs rediss"),
+        ("rediss://127.0.0.1?ssl_ca_certs=/none/ca.pem", "ssl_ca_certs=/none/ca.pem cannot be used: No such file"),
+        ("rediss+sentinel://127.0.0.1/voice?ssl_ca_certs=/none/ca.pem", "ssl_ca_certs=/none/ca.pem cannot be used"),
+        ("rediss+cluster://127.0.0.1?ssl_certfile=/etc/hostname", "ssl_certfile=/etc/hostname cannot be used"),
+        ("rediss://127.0.0.1?ssl_cert_reqs=perhaps", "Invalid SSL Certificate Requirements Flag: perhaps"),
         ("redis://127.0.0.1:many", "a port is not a number"),
         ("redis://:secret/word@127.0.0.1", "a port is not a number"),
         ("redis+carrier://127.0.0.1", "redis+carrier:// is not a scheme of Redis"),

@@ -86,8 +86,8 @@ class Settings(BaseSettings):
         None,
         pattern=r"^(rediss?(\+(sentinel|cluster))?|unix)://",
         description=(
-            "A Redis of your own: `redis://…`, `rediss://…` with TLS, `redis+sentinel://…`, or `redis+cluster://…`; "
-            "empty means the embedded one."
+            "A Redis of your own, with its login: `redis://…`, `rediss://…` (TLS), or with `+sentinel` or `+cluster` "
+            "behind either; empty means the embedded one."
         ),
     )
     secret_keys: Annotated[

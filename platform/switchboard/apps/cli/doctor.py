@@ -161,7 +161,7 @@ async def _redis(redis: Redis) -> Finding:
         return Finding(
             "redis",
             False,
-            f"It does not answer ({error}): calls start later, and rate limits apply per process.",
+            f"It cannot be used ({error}): calls start later, and rate limits apply per process.",
         )
     return Finding("redis", True)
 

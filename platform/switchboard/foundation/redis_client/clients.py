@@ -1,38 +1,33 @@
 """The Redis clients of a process."""
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, cast
 
-import structlog
 from redis.asyncio import ConnectionPool, Redis, RedisCluster
 from redis.asyncio.client import PubSub
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.connection import AbstractConnection, SSLConnection
 from redis.asyncio.retry import Retry
-from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
-from redis.crc import key_slot
 from redis.driver_info import DriverInfo
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisClusterException, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from switchboard.foundation.redis_client.connections import CONNECTION_CLASSES, FOLLOWING_CLASSES, Locate
+from switchboard.foundation.redis_client.locators import find_primary, find_slot_owner, locate_server
 from switchboard.foundation.redis_client.urls import InvalidRedisUrl, RedisAddress, parse_redis_url
 
-logger = structlog.get_logger()
 COMMAND_SECONDS = 0.5
 BLOCKING_SECONDS = 5.0
 """Deadline of a connection on which a command waits at the server; longer than any such wait."""
 AWAY_SECONDS = 1.0
 """Time for which commands fail at once after one has got no answer."""
 PING_SECONDS = 5.0
-HASH_TAG = "{switchboard}"
-"""Part of each key of `RedisClients.commands` and `blocking`: in a cluster one server has them all (Redis Cluster
-specification, hash tags)."""
+TLS_FILES = ("ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile")
 
 
 class _AwayCheck:
@@ -116,13 +111,17 @@ def open_redis_clients(url: str) -> RedisClients:
         locate: Locate | None = None
         limits: LimitsRedis | None = None
         if address.kind == "sentinel":
-            locate = partial(_create_sentinel(locators).discover_master, address.service)
+            locate = partial(locate_server, locators, partial(find_primary, service=address.service))
         elif address.kind == "cluster":
-            locate, limits = partial(_locate_owner, locators), _create_cluster(address)
+            locate, limits = partial(locate_server, locators, find_slot_owner), _create_cluster(address)
         commands = cast("DeadlineRedis", DeadlineRedis.from_pool(_create_pool(address, COMMAND_SECONDS, locate)))
         blocking = Redis.from_pool(_create_pool(address, BLOCKING_SECONDS, locate))
     except TypeError as error:
-        raise InvalidRedisUrl(f"a parameter is not supported: {str(error).rpartition('argument ')[2]}") from None
+        name = str(error).rpartition("argument ")[2]
+        advice = "; TLS needs rediss" if name.startswith("'ssl_") else ""
+        raise InvalidRedisUrl(f"a parameter is not supported: {name}{advice}") from None
+    except RedisError as error:
+        raise InvalidRedisUrl(str(error)) from None
     return RedisClients(commands, blocking, limits or commands, locators)
 
 
@@ -144,13 +143,9 @@ async def receive_messages(subscription: PubSub) -> AsyncIterator[dict[str, Any]
 
 
 def _create_pool(address: RedisAddress, seconds: float, locate: Locate | None) -> ConnectionPool:
-    options = {name: value for name, value in address.options.items() if not name.startswith("sentinel_")}
     if locate is None:
-        connection_class = CONNECTION_CLASSES[address.connection_class]
-    else:
-        connection_class = FOLLOWING_CLASSES[address.connection_class]
-        options["locate"] = locate
-    return _pool(connection_class, seconds, options)
+        return _pool(CONNECTION_CLASSES[address.connection_class], seconds, address.options)
+    return _pool(FOLLOWING_CLASSES[address.connection_class], seconds, {**address.options, "locate": locate})
 
 
 def _pool(connection_class: type[AbstractConnection], seconds: float, options: dict[str, Any]) -> ConnectionPool:
@@ -163,31 +158,32 @@ def _pool(connection_class: type[AbstractConnection], seconds: float, options: d
         retry=Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
         **options,
     )
-    # The connection is not opened: the call raises `TypeError` for an option that does not exist.
-    pool.make_connection()  # type: ignore[no-untyped-call]
+    # The connection is not opened: the call raises `TypeError` or `RedisError` for options that redis-py does not take.
+    connection = pool.make_connection()  # type: ignore[no-untyped-call]
+    if isinstance(connection, SSLConnection):
+        _check_tls(connection, options)
     return pool
+
+
+def _check_tls(connection: SSLConnection, options: dict[str, Any]) -> None:
+    """Read the files of certificates, which otherwise the first connection does. Raises `InvalidRedisUrl`."""
+    try:
+        connection.ssl_context.get()
+    except OSError as error:  # such as `ssl.SSLError`; neither names the file
+        files = " and ".join(f"{name}={options[name]}" for name in TLS_FILES if name in options)
+        raise InvalidRedisUrl(f"{files} cannot be used: {error.strerror or error}") from None
 
 
 def _create_locators(address: RedisAddress) -> tuple[Redis, ...]:
     """Create a client for each host. Sentinels have logins of their own."""
     options = address.options
     if address.kind == "sentinel":
-        options = {name: value for name, value in options.items() if name.startswith("ssl_")} | {
-            name: address.options[f"sentinel_{name}"]
-            for name in ("username", "password")
-            if f"sentinel_{name}" in address.options
-        }
+        options = {name: value for name, value in options.items() if name.startswith("ssl_")} | address.sentinel_login
     connection_class = CONNECTION_CLASSES[address.connection_class]
     return tuple(
         Redis.from_pool(_pool(connection_class, COMMAND_SECONDS, {**options, "host": host, "port": port}))
         for host, port in address.hosts
     )
-
-
-def _create_sentinel(locators: Sequence[Redis]) -> Sentinel:
-    sentinel = Sentinel([])  # type: ignore[no-untyped-call]
-    sentinel.sentinels = list(locators)
-    return sentinel
 
 
 def _create_cluster(address: RedisAddress) -> _DeadlineCluster:
@@ -207,21 +203,3 @@ def _create_cluster(address: RedisAddress) -> _DeadlineCluster:
         name: ClusterNode(node.host, node.port, **options) for name, node in cluster.nodes_manager.startup_nodes.items()
     }
     return cluster
-
-
-async def _locate_owner(locators: Sequence[Redis]) -> tuple[str, int]:
-    """Return the server that has the keys with `HASH_TAG`, by the first node of the cluster that knows. Raises
-    `RedisError`.
-    """
-    slot = key_slot(HASH_TAG.encode())
-    for node in locators:
-        try:
-            ranges = await node.execute_command("CLUSTER SLOTS")  # type: ignore[no-untyped-call]
-        except (RedisError, OSError) as error:
-            logger.info("a node of the Redis cluster does not answer", error=type(error).__name__)
-            continue
-        for first, last, (host, port, *_), *_ in ranges:
-            if first <= slot <= last:
-                # A node that was given no name of its own leaves it out (Redis, CLUSTER SLOTS).
-                return (host or b"").decode() or node.connection_pool.connection_kwargs["host"], port
-    raise RedisConnectionError("no node of the cluster knows the server that has the keys")

@@ -1,6 +1,6 @@
 """Addresses of Redis: one server, Sentinels, or the nodes of a cluster."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -20,7 +20,8 @@ class RedisAddress:
     """Servers of one Redis, and redis-py's options of a connection to them.
 
     `hosts` are the Sentinels, or some nodes of the cluster, as host and port; empty for one server, whose address is
-    among the options. `service` is the name by which Sentinels know the primary.
+    among the options. `service` is the name by which Sentinels know the primary; `sentinel_login` has `username` and
+    `password` of the Sentinels themselves, or nothing.
     """
 
     kind: Literal["server", "sentinel", "cluster"]
@@ -28,6 +29,7 @@ class RedisAddress:
     options: dict[str, Any]
     hosts: tuple[tuple[str, int], ...] = ()
     service: str = ""
+    sentinel_login: dict[str, Any] = field(default_factory=dict)
 
 
 def parse_redis_url(url: str) -> RedisAddress:
@@ -70,10 +72,15 @@ def _parse_hosts(parts: SplitResult, *, sentinel: bool) -> RedisAddress:
     if not all(options.get("host") for options in each):
         raise InvalidRedisUrl("a host is missing")
     options = {name: value for name, value in each[0].items() if name not in ("host", "port", "connection_class")}
+    sentinel_login = {}
+    if sentinel:
+        names = {name for name in ("username", "password") if f"sentinel_{name}" in options}
+        sentinel_login = {name: options.pop(f"sentinel_{name}") for name in names}
     return RedisAddress(
         "sentinel" if sentinel else "cluster",
         each[0].get("connection_class", Connection),
         options,
         tuple((one["host"], one.get("port", SENTINEL_PORT if sentinel else REDIS_PORT)) for one in each),
         unquote(service),
+        sentinel_login,
     )
