@@ -95,6 +95,24 @@ async def test_replies_are_spoken_in_words_and_stored_as_written(engine: CallEng
     assert list_transcript(result) == [("agent", "That is **$5**. Ask Siobhan.")]
 
 
+async def test_the_voice_knows_what_it_has_said_of_the_reply(engine: CallEngine) -> None:
+    speech, socket = Speech(), Socket()
+    live = replace(
+        create_call(Model("First of all, good morning to you. The second is longer. Third."), Transcriber("hi")),
+        text_to_speech=speech,
+    )
+    running = asyncio.create_task(run(engine, live, socket))
+    await socket.say(synthesize_caller("Good morning, can you help me"))
+    await asyncio.sleep(10)
+    socket.hang_up()
+    await running
+    first, *others = speech.requests
+    assert others
+    assert first.previous_text == ""
+    assert {request.reply_id for request in others} == {first.reply_id} != {""}
+    assert others[-1].previous_text == " ".join(request.text for request in speech.requests[:-1])
+
+
 async def test_prompts_are_filled_with_the_calls_variables(engine: CallEngine) -> None:
     model, socket = Model("Yes."), Socket()
     running = asyncio.create_task(run(engine, create_call(model, Transcriber("hello")), socket))

@@ -1,6 +1,5 @@
 """Cartesia's server, from its published reference: contexts on a WebSocket, word times, pages of voices, and errors."""
 
-import asyncio
 import json
 from base64 import b64encode
 
@@ -21,14 +20,18 @@ PAGE = 2
 
 
 class Cartesia(SpeechVendor):
-    """`faults` are the statuses with which the next texts are refused on their socket; `opened` counts sockets."""
+    """`faults` are the statuses with which the next texts are refused on their socket; `opened` counts sockets;
+    `canceled` are contexts. Words of a continued context are timed from its start, or with `counts_from_sentences`
+    from the sentence's.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.faults: list[int] = []
         self.orders: list[dict[str, object]] = []
         self.opened = 0
-        self.left = asyncio.Event()
+        self.canceled: list[str] = []
+        self.counts_from_sentences = False
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -56,13 +59,18 @@ class Cartesia(SpeechVendor):
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         socket = await self.socket(request)
         self.opened += 1
+        spoken: dict[str, int] = {}
         async for message in socket:
             if message.type is WSMsgType.TEXT:
-                await self._speak(socket, json.loads(message.data))
-        self.left.set()
+                order = json.loads(message.data)
+                if "cancel" in order:
+                    self.canceled.append(order["context_id"])
+                else:
+                    await self._speak(socket, order, spoken)
         return socket
 
-    async def _speak(self, socket: web.WebSocketResponse, order: dict[str, object]) -> None:
+    async def _speak(self, socket: web.WebSocketResponse, order: dict[str, object], spoken: dict[str, int]) -> None:
+        """Speak a text; `spoken` has the milliseconds so far of the contexts that continue."""
         self.orders.append(order)
         context, voice, settings = order["context_id"], order["voice"], order.get("generation_config", {})
         assert order["output_format"] == {"container": "raw", "encoding": "pcm_mulaw", "sample_rate": 8000}
@@ -71,20 +79,26 @@ class Cartesia(SpeechVendor):
         if self.faults or voice["id"] not in VOICES:
             await socket.send_json({**_failure(self.faults.pop(0) if self.faults else 404), "context_id": context})
             return
+        before = 0 if self.counts_from_sentences else spoken.get(str(context), 0)
         audio, words = await collect_synthesis(str(order["transcript"]), float(settings.get("speed", 1)))
         shared = {"context_id": context, "status_code": 206, "done": False}
         for at in range(0, len(audio), CHUNK):
             if chunk_words := [word for word in words if at <= word.start_ms * 8 < at + CHUNK]:
                 times = {
                     "words": [word.text for word in chunk_words],
-                    "start": [word.start_ms / 1000 for word in chunk_words],
-                    "end": [word.end_ms / 1000 for word in chunk_words],
+                    "start": [(before + word.start_ms) / 1000 for word in chunk_words],
+                    "end": [(before + word.end_ms) / 1000 for word in chunk_words],
                 }
                 await socket.send_json({"type": "timestamps", "word_timestamps": times, **shared})
             await socket.send_json(
                 {"type": "chunk", "data": b64encode(audio[at : at + CHUNK]).decode(), "step_time": 1.0, **shared}
             )
-        await socket.send_json({"type": "done", **shared, "done": True})
+        if order["continue"]:
+            assert order["flush"]
+            spoken[str(context)] = spoken.get(str(context), 0) + len(audio) // 8
+            await socket.send_json({"type": "flush_done", "flush_done": True, "flush_id": 1, **shared})
+        else:
+            await socket.send_json({"type": "done", **shared, "done": True})
 
 
 def _describe(voice: str) -> dict[str, object]:

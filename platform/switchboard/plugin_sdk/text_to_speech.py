@@ -14,7 +14,9 @@ class SpeechRequest:
     """One or two sentences to speak.
 
     `voice_id` and `model` are the provider's own names, None for its defaults. `language` is BCP 47. `speed` is a
-    factor, 1.0 for normal speed.
+    factor, 1.0 for normal speed. `reply_id` is the same for all sentences of a reply, which are requested one after the
+    other, and `previous_text` what was said of it before: a provider may use them to join the sentences' intonation.
+    Both are empty for a text that stands alone.
     """
 
     text: str
@@ -22,6 +24,8 @@ class SpeechRequest:
     model: str | None = None
     language: str = "en-US"
     speed: float = 1.0
+    reply_id: str = ""
+    previous_text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,15 @@
-"""Cartesia's voices over its WebSocket (https://docs.cartesia.ai/api-reference/tts/websocket)."""
+"""Cartesia's voices over its WebSocket (https://docs.cartesia.ai/api-reference/tts/websocket).
 
+The sentences of a reply continue one context, each flushed, so that their intonation joins; an interruption cancels it
+(`GenerationRequest`, `FlushDone`, and `CancelContextRequest` of github.com/cartesia-ai/cartesia-python, August 2026).
+"""
+
+import asyncio
 import json
 import time
 from base64 import b64decode
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 from uuid import uuid4
@@ -33,13 +39,15 @@ from switchboard_speech.connection import (
     VendorUrl,
     parse_vendor_data,
 )
-from switchboard_speech.timing import WordTimeline
+from switchboard_speech.timing import ROUNDING_SECONDS, WordTimeline
 
 VERSION: Final = "2026-03-01"
 IDLE_SECONDS: Final = 120.0
 """Maximum idle time of a reused socket. Cartesia closes a socket after five idle minutes."""
 SLOWEST, FASTEST = 0.6, 1.5
 VOICES_A_PAGE: Final = 100
+ENDS: Final = ("done", "flush_done")
+"""Last messages of a text: of its context, or of a sentence of a context that continues."""
 
 
 class CartesiaSettings(SpeechVendorSettings):
@@ -93,34 +101,47 @@ def _fault(failure: _Failure) -> VendorFault:
     return VendorFault(failure.error_code, words or "no reason was given")
 
 
-class _Sockets:
+@dataclass(slots=True)
+class _Line:
+    """An open socket, on which `seconds` of the context `context_id` were spoken last."""
+
+    socket: aiohttp.ClientWebSocketResponse
+    context_id: str = ""
+    seconds: float = 0.0
+    used_at: float | None = None
+
+
+class _Lines:
     """Pool of open sockets, because a handshake before a sentence is heard as a pause.
 
-    A socket carries one text at a time.
+    A socket carries one text at a time. The next sentence of a reply finds the socket that has the reply's context.
     """
 
     def __init__(self, connection: VendorConnection) -> None:
         self._connection = connection
-        self._idle: list[tuple[float, aiohttp.ClientWebSocketResponse]] = []
+        self._idle: list[_Line] = []
 
-    async def take(self) -> tuple[aiohttp.ClientWebSocketResponse, bool]:
-        """Return a socket, and whether it was used before."""
-        while self._idle:
-            since, socket = self._idle.pop()
-            if not socket.closed and time.monotonic() - since < IDLE_SECONDS:
-                return socket, True
-            await socket.close()
-        return await self.fresh(), False
+    async def take(self, context_id: str) -> _Line:
+        """Return the context's socket, or else the one that has been idle for the longest time, or a new one."""
+        for line in sorted(self._idle, key=lambda line: line.context_id != context_id):
+            if line not in self._idle:  # taken while another one was closed
+                continue
+            self._idle.remove(line)
+            if not line.socket.closed and time.monotonic() - (line.used_at or 0.0) < IDLE_SECONDS:
+                return line
+            await line.socket.close()
+        return await self.open()
 
-    async def fresh(self) -> aiohttp.ClientWebSocketResponse:
-        return await self._connection.socket("/tts/websocket")
+    async def open(self) -> _Line:
+        return _Line(await self._connection.socket("/tts/websocket"))
 
-    def keep(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        self._idle.append((time.monotonic(), socket))
+    def keep(self, line: _Line) -> None:
+        line.used_at = time.monotonic()
+        self._idle.append(line)
 
     async def close(self) -> None:
         while self._idle:
-            await self._idle.pop()[1].close()
+            await self._idle.pop().socket.close()
 
 
 class CartesiaTextToSpeech(ConnectedProvider[CartesiaSettings], TextToSpeechProvider[CartesiaSettings]):
@@ -133,41 +154,40 @@ class CartesiaTextToSpeech(ConnectedProvider[CartesiaSettings], TextToSpeechProv
 
     def __init__(self, settings: CartesiaSettings) -> None:
         super().__init__(settings)
-        self._sockets = _Sockets(self._connection)
+        self._lines = _Lines(self._connection)
 
     def connection(self, settings: CartesiaSettings) -> VendorConnection:
         headers = {"Authorization": f"Bearer {settings.api_key.get_secret_value()}", "Cartesia-Version": VERSION}
         return VendorConnection(self.title, settings, headers, read_cartesia_fault)
 
     async def close(self) -> None:
-        await self._sockets.close()
+        await self._lines.close()
         await super().close()
 
     async def check(self) -> None:
         await self._connection.get("/voices", _Voices, params=[("limit", "1")])
 
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
-        order = self._order(request)
-        socket, first = await self._begin(order)
-        finished = False
+        context_id = request.reply_id or uuid4().hex
+        line, message = await self._begin(context_id, self._order(request, context_id))
         timeline, words = WordTimeline(self.audio_format), list[Word]()
         try:
-            message = first
-            while message.type != "done":
+            while message.type not in ENDS:
                 with parse_vendor_data(self.title):
                     audio = b64decode(message.data or "")
-                    words += _words(message)
+                    words += _words(message, line.seconds)
                 if audio:
                     yield timeline.chunk(audio, words)
                     words.clear()
-                message = await self._next(socket, order["context_id"])
-            finished = True
-        finally:
-            # An abandoned text has audio in flight, so its socket cannot be reused.
-            if finished:
-                self._sockets.keep(socket)
-            else:
-                await socket.close()
+                message = await self._next(line, context_id)
+        except (asyncio.CancelledError, GeneratorExit):
+            await self._cancel(line, context_id)
+            raise
+        except BaseException:
+            await line.socket.close()
+            raise
+        line.context_id, line.seconds = context_id, line.seconds + timeline.seconds
+        self._lines.keep(line)
         if words:
             yield timeline.chunk(b"", words)
 
@@ -186,35 +206,47 @@ class CartesiaTextToSpeech(ConnectedProvider[CartesiaSettings], TextToSpeechProv
         # The list is the vendor's whole library, in pages, so ask for the voice itself.
         return await self._connection.has(f"/voices/{quote(voice_id, safe='')}")
 
-    async def _begin(self, order: dict[str, object]) -> tuple[aiohttp.ClientWebSocketResponse, _Message]:
+    async def _begin(self, context_id: str, order: dict[str, object]) -> tuple[_Line, _Message]:
         """Return a socket on which the text was requested, and its first message. A dead pooled socket is replaced."""
-        socket, used = await self._sockets.take()
+        line = await self._lines.take(context_id)
         while True:
+            if line.context_id != context_id:
+                line.seconds = 0.0
             try:
-                await socket.send_str(json.dumps(order))
-                return socket, await self._next(socket, order["context_id"])
+                await line.socket.send_str(json.dumps(order))
+                return line, await self._next(line, context_id)
             except (ProviderError, aiohttp.ClientError) as error:
-                dead = socket.closed
-                await socket.close()
-                if not (used and dead):
+                dead = line.socket.closed
+                await line.socket.close()
+                if line.used_at is None or not dead:
                     raise error if isinstance(error, ProviderError) else self._connection.error(str(error)) from error
-                socket, used = await self._sockets.fresh(), False
-            except BaseException:
-                await socket.close()
+                line = await self._lines.open()
+            except asyncio.CancelledError:
+                await self._cancel(line, context_id)
                 raise
 
-    async def _next(self, socket: aiohttp.ClientWebSocketResponse, context_id: object) -> _Message:
+    async def _cancel(self, line: _Line, context_id: str) -> None:
+        """Stop an abandoned text, and keep the socket: what is on its way belongs to a context that nobody reads."""
+        try:
+            await line.socket.send_str(json.dumps({"context_id": context_id, "cancel": True}))
+        except aiohttp.ClientError:
+            await line.socket.close()
+            return
+        line.context_id = ""
+        self._lines.keep(line)
+
+    async def _next(self, line: _Line, context_id: str) -> _Message:
         """Return the next message about a text. Raises `ProviderError`."""
         while True:
             try:
-                received = await socket.receive(SILENCE_SECONDS)
+                received = await line.socket.receive(SILENCE_SECONDS)
             except TimeoutError:
                 raise self._connection.error(f"nothing came for {SILENCE_SECONDS:.0f} seconds") from None
             if received.type is not aiohttp.WSMsgType.TEXT:
                 raise self._connection.error(f"the stream was lost ({received.extra or received.data})")
             with parse_vendor_data(self.title):
                 message = _Message.model_validate_json(received.data)
-            if message.type == "error":
+            if message.type == "error" and message.context_id in (None, context_id):
                 fault, status = _fault(message), message.status_code or 500
                 raise self._connection.error(
                     fault.message, code=fault.code or str(status), retryable=status >= 500 or status in RETRYABLE
@@ -222,15 +254,19 @@ class CartesiaTextToSpeech(ConnectedProvider[CartesiaSettings], TextToSpeechProv
             if message.context_id == context_id:
                 return message
 
-    def _order(self, request: SpeechRequest) -> dict[str, object]:
+    def _order(self, request: SpeechRequest, context_id: str) -> dict[str, object]:
+        """Return the request of a sentence. One of a reply continues the reply's context, which ends by itself."""
+        continues = bool(request.reply_id)
         order: dict[str, object] = {
-            "context_id": uuid4().hex,
+            "context_id": context_id,
             "model_id": request.model or self.settings.model,
-            "transcript": request.text,
+            # The texts of a context are joined as they are.
+            "transcript": f"{request.text} " if continues else request.text,
             "voice": {"mode": "id", "id": request.voice_id or self.settings.voice_id},
             "output_format": {"container": "raw", "encoding": "pcm_mulaw", "sample_rate": 8000},
             "add_timestamps": True,
-            "continue": False,
+            "continue": continues,
+            **({"flush": True, "max_buffer_delay_ms": 0} if continues else {}),
         }
         if (language := get_single_language(request.language)) is not None:
             order["language"] = language
@@ -239,11 +275,16 @@ class CartesiaTextToSpeech(ConnectedProvider[CartesiaSettings], TextToSpeechProv
         return order
 
 
-def _words(message: _Message) -> list[Word]:
+def _words(message: _Message, begun: float) -> list[Word]:
+    """Return words timed from the start of the sentence, which begins at `begun` seconds of its context.
+
+    The reference does not say from where a continued context counts. Times before `begun` count from the sentence.
+    """
     times = message.word_timestamps
     if times is None:
         return []
+    since = begun if times.start and times.start[0] >= begun - ROUNDING_SECONDS else 0.0
     return [
-        Word(word, round(start * 1000), round(end * 1000))
+        Word(word, max(0, round((start - since) * 1000)), round((end - since) * 1000))
         for word, start, end in zip(times.words, times.start, times.end, strict=True)
     ]

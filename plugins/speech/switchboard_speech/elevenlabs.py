@@ -30,6 +30,10 @@ VOICES_A_PAGE: Final = "100"
 ENFORCES_LANGUAGE: Final = "_v2_5"
 """Suffix of models that accept a language code; others refuse the request."""
 
+WITHOUT_STITCHING: Final = "eleven_v3"
+"""Prefix of models that refuse a previous text."""
+LONGEST_PREVIOUS_TEXT: Final = 500
+"""Letters of the previous text that are sent: the last sentences decide the intonation."""
 FILIPINO: Final = ("tl", "fil")
 """The code that most vendors have for Filipino, and ElevenLabs' own (https://elevenlabs.io/docs/overview/models)."""
 
@@ -159,6 +163,8 @@ class ElevenLabsTextToSpeech(ConnectedProvider[ElevenLabsSettings], TextToSpeech
             "similarity_boost": self.settings.similarity_boost,
         }
         body: dict[str, object] = {"text": request.text, "model_id": model}
+        if request.previous_text and not model.startswith(WITHOUT_STITCHING):
+            body["previous_text"] = request.previous_text[-LONGEST_PREVIOUS_TEXT:]
         if given := {name: value for name, value in voice.items() if value is not None}:
             body["voice_settings"] = given
         language = get_single_language(request.language)

@@ -85,15 +85,32 @@ async def test_a_socket_is_reused_for_later_texts_and_concurrent_texts_use_two(
     assert server.opened == 2
 
 
-async def test_an_abandoned_text_leaves_no_audio_for_the_next(
+async def test_an_abandoned_text_is_canceled_and_leaves_no_audio_for_the_next(
     open_provider: CartesiaTextToSpeech, server: Cartesia
 ) -> None:
     async with aclosing(open_provider.synthesize(SpeechRequest(SENTENCE))) as chunks:  # type: ignore[type-var]
         await anext(chunks)
-    async with asyncio.timeout(5):
-        await server.left.wait()
     assert await recognize_mulaw(await synthesize(open_provider, SpeechRequest("thank you"))) == "thank you"
-    assert server.opened == 2
+    assert server.canceled == [server.orders[0]["context_id"]]
+    assert server.opened == 1, "no handshake after an interruption"
+
+
+@pytest.mark.parametrize("counts_from_sentences", [False, True])
+async def test_the_sentences_of_a_reply_continue_one_context(
+    open_provider: CartesiaTextToSpeech, server: Cartesia, counts_from_sentences: bool
+) -> None:
+    server.counts_from_sentences = counts_from_sentences
+    for text in ("One moment, please.", SENTENCE):
+        position, starts = 0, []
+        async for chunk in open_provider.synthesize(SpeechRequest(text, reply_id="r1")):
+            starts += [position + word.start_ms for word in chunk.words]
+            position += len(chunk.audio) // 8
+        assert 0 <= starts[0] < 100
+        assert starts[-1] < position
+    await synthesize(open_provider, SpeechRequest("Alone."))
+    orders = [(order["context_id"] == "r1", order["continue"], order["transcript"]) for order in server.orders]
+    assert orders == [(True, True, "One moment, please. "), (True, True, f"{SENTENCE} "), (False, False, "Alone.")]
+    assert server.opened == 1
 
 
 async def test_a_dead_pooled_socket_is_replaced_inaudibly(

@@ -75,6 +75,14 @@ async def test_a_request_has_the_agents_settings(server: ElevenLabs) -> None:
     await provider.close()
 
 
+@pytest.mark.parametrize(("model", "sends"), [("eleven_flash_v2_5", True), ("eleven_v3", False)])
+async def test_the_previous_sentences_decide_the_intonation(server: ElevenLabs, model: str, sends: bool) -> None:
+    async with in_use(create_voice(server, model=model)) as provider:
+        request = SpeechRequest("Anything else?", previous_text="We are open until six.", reply_id="r1")
+        assert [chunk async for chunk in provider.synthesize(request)]
+    assert server.requests[0].body.get("previous_text") == ("We are open until six." if sends else None)
+
+
 @pytest.mark.parametrize("no_retention", [False, True])
 async def test_requests_are_not_logged_where_nothing_may_be_retained(server: ElevenLabs, no_retention: bool) -> None:
     provider = create_voice(server, no_retention=no_retention)

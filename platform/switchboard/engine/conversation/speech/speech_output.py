@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from itertools import takewhile
+from uuid import uuid4
 
 import structlog
 from opentelemetry.context import attach
@@ -43,6 +45,11 @@ class Sentence:
     words: list[Word] = field(default_factory=list)
     heard: str = ""
 
+    @property
+    def spoken(self) -> str:
+        """The text as it is read aloud."""
+        return "".join(piece.spoken for piece in self.pieces)
+
     def restart(self) -> None:
         """Forget the audio so far, which broke off: the whole sentence is spoken again after it."""
         self.start, self.words = None, []
@@ -77,6 +84,13 @@ class SpokenReply:
     complete: bool = False
     started_at: float | None = None
     recorded: list[tuple[int, int]] = field(default_factory=list)
+    id: str = field(default_factory=lambda: uuid4().hex)
+
+    def get_spoken_text(self, *, before: Sentence) -> str:
+        """Return what is read aloud before a sentence of the reply."""
+        return " ".join(
+            sentence.spoken for sentence in takewhile(lambda sentence: sentence is not before, self.sentences)
+        )
 
     @property
     def text(self) -> str:
@@ -194,10 +208,18 @@ class SpeechOutput:
 
     async def _synthesize(self, reply: SpokenReply, sentence: Sentence) -> None:
         agent, provider = self._call.agent, self._call.text_to_speech
-        text = "".join(piece.spoken for piece in sentence.pieces)
+        text = sentence.spoken
         if not count_letters(text):
             return
-        request = SpeechRequest(text, agent.tts_voice_id, agent.tts_model, agent.stt_language, agent.voice_speed)
+        request = SpeechRequest(
+            text,
+            agent.tts_voice_id,
+            agent.tts_model,
+            agent.stt_language,
+            agent.voice_speed,
+            reply.id,
+            reply.get_spoken_text(before=sentence),
+        )
         converter: Converter | None = None
         self.characters += len(text)
         async with aclosing(provider.synthesize(request)) as chunks:  # type: ignore[type-var]
