@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,16 @@ from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.redaction.detectors import BUILT_IN
 from switchboard.engine.redaction.redactor import Redactor
-from switchboard.plugin_sdk import AgentTool, JsonObject, KeypadEntry, ToolCall, ToolContext, ToolParameters
+from switchboard.plugin_sdk import (
+    AgentTool,
+    JsonObject,
+    KeypadEntry,
+    RemotePrivateDataDetector,
+    SpokenText,
+    ToolCall,
+    ToolContext,
+    ToolParameters,
+)
 
 from tests.fixtures.conversation import (
     Log,
@@ -92,6 +102,35 @@ async def test_neither_transcript_nor_model_has_the_callers_private_data(engine:
     assert ("user", "[email address]") in transcript
     assert "4111" not in list_requests(model)
     assert "ada at example dot com" in list_requests(model)
+    assert isinstance(live.log, Log)
+    assert [(entry.role, entry.content) for entry in live.log.entries] == transcript
+
+
+class NameService(RemotePrivateDataDetector):
+    """Finds a name."""
+
+    name, title = "full_name", "Names"
+
+    async def search(self, spoken: SpokenText) -> list[tuple[int, int]]:
+        await asyncio.sleep(0.05)
+        return [match.span() for match in re.finditer("Ada Lovelace|Grace Hopper", spoken.text)]
+
+
+async def test_what_a_service_finds_is_redacted_before_the_model_and_the_log_see_it(engine: CallEngine) -> None:
+    """Also what the agent says by itself, and what a tool returns."""
+    model, socket = Model("You will see Grace Hopper.", "Bye."), Socket()
+    live = create_call(model, Transcriber("I am Ada Lovelace.", "It is Ada Lovelace who calls."))
+    live = replace(live, redactor=Redactor([NameService()], frozenset({"full_name"})))
+    running = asyncio.create_task(engine.run_call(live, socket))
+    for _ in range(2):
+        await socket.say(SPEECH)
+        await socket.spoke.wait()
+        await socket.say(b"\xff" * 16_000)
+    socket.hang_up()
+    transcript = list_transcript(await running)
+    assert ("user", "I am [full name].") in transcript
+    assert ("agent", "You will see [full name].") in transcript
+    assert "Lovelace" not in list_requests(model)
     assert isinstance(live.log, Log)
     assert [(entry.role, entry.content) for entry in live.log.entries] == transcript
 

@@ -50,7 +50,7 @@ from switchboard.plugin_sdk.media import (
     UnsupportedAudio,
 )
 from switchboard.plugin_sdk.phone_numbers import AvailableNumber, BoughtNumber
-from switchboard.plugin_sdk.private_data import PrivateDataDetector, SpokenText
+from switchboard.plugin_sdk.private_data import PrivateDataDetector, RemotePrivateDataDetector, SpokenText
 from switchboard.plugin_sdk.provider import OPERATOR_ONLY, OutcomeUnknown, Provider, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.simulated_carrier import CallProgress, SimulatedCall, SimulatedCarrier, SpokenLine
 from switchboard.plugin_sdk.sip import describe_sip_failure
@@ -182,6 +182,7 @@ __all__ = [
     "RecordingReady",
     "RecordingStream",
     "RejectCall",
+    "RemotePrivateDataDetector",
     "Samples",
     "SimulatedCall",
     "SimulatedCarrier",

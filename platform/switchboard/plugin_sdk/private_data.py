@@ -34,3 +34,24 @@ class PrivateDataDetector(Extension, ABC):
         Called in the event loop for every transcript, interim ones too: return within a millisecond or two. If it
         raises, or returns more places than the text has characters, the whole text is redacted.
         """
+
+
+class RemotePrivateDataDetector(PrivateDataDetector):
+    """Finds private data by asking a service, which takes longer than the event loop may wait for `find`.
+
+    What `search` finds in a text is redacted in that text and in all later ones of the conversation. `find` may add
+    what needs no service.
+    """
+
+    def find(self, spoken: SpokenText) -> Iterable[tuple[int, int]]:
+        """Find nothing without the service."""
+        return ()
+
+    @abstractmethod
+    async def search(self, spoken: SpokenText) -> Iterable[tuple[int, int]]:
+        """Return the start and end of each occurrence in `spoken.text`.
+
+        Called for every transcript, interim ones too, for the agent's words, for results of tools, and for text
+        messages. The platform waits 200 milliseconds; the text goes on without the result if none has come, or if this
+        raises, and the service is left alone for five seconds. Raises `ProviderError`.
+        """

@@ -120,18 +120,10 @@ HOOKS: Mapping[str, tuple[str, type]] = {
     "private_data_detectors": (ExtensionKind.PRIVATE_DATA_DETECTOR, PrivateDataDetector),
 }
 
-BUILT_IN = frozenset(
-    {
-        "switchboard-voice",
-        "switchboard-voice-llm",
-        "switchboard-voice-offline",
-        "switchboard-voice-speech",
-        "switchboard-voice-telephony-telnyx",
-        "switchboard-voice-telephony-twilio",
-        "switchboard-voice-turn-smart",
-        "switchboard-voice-vectorstore",
-    }
-)
+OWN_PLUGINS = (
+    "llm", "offline", "presidio", "speech", "telephony-telnyx", "telephony-twilio", "turn-smart", "vectorstore",
+)  # fmt: skip
+BUILT_IN = frozenset({"switchboard-voice", *(f"switchboard-voice-{name}" for name in OWN_PLUGINS)})
 """Distributions of the platform's repository. They load first, so that their names win over those of others."""
 
 

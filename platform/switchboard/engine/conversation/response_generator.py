@@ -188,6 +188,7 @@ class ResponseGenerator:
             else:
                 calls.append(event)
         self._speech_output.say(reply, rest)
+        await self._redactor.search(reply.text)  # while it is spoken, and before it is an entry of the transcript
         return calls
 
     async def _run_tool(self, reply: SpokenReply, call: ToolCall) -> JsonObject:
@@ -197,6 +198,7 @@ class ResponseGenerator:
             result: JsonObject = {"error": "the caller entered nothing on the keypad"}
         else:
             result = await self._run_tool_with_filler(reply, call, entered)
+        await self._redactor.search_json(result)
         if call.name in {spec.name for spec in self._toolbox.specs}:
             self._on_tool_used(call.name, result)
         return result

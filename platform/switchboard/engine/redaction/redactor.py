@@ -1,7 +1,7 @@
 """Redaction of one conversation: what is kept, what the model sees, and numbers that span several utterances."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -11,9 +11,10 @@ from pydantic import JsonValue
 
 from switchboard.engine.redaction.detectors import CODE_NAMES
 from switchboard.engine.redaction.number_words import normalize_numbers
+from switchboard.engine.redaction.remote_search import RemoteSearch
 from switchboard.foundation.observability.logs import locate_error
 from switchboard.plugin_sdk import JsonObject
-from switchboard.plugin_sdk.private_data import PrivateDataDetector, SpokenText
+from switchboard.plugin_sdk.private_data import PrivateDataDetector, RemotePrivateDataDetector, SpokenText
 
 logger = structlog.get_logger()
 KEYPAD: Final = "keypad"
@@ -72,6 +73,11 @@ class Redactor:
     _window: str = ""
     _question: str = ""
     _secrets: list[re.Pattern[str]] = field(default_factory=list)
+    _remote: RemoteSearch = field(init=False)
+
+    def __post_init__(self) -> None:
+        remote = [detector for detector in self.detectors if isinstance(detector, RemotePrivateDataDetector)]
+        self._remote = RemoteSearch(remote)
 
     @property
     def is_active(self) -> bool:
@@ -87,6 +93,19 @@ class Redactor:
     def hides_keys(self) -> bool:
         """Return whether the keys that the caller presses are redacted."""
         return KEYPAD in self.kinds
+
+    async def search(self, text: str) -> None:
+        """Ask the detectors that are services, so that what they find is redacted in this text and from now on.
+
+        To be called before a text is redacted, wherever that can wait.
+        """
+        if self._remote and text:
+            normalized = normalize_numbers(text, self.language)
+            await self._remote.search(SpokenText(normalized.text, self.language, self._question))
+
+    async def search_json(self, value: JsonObject) -> None:
+        """Do the same for the texts of a JSON object."""
+        await self.search("\n".join(_list_texts(value)))
 
     def redact(self, text: str) -> RedactedText:
         """Redact a text that stands for itself."""
@@ -160,6 +179,9 @@ class Redactor:
             for span in _search(detector, spoken)
         ]
         hits += [
+            (len(hits), kind, kind in self.visible_kinds, span) for kind, span in self._remote.find(normalized.text)
+        ]
+        hits += [
             (len(hits), kind, kind in self.visible_kinds, (0, len(normalized.text))) for kind in self.undetectable_kinds
         ]
         hits += [
@@ -189,6 +211,14 @@ def _search(detector: PrivateDataDetector, spoken: SpokenText) -> Iterable[tuple
             at=locate_error(error),
         )
         return [(0, len(spoken.text))]
+
+
+def _list_texts(value: JsonValue) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _list_texts(part)
 
 
 def _merge(found: Sequence[_Span]) -> list[_Span]:

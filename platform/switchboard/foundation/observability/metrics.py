@@ -140,6 +140,13 @@ spool_bytes = Gauge(
     "Recordings on this disk that the store does not have yet, those of live calls too",
     registry=registry,
 )
+private_data_unsearched = Counter(
+    "switchboard_private_data_unsearched",
+    "Texts that a service for private data has not searched, so that only the other detectors' results were redacted: "
+    "it was `late`, it `failed`, or it was `paused` after that",
+    ["detector", "reason"],
+    registry=registry,
+)
 retention_deleted = Counter(
     "switchboard_retention_deleted",
     "Rows deleted by retention; calls, for recordings and transcripts",

@@ -15,7 +15,7 @@ from switchboard.plugin_sdk.testing.contract import Contract, ExtensionContract,
 from switchboard.plugin_sdk.testing.embeddings import EmbeddingContract
 from switchboard.plugin_sdk.testing.event_watchers import EventWatcherContract
 from switchboard.plugin_sdk.testing.llm import LLMContract
-from switchboard.plugin_sdk.testing.private_data import PrivateDataDetectorContract
+from switchboard.plugin_sdk.testing.private_data import PrivateDataDetectorContract, RemotePrivateDataDetectorContract
 from switchboard.plugin_sdk.testing.speech_to_text import SpeechToTextContract
 from switchboard.plugin_sdk.testing.telephony import MEDIA_URL, CarrierSamples, TelephonyContract
 from switchboard.plugin_sdk.testing.text_to_speech import TextToSpeechContract
@@ -35,6 +35,7 @@ __all__ = [
     "LLMContract",
     "PrivateDataDetectorContract",
     "ProviderContract",
+    "RemotePrivateDataDetectorContract",
     "SpeechToTextContract",
     "TelephonyContract",
     "TextToSpeechContract",

@@ -173,6 +173,7 @@ async def _complete(session: TenantSession, run: AutomationRun, step: _Step, res
     if size > MAX_RESULT_CHARACTERS:
         raise ActionError(f"The action's result is longer than {MAX_RESULT_CHARACTERS} characters.", retryable=False)
     redactor = await open_redactor(session, None)
+    await redactor.search_json(result)
     result = redactor.redact_json(result, for_model=False)
     records, moment = run.records(), now()
     record = records[step.index]
@@ -203,7 +204,9 @@ async def _fail(database: Database, step: _Step, message: str, *, retryable: boo
         if run is None:
             return
         run.lease_token = None
-        message = (await open_redactor(session, None)).redact(message).kept
+        redactor = await open_redactor(session, None)
+        await redactor.search(message)
+        message = redactor.redact(message).kept
         if not retryable or step.record.attempts == MAX_ATTEMPTS:
             _end_failed(run, step.index, message)
             return

@@ -173,6 +173,7 @@ async def create_outbound_call(
     await require_allowed_destination(session, to_number)
     await require_unpaused(session)
     redactor = await open_redactor(session, agent)
+    await redactor.search_json(metadata)
     kept, for_model = (redactor.redact_json(metadata, for_model=sees) for sees in (False, True))
     call = Call(
         id=new_id(),

@@ -85,6 +85,7 @@ class _Conversation:
                 self._played.ended_by = "limit"
                 return
             self._redactor.hear_agent(said)
+            await self._redactor.search(line)
             words = self._redactor.redact_utterance(line)
             self._played.add("user", words.kept)
             said = await self._answer(words.for_model)
@@ -99,5 +100,6 @@ class _Conversation:
         said = await self._responder.respond(system, self._history)
         if said:
             self._history.append(Message("assistant", said))
+        await self._redactor.search(said)
         self._played.add("agent", self._redactor.redact(said).kept)
         return said

@@ -48,6 +48,7 @@ async def receive_message(
             return
         agent = await agents.find_agent(session, number.inbound_agent_id) if number.inbound_agent_id else None
         redactor = await open_redactor(session, agent)
+        await redactor.search(incoming.body)
         message = _message(conversation, carrier, incoming, redactor)
         message.cause_depth = await _cause_depth(session, incoming)
         set_cause_depth(session, message.cause_depth)

@@ -130,7 +130,9 @@ async def save_outbound_message(
     number = await session.get_one(PhoneNumber, conversation.phone_number_id)
     agent_id = agent_id or number.inbound_agent_id
     agent = await agents.find_agent(session, agent_id) if agent_id else None
-    kept = (await open_redactor(session, agent)).redact(body).kept
+    redactor = await open_redactor(session, agent)
+    await redactor.search(body)
+    kept = redactor.redact(body).kept
     message = SmsMessage(
         id=new_id(),
         organization_id=conversation.organization_id,

@@ -32,7 +32,7 @@ class TranscriptionStream:
     """
 
     def __init__(self, call: LiveCall, encoding: Encoding, on_transcript: Callable[[str, bool], None]) -> None:
-        self._provider = call.speech_to_text
+        self._call = call
         detection = call.turn_detection
         self._request = TranscriptionRequest(
             call.agent.stt_language,
@@ -72,7 +72,7 @@ class TranscriptionStream:
         """Transcribe until canceled. Raises `ProviderError` when the stream cannot be reopened."""
         while True:
             try:
-                stream = await self._provider.transcribe(self._request)
+                stream = await self._call.speech_to_text.transcribe(self._request)
                 try:
                     await self._serve(stream)
                 finally:
@@ -105,7 +105,7 @@ class TranscriptionStream:
         failed.pop().result()
 
     async def _send(self, stream: SpeechToTextStream) -> None:
-        converter = Converter(self._wire, self._provider.audio_format)
+        converter = Converter(self._wire, self._call.speech_to_text.audio_format)
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -122,6 +122,7 @@ class TranscriptionStream:
         async for transcript in stream:
             # A stream that works again resets the count: a long call may lose its stream any number of times.
             self._failures = 0
+            await self._call.redactor.search(transcript.text)
             self._handle_transcript(transcript)
         raise ProviderError("the stream ended by itself")
 
