@@ -4,6 +4,7 @@ from uuid import uuid4
 
 import pytest
 from pydantic import JsonValue
+from switchboard.foundation.outbound.addresses import ForbiddenAddress
 
 from tests.fixtures.app import ApiResponse, Caller, Organizations, fresh_number
 from tests.fixtures.automations import CONTACT, TAG, create_automation, get_automation, list_runs
@@ -187,7 +188,7 @@ async def test_every_invalid_action_is_reported(caller: Caller) -> None:
         "actions.11.params.from_number_id",
     }
     assert "send_sms" in errors["actions.0.type"]
-    assert errors["actions.6.params.url"] == "must be a public http or https address"
+    assert errors["actions.6.params.url"] == str(ForbiddenAddress())
     assert "there is no b" in errors["actions.9.params.body.a.0"]
 
 

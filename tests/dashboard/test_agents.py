@@ -74,8 +74,7 @@ async def test_an_agent_is_created_configured_and_restored_to_an_earlier_version
     assert await page.locator(".new mark").first.text_content() == "pastry shop"
     await window.check_accessibility()
     await page.go_back()
-    page.once("dialog", lambda dialog: dialog.accept())
-    await page.get_by_role("button", name="Restore").click()
+    await window.press("Restore")
     await page.get_by_text("Version 1 was restored as version 3.").wait_for()
     assert "bakery" in await page.get_by_label("Prompt").input_value()
 

@@ -22,8 +22,11 @@ async def test_a_contact_is_added_found_changed_and_deleted(window: Window) -> N
     await page.get_by_text("Saved.").wait_for()
     assert await page.get_by_label("Company").input_value() == "Analytical Engines"
     await window.check_accessibility()
-    page.once("dialog", lambda dialog: dialog.accept())
     await page.get_by_role("button", name="Delete").click()
+    await window.check_accessibility()
+    await page.get_by_role("button", name="Cancel").click()
+    await page.get_by_role("dialog").wait_for(state="hidden")
+    await window.press("Delete")
     await page.get_by_text("Contact deleted.").wait_for()
     await page.get_by_text("No contacts yet").wait_for()
 
@@ -63,15 +66,14 @@ async def test_a_do_not_call_entry_is_listed_found_and_removed(window: Window, l
     page, caller = window.page, live.caller
     contact = await caller.post("/v1/contacts", {"phone_number": "+15550100078", "name": "Grace Hopper"})
     await window.open(f"/dashboard/contacts/{contact.json['id']}")
-    page.on("dialog", lambda dialog: dialog.accept())
-    await page.get_by_role("button", name="Do not call").click()
+    await window.press("Do not call")
     await page.get_by_text("+1 555-010-0078 was added to the do-not-call list.").wait_for()
     await page.get_by_text("Grace Hopper").wait_for()
     await window.check_accessibility()
     await window.open(f"/dashboard/contacts/{contact.json['id']}")
     assert await page.get_by_role("link", name="Call", exact=True).count() == 0
     await page.get_by_role("link", name="Not called").click()
-    await page.get_by_role("button", name="Remove from list").click()
+    await window.press("Remove from list")
     await page.get_by_text("The list is empty").wait_for()
     assert (await caller.get("/v1/do-not-call")).json["total"] == 0
 

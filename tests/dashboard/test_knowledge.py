@@ -91,6 +91,18 @@ async def test_readable_files_are_kept_when_others_are_refused(member: Person) -
     assert "menu.pdf" not in listed
 
 
+async def test_the_same_document_is_added_once(member: Person) -> None:
+    base = await create_base(member)
+    assert (await upload_files(member, base, {"hours.md": HOURS.encode()}))[0] == 303
+    status, html = await upload_files(member, base, {"again.md": HOURS.encode(), "more.md": f"{HOURS} Or so.".encode()})
+    assert status == 422
+    assert "again.md has the same text as hours.md, which is in this knowledge base." in html
+    pasted = await member.post(f"{base}/paste", {"filename": "pasted.md", "content": HOURS})
+    assert (pasted.status, "has the same text as hours.md" in pasted.html) == (422, True)
+    listed = (await member.get(base)).html
+    assert ("again.md" in listed, "pasted.md" in listed, "more.md" in listed) == (False, False, True)
+
+
 async def test_oversized_files_are_refused_and_a_million_characters_of_text_are_not(member: Person) -> None:
     base = await create_base(member)
     status, message = await upload_files(member, base, {"big.txt": b"a" * (MAX_CONTENT_BYTES + 1)}, accept="text/plain")

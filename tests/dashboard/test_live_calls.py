@@ -122,8 +122,7 @@ async def test_a_supervisor_keeps_the_call_over_a_reconnect_and_hangs_up(live: L
         await page.get_by_text("The connection was lost.").wait_for()
         await page.get_by_text("The connection was lost.").wait_for(state="hidden")
         await expect(page.locator("[data-state]")).to_have_text("You have the call.")
-        page.once("dialog", lambda dialog: dialog.accept())
-        await page.get_by_role("button", name="Hang up").click()
+        await window.press("Hang up")
         await page.wait_for_url(f"**/dashboard/calls/{caller.call_id}")
         await page.get_by_text("A person took over the call").wait_for()
         assert await page.get_by_text("A person took the call over.").count() == 1

@@ -112,8 +112,7 @@ async def test_a_user_connects_an_application_and_disconnects_it(
         assert sync.agents == 1
         await window.open("/dashboard/connected-apps")
         await window.check_accessibility()
-        page.on("dialog", lambda dialog: dialog.accept())
-        await page.get_by_role("button", name="Disconnect").click()
+        await window.press("Disconnect")
         await page.get_by_text("No connected applications").wait_for()
         assert_no_complaints(
             [complaint for complaint in window.complaints if urlsplit(sync.url).netloc not in complaint]

@@ -50,7 +50,7 @@ async def test_hostile_urls_are_refused_without_a_connection(
 ) -> None:
     with pytest.raises(ForbiddenAddress) as refused:
         client.check_url(url)
-    assert str(refused.value) == "must be a public http or https address"
+    assert "SWITCHBOARD_WEBHOOK_ALLOWED_NETWORKS" in str(refused.value), "what helps"
     with pytest.raises(OutboundError) as failed:
         await client.post(url, b"", headers={}, seconds=5)
     assert (failed.value.kind, str(failed.value)) == ("forbidden_address", "destination address is not allowed")

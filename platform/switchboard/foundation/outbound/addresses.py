@@ -53,7 +53,10 @@ class ForbiddenAddress(Exception):
     """
 
     def __init__(self) -> None:
-        super().__init__("must be a public http or https address")
+        super().__init__(
+            "must be a public http or https address; the operator can allow private networks with "
+            "SWITCHBOARD_WEBHOOK_ALLOWED_NETWORKS"
+        )
 
 
 def is_exempt(address: Address, exempt: Sequence[Network]) -> bool:

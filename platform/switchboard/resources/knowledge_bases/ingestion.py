@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from contextlib import closing
 from uuid import UUID
 
-from sqlmodel import col
+from sqlmodel import col, select
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, TenantSession, new_id, now
@@ -57,7 +57,7 @@ async def add_file(
     """Add a document from a file of at most 5 MiB; it is `processing`, and a worker indexes it.
 
     Raises `NotFound` for the knowledge base, `InsufficientBalance`, and `ValidationFailed` for a file that cannot be
-    read.
+    read, or whose text the knowledge base has already.
     """
     extracted = await _read(database, organization_id, base_id, extract_file(organization_id, filename, data))
     return await _save_for_worker(database, organization_id, base_id, filename, extracted, actor=actor)
@@ -66,7 +66,9 @@ async def add_file(
 async def add_text(
     database: Database, organization_id: UUID, base_id: UUID, data: DocumentCreate, *, actor: str | None = None
 ) -> KnowledgeDocument:
-    """Add a document that a worker indexes. Raises what `add_document` raises."""
+    """Add a document that a worker indexes. Raises what `add_document` raises, and `ValidationFailed` for a text that
+    the knowledge base has already.
+    """
     extracted = await _read(
         database,
         organization_id,
@@ -94,9 +96,23 @@ async def _save_for_worker(
 ) -> KnowledgeDocument:
     async with database.tenant(organization_id, actor=actor) as session:
         await knowledge.get_knowledge_base(session, base_id, lock=True)
+        if (known := await _find_same(session, base_id, extracted)) is not None:
+            raise ValidationFailed.field("content", f"has the same text as {known}, which is in this knowledge base")
         document = await _save_document(session, base_id, filename, extracted)
         knowledge.wake_document_job(session, document)
         return document
+
+
+async def _find_same(session: TenantSession, base_id: UUID, extracted: Extracted) -> str | None:
+    """Return the name of a document of the knowledge base with the same text."""
+    document, stored = KnowledgeDocument, KnowledgeText
+    rows = (
+        select(document.filename)
+        .join(stored, col(stored.id) == col(document.id))
+        .where(session.owns(document), col(document.knowledge_base_id) == base_id, col(document.status) != "failed")
+        .where(col(document.file_size) == extracted.size, col(stored.content) == extracted.text)
+    )
+    return (await session.exec(rows.limit(1))).first()
 
 
 async def _find_or_save(

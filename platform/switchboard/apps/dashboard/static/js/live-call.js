@@ -1,4 +1,5 @@
 // Supervision of a live call: listen, whisper to the agent, take over, hand back, and hang up.
+import { askFirst } from "./confirm.js";
 import { showLevel } from "./level.js";
 import { followCall } from "./monitor.js";
 
@@ -104,7 +105,9 @@ find("take-over").addEventListener("click", () => {
   monitor?.takeOver();
 });
 find("hand-back").addEventListener("click", () => monitor?.handBack());
-find("hang-up").addEventListener("click", () => confirm("End this call?") && monitor?.hangUp());
+find("hang-up").addEventListener("click", async () => {
+  if (await askFirst("End this call?", "Hang up")) monitor?.hangUp();
+});
 find("whisper").addEventListener("submit", (event) => {
   event.preventDefault();
   const field = event.target.querySelector("textarea");

@@ -1,4 +1,5 @@
 // Shared by every page: the menu on small screens, the theme, confirmations, copying, and live parts.
+import { askFirst } from "./confirm.js";
 import { keepLive } from "./live.js";
 
 const SENT_MS = 10_000;
@@ -28,9 +29,15 @@ document.querySelector("[data-theme-switch]")?.addEventListener("click", () => {
   document.cookie = `theme=${root.dataset.theme}; path=/; max-age=31536000; samesite=lax`;
 });
 
-document.addEventListener("submit", (event) => {
-  const question = event.target.dataset.confirm;
-  if (question && !confirm(question)) event.preventDefault();
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  const button = event.submitter;
+  if (!form.dataset.confirm || "confirmed" in form.dataset) return;
+  event.preventDefault();
+  if (!(await askFirst(form.dataset.confirm, button?.textContent.trim() || "Continue"))) return;
+  form.dataset.confirmed = "";
+  form.requestSubmit(button);
+  delete form.dataset.confirmed;
 });
 
 // A form is submitted once, however often its button is pressed: each submission would place a call, send a message, or buy a number. The

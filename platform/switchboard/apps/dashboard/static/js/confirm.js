@@ -1,0 +1,14 @@
+// The question before an action that cannot be undone, in the layout's dialog.
+const dialog = document.getElementById("question");
+
+// Ask a question; `answer` is the text of the button that agrees. Resolves to whether it was pressed.
+export function askFirst(question, answer) {
+  dialog.querySelector("p").textContent = question;
+  const agree = dialog.querySelector("[value=yes]");
+  agree.textContent = answer;
+  dialog.returnValue = "";
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
+  });
+}
