@@ -45,6 +45,10 @@ class TestModel(LLMContract[LLMProvider[ProviderSettings]]):
         return cast("LLMProvider[ProviderSettings]", create(tmp_path, Capability.LLM, "scripted"))
 
     @pytest.fixture
+    def unknown_model(self) -> None:
+        return None
+
+    @pytest.fixture
     def tool_request(self, weather: ToolSpec) -> ChatRequest:
         return ChatRequest((Message("system", PROMPT), Message("user", "weather please")), tools=(weather,))
 

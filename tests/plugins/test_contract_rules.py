@@ -1,6 +1,7 @@
 """Rules of the contracts notice the faults for which they were written."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 
 import pytest
@@ -67,6 +68,27 @@ class Forgetful(Model):
             yield event
 
 
+class Careless(Model):
+    """A model that lets the errors of its parser and of its vendor through, and waits for ever."""
+
+    async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            writer.write(b"POST / HTTP/1.1\r\n\r\n")
+            yield TextDelta(json.loads(await reader.read())["text"])
+        finally:
+            writer.close()
+            await writer.wait_closed()
+
+    port = 0
+
+
+def create_careless(address: str) -> Careless:
+    model = Careless(ProviderSettings())
+    model.port = int(address.rpartition(":")[2])
+    return model
+
+
 def create(kind: type[Model]) -> Model:
     return kind(ProviderSettings())
 
@@ -98,3 +120,23 @@ async def test_a_swallowed_cancellation_is_noticed(contract: LLMContract[Model])
 async def test_a_refused_tool_result_is_noticed(contract: LLMContract[Model]) -> None:
     with pytest.raises(KeyError, match="tool"):
         await contract.test_the_turn_after_a_tool_result_is_answered(create(Forgetful), REQUEST)
+
+
+async def test_stray_exceptions_are_noticed(contract: LLMContract[Model]) -> None:
+    with pytest.raises(ConnectionRefusedError):
+        await contract.test_a_vendor_that_is_not_there_is_a_provider_error(create_careless)
+    with pytest.raises(json.JSONDecodeError):
+        await contract.test_nonsense_of_the_vendor_is_a_provider_error(create_careless)
+
+
+async def test_a_missing_time_limit_is_noticed(contract: LLMContract[Model], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llm, "ANSWER_SECONDS", 0.1)
+    with pytest.raises(TimeoutError):
+        await contract.test_the_time_limit_of_a_request_is_kept(create_careless)
+
+
+async def test_an_ignored_schema_or_model_is_noticed(contract: LLMContract[Model]) -> None:
+    with pytest.raises(json.JSONDecodeError):
+        await contract.test_an_answer_by_schema_is_json(create(Model))
+    with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
+        await contract.test_an_unknown_model_is_an_error_before_any_text(create(Model), REQUEST, "no-such-model")

@@ -99,7 +99,7 @@ class ChatCompletionsModel(VendorModel):
 
     async def _read_chunks(self, response: aiohttp.ClientResponse) -> AsyncIterator[ChatChunk]:
         """Yield the chunks of the stream to its end, so that the connection can be used again."""
-        title = self.vendor.title
+        title, is_begun = self.vendor.title, False
         try:
             async for line in _read_lines(response.content):
                 if not line.startswith(b"data:") or (data := line[5:].strip()) == b"[DONE]":
@@ -108,7 +108,10 @@ class ChatCompletionsModel(VendorModel):
                 if chunk.error is not None:
                     code = None if chunk.error.code is None else str(chunk.error.code)
                     raise ProviderError(f"{title}: {hide_key(self.settings, chunk.error.message)}", code=code)
+                is_begun = True
                 yield chunk
+            if not is_begun:
+                raise ValueError("there is no chunk")
         except aiohttp.ClientError as error:
             raise ProviderError(f"{title} broke the answer off: {error}") from error
         except (msgspec.DecodeError, ValueError) as error:

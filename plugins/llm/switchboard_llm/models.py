@@ -39,8 +39,10 @@ class LiteLLMModel(VendorModel):
                     timeout=request.timeout_seconds,
                     _skip_mcp_handler=True,
                 )
+                # For some vendors, LiteLLM sends the request when the first chunk is asked for.
+                first = await anext(stream, None)
             try:
-                async for chunk in stream:
+                async for chunk in _prepend(first, stream):
                     usage = getattr(chunk, "usage", None) or usage
                     for text in _read_texts(chunk, calls):
                         if request.response_schema is None:
@@ -60,6 +62,8 @@ class LiteLLMModel(VendorModel):
             ) from None
         except litellm.exceptions.openai.OpenAIError as error:
             raise translate_error(self.vendor, self.settings, error) from error
+        if not answer and not usage.prompt_tokens and not calls.list_calls():
+            raise ProviderError(f"{self.vendor.title} answered with something that is no chat completion")
         if request.response_schema is not None:
             yield TextDelta(strip_fences(answer))
         for call in calls.list_calls():
@@ -68,6 +72,13 @@ class LiteLLMModel(VendorModel):
         detail: JsonObject = {"cached_input_tokens": cached} if cached else {}
         cost = calculate_cost(litellm, self.vendor, model, usage)
         yield ModelUsage(model, usage.prompt_tokens or 0, usage.completion_tokens or 0, cost, detail)
+
+
+async def _prepend(first: Any, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    if first is not None:
+        yield first
+        async for chunk in stream:
+            yield chunk
 
 
 def _read_texts(chunk: Any, calls: ToolCallCollector) -> list[str]:

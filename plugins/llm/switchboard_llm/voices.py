@@ -102,6 +102,8 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
             async with self._require_session().post(f"{self._base_url}/audio/speech", json=body) as response:
                 if response.status >= 400:
                     raise self._status_error(response.status, await response.text(errors="replace"))
+                if response.content_type.startswith("text/"):
+                    raise ProviderError(f"{self.title} answered with {response.content_type} instead of audio")
                 async for audio in response.content.iter_any():
                     yield SpeechChunk(audio)
         except (aiohttp.ClientError, TimeoutError) as error:

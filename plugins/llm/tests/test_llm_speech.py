@@ -1,7 +1,8 @@
 """Speech over OpenAI's protocol, on the wire: transcription of whole utterances, streamed speech."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
@@ -23,9 +24,9 @@ async def server() -> AsyncIterator[OpenAI]:
         yield server
 
 
-def create_transcriber(server: OpenAI, *, key: str = KEY) -> VendorTranscriber:
+def create_transcriber(address: str, *, key: str = KEY) -> VendorTranscriber:
     kind = next(kind for kind in TRANSCRIBERS if kind.name == "openai_compatible")
-    return kind(VendorSettings(api_key=SecretStr(key), base_url=f"{server.address}/v1", model="whisper"))
+    return kind(VendorSettings(api_key=SecretStr(key), base_url=f"{address}/v1", model="whisper"))
 
 
 def create_voice(base_url: str | None, *, key: str = KEY, name: str = "openai_compatible") -> VendorVoice:
@@ -36,7 +37,11 @@ def create_voice(base_url: str | None, *, key: str = KEY, name: str = "openai_co
 class TestTranscriptions(SpeechToTextContract[VendorTranscriber]):
     @pytest.fixture
     def provider(self, server: OpenAI) -> VendorTranscriber:
-        return create_transcriber(server)
+        return create_transcriber(server.address)
+
+    @pytest.fixture
+    def create_at(self) -> Callable[[str], VendorTranscriber]:
+        return create_transcriber
 
     @pytest.fixture
     def utterance(self) -> tuple[bytes, str]:
@@ -52,6 +57,10 @@ class TestSpeech(TextToSpeechContract[VendorVoice]):
     def provider(self, server: OpenAI) -> VendorVoice:
         return create_voice(f"{server.address}/v1/")
 
+    @pytest.fixture
+    def create_at(self) -> Callable[[str], VendorVoice]:
+        return lambda address: create_voice(f"{address}/v1")
+
 
 async def synthesize(provider: VendorTranscriber, request: TranscriptionRequest) -> Transcript:
     try:
@@ -65,10 +74,9 @@ async def synthesize(provider: VendorTranscriber, request: TranscriptionRequest)
 
 
 async def test_an_utterance_is_one_request_with_language_and_phrases(server: OpenAI) -> None:
-    assert await synthesize(create_transcriber(server), TranscriptionRequest("en-GB", hints=PHRASES)) == Transcript(
-        SENTENCE, is_final=True, finalized=True
-    )
-    assert (await synthesize(create_transcriber(server), TranscriptionRequest("mul", hints=PHRASES))).text == SENTENCE
+    transcriber, request = create_transcriber(server.address), TranscriptionRequest("en-GB", hints=PHRASES)
+    assert await synthesize(transcriber, request) == Transcript(SENTENCE, is_final=True, finalized=True)
+    assert (await synthesize(create_transcriber(server.address), replace(request, language="mul"))).text == SENTENCE
     english, several = server.forms
     assert (english["model"], english["language"], english["prompt"]) == ("whisper", "en", ", ".join(PHRASES))
     assert "language" not in several
@@ -78,13 +86,13 @@ async def test_an_utterance_is_one_request_with_language_and_phrases(server: Ope
     ("language", "code"), [("cmn-CN", "zh"), ("yue-HK", "zh"), ("fil-PH", "tl"), ("iw-IL", "he"), ("arb", "ar")]
 )
 async def test_languages_are_sent_in_iso_639_1(server: OpenAI, language: str, code: str) -> None:
-    await synthesize(create_transcriber(server), TranscriptionRequest(language))
+    await synthesize(create_transcriber(server.address), TranscriptionRequest(language))
     assert server.forms[0]["language"] == code
 
 
 async def test_a_count_of_tokens_without_details_is_accepted(server: OpenAI) -> None:
     server.usage = {"type": "tokens", "input_tokens": 348, "output_tokens": 23, "total_tokens": 371}
-    assert (await synthesize(create_transcriber(server), TranscriptionRequest(hints=PHRASES))).text == SENTENCE
+    assert (await synthesize(create_transcriber(server.address), TranscriptionRequest(hints=PHRASES))).text == SENTENCE
 
 
 @pytest.mark.parametrize(
@@ -105,14 +113,14 @@ async def test_azure_is_asked_at_its_own_addresses(server: OpenAI, version: str 
 async def test_an_answer_without_a_text_is_an_error(server: OpenAI) -> None:
     server.broken = True
     with pytest.raises(ProviderError, match="not a transcription"):
-        await synthesize(create_transcriber(server), TranscriptionRequest())
+        await synthesize(create_transcriber(server.address), TranscriptionRequest())
 
 
 @pytest.mark.parametrize(("status", "retryable"), [(401, False), (429, True), (500, True)])
 async def test_refusals_are_reported_without_the_key(server: OpenAI, status: int, retryable: bool) -> None:
     server.refusals = [status]
     with pytest.raises(ProviderError) as refused:
-        await synthesize(create_transcriber(server), TranscriptionRequest())
+        await synthesize(create_transcriber(server.address), TranscriptionRequest())
     assert (refused.value.code, refused.value.retryable) == (str(status), retryable)
     assert KEY not in refused.value.message
     server.refusals = [status]
@@ -125,7 +133,7 @@ async def test_refusals_are_reported_without_the_key(server: OpenAI, status: int
 
 
 async def test_silence_sends_no_request(server: OpenAI) -> None:
-    provider = create_transcriber(server)
+    provider = create_transcriber(server.address)
     stream = await provider.transcribe(TranscriptionRequest())
     await stream.send(bytes(8000))
     await stream.finalize()
@@ -150,6 +158,7 @@ async def test_openai_has_fixed_voices_and_other_servers_need_an_address() -> No
 
 
 async def test_check_refuses_a_bad_key(server: OpenAI) -> None:
-    for provider in (create_transcriber(server, key="wrong"), create_voice(f"{server.address}/v1", key="wrong")):
+    address, key = server.address, "wrong"
+    for provider in (create_transcriber(address, key=key), create_voice(f"{address}/v1", key=key)):
         with pytest.raises(ProviderError):
             await provider.check()

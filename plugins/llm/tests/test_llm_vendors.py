@@ -1,6 +1,6 @@
 """Differences between vendors: default models, reasoning, the order of messages, cached prompts, and checks."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 
 import msgspec
@@ -57,6 +57,10 @@ class TestAnthropic(LLMContract[VendorModel]):
         return build_chat_model(vendors.url, name="anthropic")
 
     @pytest.fixture
+    def create_at(self) -> Callable[[str], VendorModel]:
+        return lambda address: build_chat_model(address, name="anthropic")
+
+    @pytest.fixture
     def tool_request(self, weather: ToolSpec) -> ChatRequest:
         return ChatRequest((PROMPT, Message("user", "weather")), tools=(weather,))
 
@@ -65,6 +69,10 @@ class TestGemini(LLMContract[VendorModel]):
     @pytest.fixture
     def provider(self, vendors: ModelServers) -> VendorModel:
         return build_chat_model(vendors.url, name="gemini")
+
+    @pytest.fixture
+    def create_at(self) -> Callable[[str], VendorModel]:
+        return lambda address: build_chat_model(address, name="gemini")
 
     @pytest.fixture
     def tool_request(self, weather: ToolSpec) -> ChatRequest:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -39,10 +39,19 @@ def create_request(text: str, **options: object) -> ChatRequest:
     return ChatRequest((Message("system", "Be brief."), Message("user", text)), **options)  # type: ignore[arg-type]
 
 
+def create_embedding(base_url: str) -> VendorEmbedding:
+    kind = next(kind for kind in EMBEDDINGS if kind.name == "openai_compatible")
+    return kind(VendorSettings(api_key=SecretStr(KEY), base_url=base_url, embedding_model="e"))
+
+
 class TestModels(LLMContract[VendorModel]):
     @pytest.fixture
     def provider(self, base_url: str) -> VendorModel:
         return build_chat_model(base_url, model="m")
+
+    @pytest.fixture
+    def create_at(self) -> Callable[[str], VendorModel]:
+        return lambda address: build_chat_model(f"{address}/v1", model="m")
 
     @pytest.fixture
     def tool_request(self, weather: ToolSpec) -> ChatRequest:
@@ -52,8 +61,11 @@ class TestModels(LLMContract[VendorModel]):
 class TestEmbeddings(EmbeddingContract[VendorEmbedding]):
     @pytest.fixture
     def provider(self, base_url: str) -> VendorEmbedding:
-        kind = next(kind for kind in EMBEDDINGS if kind.name == "openai_compatible")
-        return kind(VendorSettings(api_key=SecretStr(KEY), base_url=base_url, embedding_model="e"))
+        return create_embedding(base_url)
+
+    @pytest.fixture
+    def create_at(self) -> Callable[[str], VendorEmbedding]:
+        return lambda address: create_embedding(f"{address}/v1")
 
 
 @pytest.mark.parametrize(

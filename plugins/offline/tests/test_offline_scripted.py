@@ -30,6 +30,10 @@ class TestScripted(LLMContract[ScriptedLLM]):
         return ScriptedLLM(ProviderSettings())
 
     @pytest.fixture
+    def unknown_model(self) -> None:
+        return None
+
+    @pytest.fixture
     def tool_request(self, weather: ToolSpec) -> ChatRequest:
         return ChatRequest((Message("system", PROMPT), Message("user", "weather please")), tools=(weather,))
 

@@ -283,6 +283,8 @@ class DeepgramTextToSpeech(_Deepgram[DeepgramVoiceSettings], TextToSpeechProvide
         async with self._connection.request(
             "POST", "/v1/speak", params=params, body={"text": request.text}
         ) as response:
+            if response.content_type.startswith("text/"):
+                raise self._connection.error(f"the answer is {response.content_type} instead of audio")
             async for audio in response.content.iter_any():
                 yield SpeechChunk(audio)
 

@@ -1,6 +1,6 @@
 """AssemblyAI on the wire: its contract, message lengths, turns, and errors after the handshake."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 import pytest_asyncio
@@ -23,15 +23,19 @@ async def server() -> AsyncIterator[AssemblyAI]:
         yield server
 
 
-def create_transcriber(server: AssemblyAI, key: str = KEY) -> AssemblyAISpeechToText:
-    address = HttpUrl(server.address)
-    return AssemblyAISpeechToText(AssemblyAISettings(api_key=SecretStr(key), base_url=address, api_url=address))
+def create_transcriber(address: str, key: str = KEY) -> AssemblyAISpeechToText:
+    url = HttpUrl(address)
+    return AssemblyAISpeechToText(AssemblyAISettings(api_key=SecretStr(key), base_url=url, api_url=url))
 
 
 class TestAssemblyAI(SpeechToTextContract[AssemblyAISpeechToText]):
     @pytest.fixture
     def provider(self, server: AssemblyAI) -> AssemblyAISpeechToText:
-        return create_transcriber(server)
+        return create_transcriber(server.address)
+
+    @pytest.fixture
+    def create_at(self) -> Callable[[str], AssemblyAISpeechToText]:
+        return create_transcriber
 
     @pytest.fixture
     def utterance(self) -> tuple[bytes, str]:
@@ -44,7 +48,7 @@ class TestAssemblyAI(SpeechToTextContract[AssemblyAISpeechToText]):
 
 @pytest_asyncio.fixture
 async def open_provider(server: AssemblyAI) -> AsyncIterator[AssemblyAISpeechToText]:
-    async with in_use(create_transcriber(server)) as provider:
+    async with in_use(create_transcriber(server.address)) as provider:
         yield provider
 
 
@@ -87,8 +91,8 @@ async def test_models_do_not_end_turns_by_themselves(open_provider: AssemblyAISp
 
 @pytest_asyncio.fixture
 async def judging_provider(server: AssemblyAI) -> AsyncIterator[AssemblyAISpeechToText]:
-    address = HttpUrl(server.address)
-    settings = AssemblyAISettings(api_key=SecretStr(KEY), base_url=address, api_url=address, turn_detection=True)
+    url = HttpUrl(server.address)
+    settings = AssemblyAISettings(api_key=SecretStr(KEY), base_url=url, api_url=url, turn_detection=True)
     async with in_use(AssemblyAISpeechToText(settings)) as provider:
         yield provider
 
@@ -167,7 +171,7 @@ async def test_a_session_that_fails_to_begin_states_a_reason(
 
 
 async def test_a_wrong_key_is_reported(server: AssemblyAI) -> None:
-    provider = create_transcriber(server, "wrong")
+    provider = create_transcriber(server.address, "wrong")
     await provider.open()
     with pytest.raises(ProviderError) as error:
         await provider.check()

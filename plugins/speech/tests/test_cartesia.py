@@ -1,7 +1,7 @@
 """Cartesia on the wire: its contract, word times, reused sockets, and errors."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 
 import pytest
@@ -21,19 +21,23 @@ async def server() -> AsyncIterator[Cartesia]:
         yield server
 
 
-def create_voice(server: Cartesia, key: str = KEY) -> CartesiaTextToSpeech:
-    return CartesiaTextToSpeech(CartesiaSettings(api_key=SecretStr(key), base_url=HttpUrl(server.address)))
+def create_voice(address: str, key: str = KEY) -> CartesiaTextToSpeech:
+    return CartesiaTextToSpeech(CartesiaSettings(api_key=SecretStr(key), base_url=HttpUrl(address)))
 
 
 class TestCartesia(TextToSpeechContract[CartesiaTextToSpeech]):
     @pytest.fixture
     def provider(self, server: Cartesia) -> CartesiaTextToSpeech:
-        return create_voice(server)
+        return create_voice(server.address)
+
+    @pytest.fixture
+    def create_at(self) -> Callable[[str], CartesiaTextToSpeech]:
+        return create_voice
 
 
 @pytest_asyncio.fixture
 async def open_provider(server: Cartesia) -> AsyncIterator[CartesiaTextToSpeech]:
-    async with in_use(create_voice(server)) as provider:
+    async with in_use(create_voice(server.address)) as provider:
         yield provider
 
 
@@ -137,7 +141,7 @@ async def test_a_refused_text_states_a_reason(
 
 
 async def test_a_wrong_key_is_reported(server: Cartesia) -> None:
-    provider = create_voice(server, "wrong")
+    provider = create_voice(server.address, "wrong")
     await provider.open()
     with pytest.raises(ProviderError) as error:
         await provider.check()

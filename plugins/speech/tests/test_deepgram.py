@@ -1,7 +1,7 @@
 """Deepgram on the wire: its contracts, requests, errors, and silences."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 import pytest_asyncio
@@ -28,18 +28,22 @@ async def server() -> AsyncIterator[Deepgram]:
         yield server
 
 
-def create_transcriber(server: Deepgram, key: str = KEY) -> DeepgramSpeechToText:
-    return DeepgramSpeechToText(DeepgramSettings(api_key=SecretStr(key), base_url=HttpUrl(server.address)))
+def create_transcriber(address: str, key: str = KEY) -> DeepgramSpeechToText:
+    return DeepgramSpeechToText(DeepgramSettings(api_key=SecretStr(key), base_url=HttpUrl(address)))
 
 
-def create_voice(server: Deepgram, key: str = KEY) -> DeepgramTextToSpeech:
-    return DeepgramTextToSpeech(DeepgramVoiceSettings(api_key=SecretStr(key), base_url=HttpUrl(server.address)))
+def create_voice(address: str, key: str = KEY) -> DeepgramTextToSpeech:
+    return DeepgramTextToSpeech(DeepgramVoiceSettings(api_key=SecretStr(key), base_url=HttpUrl(address)))
 
 
 class TestDeepgramTranscription(SpeechToTextContract[DeepgramSpeechToText]):
     @pytest.fixture
     def provider(self, server: Deepgram) -> DeepgramSpeechToText:
-        return create_transcriber(server)
+        return create_transcriber(server.address)
+
+    @pytest.fixture
+    def create_at(self) -> Callable[[str], DeepgramSpeechToText]:
+        return create_transcriber
 
     @pytest.fixture
     def utterance(self) -> tuple[bytes, str]:
@@ -53,12 +57,16 @@ class TestDeepgramTranscription(SpeechToTextContract[DeepgramSpeechToText]):
 class TestDeepgramSpeech(TextToSpeechContract[DeepgramTextToSpeech]):
     @pytest.fixture
     def provider(self, server: Deepgram) -> DeepgramTextToSpeech:
-        return create_voice(server)
+        return create_voice(server.address)
+
+    @pytest.fixture
+    def create_at(self) -> Callable[[str], DeepgramTextToSpeech]:
+        return create_voice
 
 
 @pytest_asyncio.fixture
 async def open_provider(server: Deepgram) -> AsyncIterator[DeepgramSpeechToText]:
-    async with in_use(create_transcriber(server)) as provider:
+    async with in_use(create_transcriber(server.address)) as provider:
         yield provider
 
 
@@ -187,7 +195,7 @@ async def test_refusals_state_a_reason_and_whether_to_retry(
 
 
 async def test_check_and_streams_report_a_wrong_key(server: Deepgram) -> None:
-    provider, voice = create_transcriber(server, "wrong"), create_voice(server, "wrong")
+    provider, voice = create_transcriber(server.address, "wrong"), create_voice(server.address, "wrong")
     await provider.open()
     await voice.open()
     with pytest.raises(ProviderError) as error:
@@ -211,7 +219,7 @@ async def test_an_unreachable_vendor_is_a_retryable_error() -> None:
 
 
 async def test_a_voice_is_requested_as_mulaw_at_its_speed(server: Deepgram) -> None:
-    voice = create_voice(server)
+    voice = create_voice(server.address)
     await voice.open()
     async for _ in voice.synthesize(SpeechRequest("Hello.", "aura-2-apollo-en", speed=3.0)):
         pass

@@ -1,6 +1,6 @@
 """ElevenLabs on the wire: its contract, word times, errors, and broken responses."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 import pytest_asyncio
@@ -19,20 +19,24 @@ async def server() -> AsyncIterator[ElevenLabs]:
         yield server
 
 
-def create_voice(server: ElevenLabs, **settings: object) -> ElevenLabsTextToSpeech:
-    given = {"api_key": SecretStr(KEY), "base_url": HttpUrl(server.address), **settings}
+def create_voice(address: str, **settings: object) -> ElevenLabsTextToSpeech:
+    given = {"api_key": SecretStr(KEY), "base_url": HttpUrl(address), **settings}
     return ElevenLabsTextToSpeech(ElevenLabsSettings.model_validate(given))
 
 
 class TestElevenLabs(TextToSpeechContract[ElevenLabsTextToSpeech]):
     @pytest.fixture
     def provider(self, server: ElevenLabs) -> ElevenLabsTextToSpeech:
-        return create_voice(server)
+        return create_voice(server.address)
+
+    @pytest.fixture
+    def create_at(self) -> Callable[[str], ElevenLabsTextToSpeech]:
+        return create_voice
 
 
 @pytest_asyncio.fixture
 async def open_provider(server: ElevenLabs) -> AsyncIterator[ElevenLabsTextToSpeech]:
-    async with in_use(create_voice(server)) as provider:
+    async with in_use(create_voice(server.address)) as provider:
         yield provider
 
 
@@ -54,7 +58,7 @@ async def test_audio_is_mulaw_with_word_times(
 
 
 async def test_a_request_has_the_agents_settings(server: ElevenLabs) -> None:
-    provider = create_voice(server, stability=0.5)
+    provider = create_voice(server.address, stability=0.5)
     await provider.open()
     for request in (
         SpeechRequest("Hola.", "21m00Tcm4TlvDq8ikWAM", language="es-MX", speed=0.5),
@@ -85,7 +89,7 @@ async def test_the_previous_sentences_decide_the_intonation(server: ElevenLabs, 
 
 @pytest.mark.parametrize("no_retention", [False, True])
 async def test_requests_are_not_logged_where_nothing_may_be_retained(server: ElevenLabs, no_retention: bool) -> None:
-    provider = create_voice(server, no_retention=no_retention)
+    provider = create_voice(server.address, no_retention=no_retention)
     await provider.open()
     assert [chunk async for chunk in provider.synthesize(SpeechRequest("Hi."))]
     assert (("enable_logging", "false") in server.requests[0].query) is no_retention
@@ -97,7 +101,7 @@ async def test_requests_are_not_logged_where_nothing_may_be_retained(server: Ele
     [("cmn-CN", "zh"), ("yue-HK", "zh"), ("fil-PH", "fil"), ("tl", "fil"), ("iw-IL", "he"), ("arb", "ar")],
 )
 async def test_languages_have_elevenlabs_names(server: ElevenLabs, language: str, code: str) -> None:
-    provider = create_voice(server)
+    provider = create_voice(server.address)
     await provider.open()
     assert [chunk async for chunk in provider.synthesize(SpeechRequest("Hi.", language=language))]
     assert server.requests[0].body["language_code"] == code

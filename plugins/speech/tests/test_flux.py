@@ -1,6 +1,6 @@
 """Deepgram's Flux on the wire: its contract, parameters, turns, and errors."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 import pytest_asyncio
@@ -22,15 +22,19 @@ async def server() -> AsyncIterator[Deepgram]:
         yield server
 
 
-def create_transcriber(server: Deepgram) -> DeepgramSpeechToText:
-    settings = DeepgramSettings(api_key=SecretStr(KEY), base_url=HttpUrl(server.address), model="flux-general-en")
+def create_transcriber(address: str) -> DeepgramSpeechToText:
+    settings = DeepgramSettings(api_key=SecretStr(KEY), base_url=HttpUrl(address), model="flux-general-en")
     return DeepgramSpeechToText(settings)
 
 
 class TestFlux(SpeechToTextContract[DeepgramSpeechToText]):
     @pytest.fixture
     def provider(self, server: Deepgram) -> DeepgramSpeechToText:
-        return create_transcriber(server)
+        return create_transcriber(server.address)
+
+    @pytest.fixture
+    def create_at(self) -> Callable[[str], DeepgramSpeechToText]:
+        return create_transcriber
 
     @pytest.fixture
     def utterance(self) -> tuple[bytes, str]:
@@ -43,7 +47,7 @@ class TestFlux(SpeechToTextContract[DeepgramSpeechToText]):
 
 @pytest_asyncio.fixture
 async def open_provider(server: Deepgram) -> AsyncIterator[DeepgramSpeechToText]:
-    async with in_use(create_transcriber(server)) as provider:
+    async with in_use(create_transcriber(server.address)) as provider:
         yield provider
 
 

@@ -1,16 +1,20 @@
 """Base of every contract suite: common fixtures, and protection against silently dropped rules."""
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
-from typing import Generic, TypeVar
+from collections.abc import AsyncIterator, Callable
+from typing import Final, Generic, TypeVar
 
 import pytest
 import pytest_asyncio
 
 from switchboard.plugin_sdk.extension import Extension
-from switchboard.plugin_sdk.provider import Provider, ProviderSettings
+from switchboard.plugin_sdk.provider import Provider, ProviderError, ProviderSettings
+from switchboard.plugin_sdk.testing.vendors import find_closed_address, serve_nonsense
 
 AnyProvider = TypeVar("AnyProvider", bound=Provider[ProviderSettings])
+
+VENDOR_SECONDS: Final = 20.0
 
 
 class Contract:
@@ -82,6 +86,53 @@ class ProviderContract(Contract, Generic[AnyProvider]):
         If this fails, the settings of your `provider` fixture do not work.
         """
         await open_provider.check()
+
+    @pytest.fixture
+    def create_at(self) -> Callable[[str], AnyProvider] | None:
+        """Creates the provider with its vendor at another address, such as `http://127.0.0.1:4711`. Override it unless
+        the provider has no vendor.
+        """
+        return None
+
+    async def use(self, provider: AnyProvider) -> None:
+        """Use an open provider once, as a call does. The contract of each capability overrides it."""
+        await provider.check()
+
+    async def test_a_vendor_that_is_not_there_is_a_provider_error(
+        self, create_at: Callable[[str], AnyProvider] | None
+    ) -> None:
+        """The organization's next provider is asked, and the error's message says what is wrong.
+
+        If this fails, raise `ProviderError` from the errors of your HTTP or WebSocket library.
+        """
+        await self._expect_provider_error(create_at, await find_closed_address())
+
+    async def test_nonsense_of_the_vendor_is_a_provider_error(
+        self, create_at: Callable[[str], AnyProvider] | None
+    ) -> None:
+        """Proxies answer with pages, and vendors change. A stray `KeyError` or `JSONDecodeError` says nothing to an
+        operator.
+
+        If this fails, raise `ProviderError` where you parse a response.
+        """
+        async with serve_nonsense() as address:
+            await self._expect_provider_error(create_at, address)
+
+    async def _expect_provider_error(self, create_at: Callable[[str], AnyProvider] | None, address: str) -> None:
+        if create_at is None:
+            pytest.skip("the provider has no vendor; otherwise override the fixture `create_at`")
+        provider = create_at(address)
+        try:
+            async with asyncio.timeout(VENDOR_SECONDS):
+                with pytest.raises(ProviderError) as caught:
+                    await self._open_and_use(provider)
+        finally:
+            await provider.close()
+        assert caught.value.message.strip()
+
+    async def _open_and_use(self, provider: AnyProvider) -> None:
+        await provider.open()
+        await self.use(provider)
 
 
 class ExtensionContract(Contract):

@@ -13,6 +13,10 @@ AnyEmbedding = TypeVar("AnyEmbedding", bound=EmbeddingProvider[ProviderSettings]
 class EmbeddingContract(ProviderContract[AnyEmbedding]):
     """Rules of every embedding model. Override `provider`."""
 
+    async def use(self, provider: AnyEmbedding) -> None:
+        """Embed a text."""
+        await provider.embed(["one"], purpose="query")
+
     async def test_each_text_has_its_vector_in_order(self, open_provider: AnyEmbedding) -> None:
         """If this fails, sort the vendor's vectors by the texts' indexes."""
         texts = ["one", "two", "three"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Final, TypeVar
@@ -19,12 +20,20 @@ from switchboard.plugin_sdk.llm import (
     ToolCall,
     ToolSpec,
 )
-from switchboard.plugin_sdk.provider import ProviderSettings
+from switchboard.plugin_sdk.provider import ProviderError, ProviderSettings
 from switchboard.plugin_sdk.testing.contract import ProviderContract
+from switchboard.plugin_sdk.testing.vendors import serve_silence
 
 AnyLLM = TypeVar("AnyLLM", bound=LLMProvider[ProviderSettings])
 ANSWER_SECONDS: Final = 20.0
+SHORT_SECONDS: Final = 0.2
 CALLS: Final = 5
+SUMMARY: Final[JsonObject] = {
+    "type": "object",
+    "properties": {"summary": {"type": "string"}},
+    "required": ["summary"],
+    "additionalProperties": False,
+}
 
 
 async def collect_events(provider: AnyLLM, request: ChatRequest) -> list[ChatEvent]:
@@ -53,6 +62,17 @@ class LLMContract(ProviderContract[AnyLLM]):
         """The tool."""
         schema: JsonObject = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
         return ToolSpec("weather", "The weather in a city.", schema)
+
+    @pytest.fixture
+    def unknown_model(self) -> str | None:
+        """Name of a model that the provider does not have. Override it with None if the provider has no models to
+        choose from.
+        """
+        return "no-such-model"
+
+    async def use(self, provider: AnyLLM) -> None:
+        """Ask for an answer."""
+        await collect_events(provider, ChatRequest((Message("user", "Hello"),)))
 
     async def test_it_answers_with_text_and_usage_last(self, open_provider: AnyLLM, chat_request: ChatRequest) -> None:
         """Costs are computed from usage. If this fails, yield one `ModelUsage` as the last event."""
@@ -123,6 +143,47 @@ class LLMContract(ProviderContract[AnyLLM]):
         messages = (*tool_request.messages, Message("assistant", "", tool_calls=calls), result)
         answer = await collect_events(open_provider, replace(tool_request, messages=messages))
         assert isinstance(answer[-1], ModelUsage)
+
+    async def test_an_answer_by_schema_is_json(self, open_provider: AnyLLM) -> None:
+        """The analysis after a call and the judge of simulations read the whole text as JSON.
+
+        If this fails, pass `response_schema` to the vendor, and yield nothing but the JSON.
+        """
+        transcript = Message("user", "user: What are your opening hours?\nagent: From seven to six.")
+        request = ChatRequest((Message("system", "Summarize the call."), transcript), response_schema=SUMMARY)
+        events = await collect_events(open_provider, request)
+        answer = json.loads("".join(event.text for event in events if isinstance(event, TextDelta)))
+        assert isinstance(answer["summary"], str)
+
+    async def test_an_unknown_model_is_an_error_before_any_text(
+        self, open_provider: AnyLLM, chat_request: ChatRequest, unknown_model: str | None
+    ) -> None:
+        """The next provider is asked after an early error.
+
+        If this fails, raise `ProviderError` with the vendor's message before the first event.
+        """
+        if unknown_model is None:
+            pytest.skip("the provider has no models to choose from")
+        with pytest.raises(ProviderError):
+            await anext(aiter(open_provider.chat(replace(chat_request, model=unknown_model))))
+
+    async def test_the_time_limit_of_a_request_is_kept(self, create_at: Callable[[str], AnyLLM] | None) -> None:
+        """A vendor that does not answer keeps a caller waiting.
+
+        If this fails, raise `ProviderError` if the response has not begun within `timeout_seconds`.
+        """
+        if create_at is None:
+            pytest.skip("the provider has no vendor; otherwise override the fixture `create_at`")
+        request = ChatRequest((Message("user", "Hello"),), timeout_seconds=SHORT_SECONDS)
+        async with serve_silence() as address:
+            provider = create_at(address)
+            await provider.open()
+            try:
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    with pytest.raises(ProviderError):
+                        await collect_events(provider, request)
+            finally:
+                await provider.close()
 
     async def test_expected_phrases_are_texts(self, open_provider: AnyLLM) -> None:
         """They become speech-to-text hints. If this fails, return plain phrases, or nothing."""

@@ -44,6 +44,16 @@ class SpeechToTextContract(ProviderContract[AnySpeechToText]):
         """Parameters of the transcription. Override it to give hints or a language."""
         return TranscriptionRequest()
 
+    async def use(self, provider: AnySpeechToText) -> None:
+        """Transcribe half a second of sound."""
+        stream = await provider.transcribe(TranscriptionRequest())
+        try:
+            await stream.send(b"\x10\x90" * int(provider.audio_format.bytes_per_second * SILENCE_SECONDS / 2))
+            await stream.finalize()
+            await collect_final_text(stream)
+        finally:
+            await stream.close()
+
     async def test_speech_becomes_its_words(
         self, open_provider: AnySpeechToText, utterance: tuple[bytes, str], transcription: TranscriptionRequest
     ) -> None:

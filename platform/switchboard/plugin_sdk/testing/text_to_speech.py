@@ -29,6 +29,10 @@ class TextToSpeechContract(ProviderContract[AnyTextToSpeech]):
         """Id of a voice that the provider does not have."""
         return "no-such-voice"
 
+    async def use(self, provider: AnyTextToSpeech) -> None:
+        """Say a sentence."""
+        await synthesize_chunks(provider, SpeechRequest(SENTENCE))
+
     async def test_text_becomes_sound_of_a_sensible_length(self, open_provider: AnyTextToSpeech) -> None:
         """If this fails, compare the audio with `audio_format`: a wrong sample rate or width makes it too short or too
         long.

@@ -3,9 +3,16 @@
 from collections.abc import Awaitable, Callable, Iterable
 
 from aiohttp import web
+from pydantic import HttpUrl, SecretStr
+from switchboard_acme.client import AcmeSettings
 
 KEY = "the key of the tests"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def create_settings(address: str) -> AcmeSettings:
+    """Create the settings for Acme at an address."""
+    return AcmeSettings(api_key=SecretStr(KEY), base_url=HttpUrl(address))
 
 
 class Acme:

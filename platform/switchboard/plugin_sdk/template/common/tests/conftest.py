@@ -5,9 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from acme_server import create_acme
-from acme_vendor import KEY, Acme
+from acme_vendor import Acme, create_settings
 from aiohttp.test_utils import TestServer
-from pydantic import HttpUrl, SecretStr
 from switchboard_acme.client import AcmeSettings
 
 
@@ -24,4 +23,4 @@ async def server(acme: Acme) -> AsyncIterator[TestServer]:
 
 @pytest.fixture
 def settings(server: TestServer) -> AcmeSettings:
-    return AcmeSettings(api_key=SecretStr(KEY), base_url=HttpUrl(str(server.make_url("/"))))
+    return create_settings(str(server.make_url("/")))

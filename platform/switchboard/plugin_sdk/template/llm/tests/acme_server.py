@@ -22,6 +22,8 @@ async def chat(request: web.Request) -> web.StreamResponse:
     if body["model"] != "acme-1":
         return web.Response(status=404, text=f"there is no model {body['model']}")
     events: list[dict[str, Any]] = [{"text": "Good "}, {"text": "morning."}]
+    if body["schema"] is not None:
+        events = [{"text": json.dumps({"summary": "Good morning."})}]
     if body["tools"]:
         events = [{"call": {"id": "call-1", "name": body["tools"][0]["name"], "arguments": {"city": "Paris"}}}]
     response = web.StreamResponse()

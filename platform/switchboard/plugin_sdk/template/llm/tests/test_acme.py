@@ -1,6 +1,9 @@
 """The contract of a language model, and tests of this plugin's own."""
 
+from collections.abc import Callable
+
 import pytest
+from acme_vendor import create_settings
 from switchboard.plugin_sdk import ChatRequest, Message, ProviderError, ToolSpec
 from switchboard.plugin_sdk.testing import LLMContract
 from switchboard_acme import AcmeModel
@@ -11,6 +14,10 @@ class TestAcmeModel(LLMContract[AcmeModel]):
     @pytest.fixture
     def provider(self, settings: AcmeSettings) -> AcmeModel:
         return AcmeModel(settings)
+
+    @pytest.fixture
+    def create_at(self) -> Callable[[str], AcmeModel]:
+        return lambda address: AcmeModel(create_settings(address))
 
     @pytest.fixture
     def tool_request(self, weather: ToolSpec) -> ChatRequest:

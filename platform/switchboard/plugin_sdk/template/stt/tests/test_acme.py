@@ -1,7 +1,9 @@
 """The contract of a transcriber, and tests of this plugin's own."""
 
+from collections.abc import Callable
+
 import pytest
-from acme_vendor import Acme
+from acme_vendor import Acme, create_settings
 from switchboard.plugin_sdk import ProviderError, TranscriptionRequest
 from switchboard.plugin_sdk.testing import SpeechToTextContract
 from switchboard_acme import AcmeTranscriber
@@ -12,6 +14,10 @@ class TestAcmeTranscriber(SpeechToTextContract[AcmeTranscriber]):
     @pytest.fixture
     def provider(self, settings: AcmeSettings) -> AcmeTranscriber:
         return AcmeTranscriber(settings)
+
+    @pytest.fixture
+    def create_at(self) -> Callable[[str], AcmeTranscriber]:
+        return lambda address: AcmeTranscriber(create_settings(address))
 
     @pytest.fixture
     def utterance(self) -> tuple[bytes, str]:

@@ -2,10 +2,11 @@
 
 import json
 from base64 import b64decode, b64encode
+from collections.abc import Callable
 
 import pytest
 from acme_server import TAKEN
-from acme_vendor import KEY
+from acme_vendor import KEY, create_settings
 from switchboard.plugin_sdk import CallEnded, CarrierRequest, Frame
 from switchboard.plugin_sdk.testing import CarrierSamples, TelephonyContract
 from switchboard_acme.callbacks import SIGNATURE, sign
@@ -33,6 +34,10 @@ class TestAcmeTelephony(TelephonyContract):
     @pytest.fixture
     def provider(self, settings: AcmeSettings) -> AcmeTelephony:
         return AcmeTelephony(settings)
+
+    @pytest.fixture
+    def create_at(self) -> Callable[[str], AcmeTelephony]:
+        return lambda address: AcmeTelephony(create_settings(address))
 
     @pytest.fixture
     def samples(self) -> CarrierSamples:

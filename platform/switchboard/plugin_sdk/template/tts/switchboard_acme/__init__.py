@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 
-from switchboard.plugin_sdk import SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice, hookimpl
+from switchboard.plugin_sdk import ProviderError, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice, hookimpl
 
 from switchboard_acme.client import AcmeClient, AcmeSettings
 
@@ -36,6 +36,8 @@ class AcmeVoice(TextToSpeechProvider[AcmeSettings]):
         """Yield audio as it arrives."""
         body = {"text": request.text, "voice": request.voice_id or DEFAULT_VOICE, "speed": request.speed}
         async with self._client.stream("POST", "/speech", json=body) as response:
+            if response.content_type.startswith("text/"):
+                raise ProviderError(f"Acme answered with {response.content_type} instead of audio")
             async for audio in response.content.iter_any():
                 yield SpeechChunk(audio)
 

@@ -1,9 +1,10 @@
 """The contract of a vector store, and tests of this plugin's own."""
 
+from collections.abc import Callable
 from uuid import uuid4
 
 import pytest
-from acme_vendor import Acme
+from acme_vendor import Acme, create_settings
 from switchboard.plugin_sdk import ProviderError
 from switchboard.plugin_sdk.testing import VectorStoreContract
 from switchboard_acme import AcmeStore
@@ -14,6 +15,10 @@ class TestAcmeStore(VectorStoreContract[AcmeStore]):
     @pytest.fixture
     def provider(self, settings: AcmeSettings) -> AcmeStore:
         return AcmeStore(settings)
+
+    @pytest.fixture
+    def create_at(self) -> Callable[[str], AcmeStore]:
+        return lambda address: AcmeStore(create_settings(address))
 
     async def test_a_store_out_of_order_is_a_failure(self, open_provider: AcmeStore, acme: Acme) -> None:
         acme.fault = 503

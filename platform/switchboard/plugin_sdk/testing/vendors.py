@@ -1,0 +1,51 @@
+"""Vendors that fail, as servers on this machine."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+NONSENSE = b"<html>This is not what the vendor's documentation says.</html>"
+RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s"
+
+
+@asynccontextmanager
+async def serve_nonsense() -> AsyncIterator[str]:
+    """Run a server that answers every request with a page; yield its address."""
+
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(RESPONSE % (len(NONSENSE), NONSENSE))
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(respond, "127.0.0.1", 0)
+    async with server:
+        yield _address(server)
+
+
+@asynccontextmanager
+async def serve_silence() -> AsyncIterator[str]:
+    """Run a server that reads requests and never answers; yield its address."""
+    released = asyncio.Event()
+
+    async def wait(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await released.wait()
+        writer.close()
+
+    server = await asyncio.start_server(wait, "127.0.0.1", 0)
+    async with server:
+        try:
+            yield _address(server)
+        finally:
+            released.set()
+
+
+async def find_closed_address() -> str:
+    """Return an address at which nothing listens."""
+    server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
+    async with server:
+        return _address(server)
+
+
+def _address(server: asyncio.Server) -> str:
+    return f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
