@@ -81,7 +81,7 @@ async def test_a_request_has_the_agents_settings(server: ElevenLabs) -> None:
 
 @pytest.mark.parametrize(("model", "sends"), [("eleven_flash_v2_5", True), ("eleven_v3", False)])
 async def test_the_previous_sentences_decide_the_intonation(server: ElevenLabs, model: str, sends: bool) -> None:
-    async with in_use(create_voice(server, model=model)) as provider:
+    async with in_use(create_voice(server.address, model=model)) as provider:
         request = SpeechRequest("Anything else?", previous_text="We are open until six.", reply_id="r1")
         assert [chunk async for chunk in provider.synthesize(request)]
     assert server.requests[0].body.get("previous_text") == ("We are open until six." if sends else None)

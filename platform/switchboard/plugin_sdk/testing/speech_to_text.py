@@ -48,7 +48,7 @@ class SpeechToTextContract(ProviderContract[AnySpeechToText]):
         """Transcribe half a second of sound."""
         stream = await provider.transcribe(TranscriptionRequest())
         try:
-            await stream.send(b"\x10\x90" * int(provider.audio_format.bytes_per_second * SILENCE_SECONDS / 2))
+            await stream.send(b"\x00\x40\x00\xc0" * int(provider.audio_format.bytes_per_second * SILENCE_SECONDS / 4))
             await stream.finalize()
             await collect_final_text(stream)
         finally:
