@@ -2,6 +2,7 @@
 
 import random
 from datetime import date
+from urllib.parse import urlsplit
 
 import phonenumbers
 import pytest
@@ -15,12 +16,19 @@ from switchboard.resources.disclosure.settings import DisclosureSettings
 PRESETS = load_presets()
 
 
+def get_site(url: str) -> str:
+    return urlsplit(url).netloc.removeprefix("www.")
+
+
 @pytest.mark.parametrize(("name", "preset"), PRESETS.items(), ids=PRESETS)
 def test_each_preset_has_places_sources_and_dates(name: str, preset: Preset) -> None:
     assert all(is_place(place) for place in preset.places)
     for source in preset.sources:
         assert date(2026, 1, 1) <= source.read_on
         assert source.url.startswith("https://")
+        official, read, second = map(get_site, (source.url, source.read_at, source.confirmed_at or ""))
+        assert second not in (official, read)
+        assert second or read == official, f"{source.law}: one page that is not official is no source"
     assert not preset.all_parties or preset.consent != "none", "recording without asking would be an offense"
     parent, _, region = name.partition("-")
     assert not region or parent in PRESETS

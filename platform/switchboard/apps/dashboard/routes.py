@@ -11,6 +11,7 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
     campaigns,
     connected_apps,
     contacts,
+    destinations,
     do_not_call,
     integration,
     invitations,

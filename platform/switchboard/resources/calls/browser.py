@@ -19,9 +19,8 @@ from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.outbound_limits import pause_at_call_limits
 from switchboard.resources.calls.states import FORWARDED_TIMEOUT, finish_call, is_over, start_call
 from switchboard.resources.destinations.limits import find_pause
-from switchboard.resources.destinations.service import find_destination_refusal
+from switchboard.resources.destinations.service import find_destination_refusal, get_destination_rules
 from switchboard.resources.do_not_call import service as do_not_call
-from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 
@@ -99,8 +98,7 @@ async def _create_call(session: TenantSession, carrier: str, browser: BrowserCal
     )
     session.add(call)
     await session.flush()
-    policy = await get_policy(session, call.organization_id)
-    refusal = find_destination_refusal(policy.destinations, call.to_number)
+    refusal = find_destination_refusal(await get_destination_rules(session), call.to_number)
     if refusal is not None:
         await finish_call(session, call, "failed", reason=EndedReason.DESTINATION_NOT_ALLOWED, error=refusal)
     elif (pause := await find_pause(session)) is not None:

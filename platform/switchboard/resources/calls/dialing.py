@@ -32,9 +32,8 @@ from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callback_urls import build_call_callback_urls, build_media_url
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import RINGING_TIMEOUT, finish_call, is_over
-from switchboard.resources.destinations.service import find_destination_refusal
+from switchboard.resources.destinations.service import find_destination_refusal, get_destination_rules
 from switchboard.resources.do_not_call import service as do_not_call
-from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 
 logger = structlog.get_logger()
@@ -72,8 +71,7 @@ class CallDialer:
                     session, call, "failed", reason=EndedReason.DO_NOT_CALL, error=calls.ON_DO_NOT_CALL_LIST
                 )
                 return
-            policy = await get_policy(session, organization_id)
-            refusal = find_destination_refusal(policy.destinations, call.to_number)
+            refusal = find_destination_refusal(await get_destination_rules(session), call.to_number)
             if refusal is not None:
                 await finish_call(session, call, "failed", reason=EndedReason.DESTINATION_NOT_ALLOWED, error=refusal)
                 return

@@ -25,7 +25,7 @@ from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.calling_hours import CallingClock
 from switchboard.resources.campaigns.models import Campaign, CampaignContact
 from switchboard.resources.campaigns.outcomes import build_call_metadata
-from switchboard.resources.destinations.service import find_destination_refusal
+from switchboard.resources.destinations.service import find_destination_refusal, get_destination_rules
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Policy
@@ -114,13 +114,14 @@ class _Dialer:
         claimed = await self._claim()
         refused = await do_not_call.filter_listed(self._session, [contact.phone_number for contact in claimed])
         policy = await get_policy(self._session, self._campaign.organization_id)
+        rules = await get_destination_rules(self._session)
         clock, moment = await self._clock(policy), now()
         called = skipped = 0
         for contact in claimed:
             if contact.phone_number in refused:
                 contact.status, contact.outcome, contact.error = "skipped", "do_not_call", calls.ON_DO_NOT_CALL_LIST
                 skipped += 1
-            elif (refusal := find_destination_refusal(policy.destinations, contact.phone_number)) is not None:
+            elif (refusal := find_destination_refusal(rules, contact.phone_number)) is not None:
                 contact.status, contact.error = "skipped", refusal
                 skipped += 1
             elif (opens := clock.opens(contact.phone_number)) > moment:

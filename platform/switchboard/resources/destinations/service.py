@@ -5,15 +5,18 @@ an agent's transfers and text messages.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import phonenumbers
 from phonenumbers import PhoneNumberType
 
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.web.errors import DestinationNotAllowed
-from switchboard.resources.identity.policy import Destinations
-from switchboard.resources.identity.service import get_policy
+from switchboard.foundation.web.errors import DestinationNotAllowed, ValidationFailed
+from switchboard.resources.destinations.schemas import NarrowedDestinations
+from switchboard.resources.identity.models import Organization
+from switchboard.resources.identity.policy import Destinations, Policy
 
 CLOSED_TYPES: Final = {
     PhoneNumberType.PREMIUM_RATE: "a premium-rate number",
@@ -38,8 +41,42 @@ FICTITIOUS: Final = "+1555"
 """Numbers for examples and tests, which belong to nobody."""
 
 
-def find_destination_refusal(destinations: Destinations, phone_number: str) -> str | None:
+@dataclass(frozen=True, slots=True)
+class DestinationRules:
+    """Numbers that an organization may call and text: a number must be open by both parts.
+
+    `policy` is the operator's, in the tenant file; `narrowed` is the owners'.
+    """
+
+    policy: Destinations = field(default_factory=Destinations)
+    narrowed: NarrowedDestinations = field(default_factory=NarrowedDestinations)
+
+
+async def get_destination_rules(session: TenantSession) -> DestinationRules:
+    """Return the rules of the session's organization."""
+    organization = await session.get_one(Organization, session.organization_id)
+    return DestinationRules(
+        Policy.read(organization.policy).destinations,
+        NarrowedDestinations.model_validate(organization.narrowed_destinations or {}, strict=False),
+    )
+
+
+async def narrow_destinations(session: TenantSession, narrowed: NarrowedDestinations) -> None:
+    """Replace what owners close. Raises `ValidationFailed` for a country that the policy does not open."""
+    organization = await session.get_one(Organization, session.organization_id)
+    opened = Policy.read(organization.policy).destinations.countries
+    if opened is not None and (others := sorted(set(narrowed.countries) - set(opened))):
+        raise ValidationFailed.field("countries", f"the operator has not opened {', '.join(others)}")
+    organization.narrowed_destinations = narrowed.model_dump(mode="json")
+    record_audit(session, AuditAction.DESTINATIONS_NARROWED, organization.id, fields=sorted(narrowed.model_fields_set))
+
+
+def find_destination_refusal(rules: DestinationRules, phone_number: str) -> str | None:
     """Return why the organization may not call or text a number, as a sentence; None if it may."""
+    return _find_policy_refusal(rules.policy, phone_number) or _find_own_refusal(rules.narrowed, phone_number)
+
+
+def _find_policy_refusal(destinations: Destinations, phone_number: str) -> str | None:
     blocked = _find_prefix(destinations.block, phone_number)
     if blocked is not None:
         return f"The organization's destinations block numbers that begin with {blocked}."
@@ -61,9 +98,20 @@ def find_destination_refusal(destinations: Destinations, phone_number: str) -> s
 
 async def require_allowed_destination(session: TenantSession, phone_number: str) -> None:
     """Raise `DestinationNotAllowed` if the organization may not call or text the number."""
-    refusal = find_destination_refusal((await get_policy(session, session.organization_id)).destinations, phone_number)
+    refusal = find_destination_refusal(await get_destination_rules(session), phone_number)
     if refusal is not None:
         raise DestinationNotAllowed(refusal)
+
+
+def _find_own_refusal(narrowed: NarrowedDestinations, phone_number: str) -> str | None:
+    """Judge a number that the policy opens."""
+    blocked = _find_prefix(narrowed.block, phone_number)
+    if blocked is not None:
+        return f"An owner of the organization blocks numbers that begin with {blocked}."
+    country = _find_country(phonenumbers.parse(phone_number, None)) if narrowed.countries else None
+    if narrowed.countries and country not in narrowed.countries:
+        return f"An owner of the organization has closed {country or 'numbers without a country'}."
+    return None
 
 
 def _find_prefix(prefixes: Sequence[str], phone_number: str) -> str | None:

@@ -12,7 +12,10 @@ from switchboard.engine.disclosure.disclosure import ConsentMode
 
 
 class Source(BaseModel):
-    """A law or ruling: its official address, the address at which its text was read, and the date of reading."""
+    """A law or ruling: its official address, the address at which its text was read, and the date of reading.
+
+    `confirmed_at` is a second page, of another author, that agrees with the first. None if the official text was read.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -20,6 +23,7 @@ class Source(BaseModel):
     url: str = Field(pattern=r"^https://")
     read_at: str = Field(pattern=r"^https?://")
     read_on: date
+    confirmed_at: str | None = Field(None, pattern=r"^https?://")
     applies_from: date | None = None
 
 

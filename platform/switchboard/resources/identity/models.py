@@ -12,7 +12,7 @@ from switchboard.foundation.database import TenantTable, json_column, new_id, no
 
 class Organization(SQLModel, table=True):
     """A tenant. `slug` is the name of its tenant file, None without one; `policy` is the content of that file
-    (`Policy`).
+    (`Policy`). `narrowed_destinations` is what owners close besides (`NarrowedDestinations`), None for nothing.
     """
 
     __tablename__ = "organization"
@@ -22,6 +22,7 @@ class Organization(SQLModel, table=True):
     slug: str | None = Field(default=None, unique=True)
     timezone: str = "UTC"
     policy: dict[str, Any] = json_column()
+    narrowed_destinations: dict[str, Any] | None = json_column(None)
     created_at: datetime = Field(default_factory=now)
 
 

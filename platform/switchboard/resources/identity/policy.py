@@ -13,13 +13,14 @@ Days = Annotated[int, Field(ge=0, le=36_500)]
 Limit = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
 
-def _country(text: str) -> str:
+def require_country(text: str) -> str:
+    """Return an ISO 3166 alpha-2 code. Raises `ValueError` for another text."""
     if text not in phonenumbers.SUPPORTED_REGIONS:
         raise ValueError(f"{text} is not an ISO 3166 alpha-2 country code with phone numbers")
     return text
 
 
-Country = Annotated[str, AfterValidator(_country)]
+Country = Annotated[str, AfterValidator(require_country)]
 Prefix = Annotated[str, Field(pattern=r"^\+[1-9]\d{0,14}$")]
 
 

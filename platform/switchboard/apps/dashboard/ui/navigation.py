@@ -58,6 +58,7 @@ SECTIONS = (
             Entry("Connected apps", "/dashboard/connected-apps", "link"),
             Entry("Team", "/dashboard/team", "team"),
             Entry("Usage and billing", "/dashboard/usage", "chart"),
+            Entry("Destinations", "/dashboard/destinations", "phone", "owner"),
             Entry("Privacy requests", "/dashboard/privacy", "shield", "owner"),
             Entry("Audit log", "/dashboard/audit", "list", "owner"),
         ),

@@ -1,0 +1,32 @@
+"""Destinations, for owners: what the operator opens, and what the organization closes for itself."""
+
+from pydantic import JsonValue
+from quart import url_for
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.foundation.database import TenantSession
+from switchboard.resources.destinations import service as destinations
+from switchboard.resources.destinations.schemas import NarrowedDestinations
+
+
+@dashboard.get("/dashboard/destinations")
+@page(role="owner")
+async def destinations_page(session: TenantSession, form: Form) -> str:
+    """Show the destinations."""
+    rules = await destinations.get_destination_rules(session)
+    values: dict[str, JsonValue] = {
+        "countries": " ".join(rules.narrowed.countries),
+        "block": " ".join(rules.narrowed.block),
+    }
+    return await render("dashboard/destinations.html", policy=rules.policy, form=form.starting_with(values))
+
+
+@dashboard.post("/dashboard/destinations")
+@action(role="owner", form=NarrowedDestinations, invalid=destinations_page)
+async def narrow_destinations(session: TenantSession, data: NarrowedDestinations) -> Next:
+    """Save what the organization closes."""
+    await destinations.narrow_destinations(session, data)
+    return Next(url_for("dashboard.destinations_page"), "Saved.")
