@@ -1,5 +1,8 @@
-"""Server of `bench/calls` and `bench/traces`: the call engine behind hypercorn as in production, with providers that
-respond at once.
+"""Server of `bench/calls`, `bench/traces`, and `bench/turn_density`: the call engine behind hypercorn as in production,
+with providers that respond at once.
+
+Arguments are the port, the core, and, for turns that are judged, a mode of `turn_detection`. Turns are then detected by
+Smart Turn in its process, which stays on the same core. Without the mode they end by silence.
 """
 
 import asyncio
@@ -8,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Literal, cast
 from uuid import uuid4
 
 import uvloop
@@ -15,7 +19,14 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, Scope
 from pydantic import SecretStr
-from switchboard.engine.conversation.call import AgentSettings, LiveCall, Supervisor, TranscriptEntry, TurnLatency
+from switchboard.engine.conversation.call import (
+    AgentSettings,
+    LiveCall,
+    Supervisor,
+    TranscriptEntry,
+    TurnDetectionSettings,
+    TurnLatency,
+)
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.disclosure.disclosure import ConsentRecord
 from switchboard.engine.providers.failover import (
@@ -25,6 +36,7 @@ from switchboard.engine.providers.failover import (
     FailoverTextToSpeech,
 )
 from switchboard.engine.providers.service_record import ServiceRecord
+from switchboard.engine.providers.turn_prediction import DeadlineTurnPredictor
 from switchboard.foundation.observability.span_export import export_spans
 from switchboard.plugin_sdk import (
     ChatEvent,
@@ -45,6 +57,7 @@ from switchboard.plugin_sdk import (
 from switchboard.resources.calls.media.media_socket import AsgiMediaSocket
 from switchboard_offline.espeak import speak_text
 from switchboard_offline.loopback import LoopbackSettings, LoopbackTelephony
+from switchboard_turn_smart.detector import SmartTurnDetector
 
 from tests.fixtures.conversation import list_candidates
 
@@ -144,8 +157,12 @@ class NullLeg:
         """Do nothing."""
 
 
-async def main(port: int, core: int) -> None:
+async def main(port: int, core: int, mode: Literal["silence", "text", "audio", "auto"]) -> None:
     os.sched_setaffinity(0, {core})
+    detector = SmartTurnDetector(ProviderSettings())
+    if mode in ("audio", "auto"):
+        await detector.open()
+    predictor = DeadlineTurnPredictor(list_candidates(detector), ServiceRecord())
     engine, settings, leg = CallEngine(), ProviderSettings(), NullLeg()
     hearing, speaking = list_candidates(InstantSpeechToText(settings)), list_candidates(InstantVoice(settings))
     thinking, hedge = list_candidates(InstantModel(settings)), {"hedge_after_seconds": HEDGE_AFTER_SECONDS}
@@ -165,7 +182,7 @@ async def main(port: int, core: int) -> None:
                 direction="inbound",
                 from_number="+15550100001",
                 to_number="+15550100200",
-                agent=AgentSettings(uuid4(), interruption_min_words=10),
+                agent=AgentSettings(uuid4(), interruption_min_words=10, turn_detection=TurnDetectionSettings(mode)),
                 speech_to_text=FailoverSpeechToText(hearing, ServiceRecord(), **hedge),
                 text_to_speech=FailoverTextToSpeech(speaking, ServiceRecord(), **hedge),
                 llm=FailoverLLM(thinking, ServiceRecord(), **hedge),
@@ -173,6 +190,7 @@ async def main(port: int, core: int) -> None:
                 leg=leg,
                 log=leg,
                 recording_path=Path(folder) / f"{call_id}.wav",
+                turn_predictor=predictor,
             )
             await engine.run_call(call, AsgiMediaSocket(receive, send))
 
@@ -185,4 +203,5 @@ async def main(port: int, core: int) -> None:
 
 if __name__ == "__main__":
     with export_spans("serve"):  # only if the environment has an endpoint
-        uvloop.run(main(int(sys.argv[1]), int(sys.argv[2])))
+        mode = cast("Literal['silence', 'text', 'audio', 'auto']", sys.argv[3] if len(sys.argv) > 3 else "silence")
+        uvloop.run(main(int(sys.argv[1]), int(sys.argv[2]), mode))

@@ -9,7 +9,7 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, Scope
 from pydantic import HttpUrl, SecretStr
-from switchboard.engine.conversation.call import AgentSettings, LiveCall
+from switchboard.engine.conversation.call import AgentSettings, LiveCall, TurnDetectionSettings
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.failover import (
     HEDGE_AFTER_SECONDS,
@@ -57,6 +57,7 @@ async def main(port: int, core: int, vendors: str) -> None:
             tts_voice_id=f"voice-{number}",
             stt_model=f"nova-3-{number}",
             interruption_min_words=10,
+            turn_detection=TurnDetectionSettings("silence"),
         )
         record = ServiceRecord()
         call = LiveCall(

@@ -39,11 +39,11 @@ class DiscardingReceiver:
 
 
 @contextmanager
-def run_server(port: int, core: int, environment: dict[str, str]) -> Iterator[int]:
+def run_server(port: int, core: int, *arguments: str, environment: dict[str, str] | None = None) -> Iterator[int]:
     """Run a server of calls on one core; yield its process id once it accepts connections."""
     server = subprocess.Popen(
-        [sys.executable, "-m", "bench.calls_server", str(port), str(core)],
-        env={**os.environ, **environment},
+        [sys.executable, "-m", "bench.calls_server", str(port), str(core), *arguments],
+        env={**os.environ, **(environment or {})},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -95,8 +95,8 @@ def run() -> None:
         place = number % 2
         environments = [ENDPOINT if index == place else {} for index in range(2)]
         with (
-            run_server(PORTS[0], cores[0], environments[0]) as first,
-            run_server(PORTS[1], cores[0], environments[1]) as second,
+            run_server(PORTS[0], cores[0], environment=environments[0]) as first,
+            run_server(PORTS[1], cores[0], environment=environments[1]) as second,
         ):
             os.sched_setaffinity(0, {cores[-1]})
             spent = uvloop.run(measure_round(script, receiver, (first, second)))

@@ -112,7 +112,37 @@ async def test_words_that_go_on_after_a_pause_are_one_turn(engine: CallEngine) -
     ]
     first = result.transcript[0]
     assert first.started_ms < 1000
-    assert get_endpoint_seconds(result) < 0.3
+    assert get_endpoint_seconds(result) == pytest.approx(0.33, abs=0.02)
+
+
+@pytest.mark.parametrize("seconds", [0.26, 0.3, 0.32])
+async def test_a_turn_is_not_over_while_a_voice_starts(engine: CallEngine, seconds: float) -> None:
+    voice = synthesize_voice_without_pauses(1.0)
+    call = create_call(Model("Certainly."), Transcriber("I would like a table", "for four people"))
+    socket = Socket()
+    running = asyncio.create_task(engine.run_call(call, socket))
+    await socket.say(voice + b"\xff" * round(seconds * 8000) + voice)
+    await asyncio.sleep(2.0)
+    socket.hang_up()
+    assert list_user_turns(await running) == ["I would like a table for four people"]
+
+
+async def test_words_that_are_complete_need_no_confirmation(engine: CallEngine) -> None:
+    result = await converse(engine, "No, that's all")
+    assert get_endpoint_seconds(result) == pytest.approx(0.2, abs=0.02)
+
+
+@pytest.mark.parametrize(("probability", "seconds"), [(0.97, 0.33), (0.6, 0.5)])
+async def test_an_end_in_doubt_is_confirmed_for_longer(engine: CallEngine, probability: float, seconds: float) -> None:
+    predictor = ScriptedPredictor(TurnPrediction(probability))
+    result = await converse(engine, "I would like a table", predictor=predictor)
+    assert get_endpoint_seconds(result) == pytest.approx(seconds, abs=0.02)
+
+
+async def test_a_confirmation_ends_with_the_longest_silence(engine: CallEngine) -> None:
+    predictor = ScriptedPredictor(TurnPrediction(0.6))
+    result = await converse(engine, "I would like a table", predictor=predictor, max_silence_seconds=0.3)
+    assert get_endpoint_seconds(result) == pytest.approx(0.3, abs=0.02)
 
 
 async def test_each_pause_is_kept_with_its_judgment(engine: CallEngine) -> None:
@@ -182,7 +212,7 @@ async def test_the_detector_is_asked_where_the_words_leave_doubt(engine: CallEng
 async def test_the_detector_alone_decides_in_mode_audio(engine: CallEngine) -> None:
     predictor = ScriptedPredictor(TurnPrediction(0.8))
     result = await converse(engine, "I would like a table for", predictor=predictor, mode="audio")
-    assert get_endpoint_seconds(result) < 0.3
+    assert get_endpoint_seconds(result) == pytest.approx(0.5, abs=0.02)
     assert len(predictor.asked) == 1
 
 
@@ -213,7 +243,7 @@ async def test_a_degraded_detector_is_not_asked(engine: CallEngine) -> None:
     for _ in range(3):
         candidates[0].health.record_failure()
     result = await converse(engine, "I would like a table", predictor=DeadlineTurnPredictor(candidates, record))
-    assert get_endpoint_seconds(result) < 0.3
+    assert get_endpoint_seconds(result) == pytest.approx(0.33, abs=0.02)
     assert not record.failures
 
 

@@ -159,7 +159,7 @@ def test_banned_words_are_not_written() -> None:
 def test_spelling_is_american() -> None:
     british = re.compile(rf"(?<![a-z])({'|'.join(BRITISH_STEMS)})", re.IGNORECASE)
     for path in list_files("*.py", "*.md", "*.js", "*.mjs", "*.html", "*.toml"):
-        if path == Path(__file__) or path.name == "style.md":
+        if path == Path(__file__) or path.name in ("style.md", "recordings.toml"):  # the latter is in other languages
             continue
         found = british.search(text := path.read_text())
         assert found is None, f"{path}:{text.count(chr(10), 0, found.start()) + 1}: write {found[0]!r} as Americans do"

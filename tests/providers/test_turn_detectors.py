@@ -1,7 +1,10 @@
 """Turn detectors of plugins in calls: they are asked, named, and done without."""
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -11,6 +14,7 @@ from switchboard.engine.providers.configuration import ProviderSpec, configure_p
 from switchboard.plugin_sdk import PossibleTurn, ProviderSettings, TurnDetector, TurnPrediction, hookimpl
 from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.runtime import Runtime
+from switchboard_turn_smart.worker_process import SHARED
 
 from tests.fixtures.app import LivePlatform, Organizations, create_bakery, fresh_number, run_server
 from tests.fixtures.eventually import eventually
@@ -101,6 +105,28 @@ async def test_calls_go_on_without_a_detector_that_fails(live: LivePlatform, det
     assert call["status"] == "completed"
     assert "turn_detector" not in str(call["served_by"])
     assert [failure["provider"] for failure in objects_at(call, "provider_failures")] == [detector]
+
+
+async def kill_models() -> None:
+    """Kill the process of Smart Turn whenever there is one."""
+    while True:
+        if (process_id := SHARED.process_id) is not None:
+            with suppress(ProcessLookupError):
+                os.kill(process_id, signal.SIGKILL)
+        await asyncio.sleep(0.01)
+
+
+async def test_calls_go_on_by_text_while_the_processes_of_the_model_are_killed(live: LivePlatform) -> None:
+    killing = asyncio.create_task(kill_models())
+    call = await talk(live, "smart_turn")
+    killing.cancel()
+    assert call["status"] == "completed"
+    assert "turn_detector" not in str(call["served_by"])
+    assert "smart_turn" in [failure["provider"] for failure in objects_at(call, "provider_failures")]
+    entries = objects_at((await live.caller.get(f"/v1/calls/{call['id']}/transcript")).json, "items")
+    pauses = [pause for entry in entries for pause in objects_at(entry, "pauses")]
+    assert any(pause["ended_turn"] for pause in pauses)
+    assert {pause["detector"] for pause in pauses} <= {"words", None}
 
 
 async def test_a_detector_is_not_asked_by_silence_alone(live: LivePlatform) -> None:

@@ -28,7 +28,7 @@ from switchboard.engine.conversation.transfer import Transfer, TransferRequest
 from switchboard.engine.conversation.turns import CallTimeouts
 from switchboard.engine.disclosure.disclosure import Disclosure
 from switchboard.engine.redaction.redactor import RedactedText
-from switchboard.plugin_sdk import ProviderError, transcode_audio
+from switchboard.plugin_sdk import ProviderError
 
 AgentState: TypeAlias = Literal["listening", "thinking", "speaking", "silent"]
 
@@ -53,7 +53,7 @@ class TurnTaking:
         self._timeouts = CallTimeouts(call, started_at)
         self.transcript = CallTranscript(call, started_at, clock)
         self.speech_input = SpeechInput(call, context.encoding, clock, self, detection.schedule)
-        self._endpointing = Endpointing(call, call.turn_detection, clock, lifetime, self)
+        self._endpointing = Endpointing(call, self.speech_input, clock, lifetime, self)
         self.speech_input.transcription.on_turn_report = self._endpointing.handle_turn_report
         self.speech_output = SpeechOutput(call, context.socket, context.encoding, clock, self._handle_reply_ended)
         self._interruptions = Interruptions(agent, self.speech_output.playout, self.transcript, clock)
@@ -253,11 +253,6 @@ class TurnTaking:
         return next(
             (message.content for message in reversed(self.generator.history) if message.role == "assistant"), ""
         )
-
-    def get_turn_audio(self, since: float, until: float) -> bytes:
-        """Return the caller's audio between two moments, as 16-bit PCM."""
-        audio = self.speech_input.get_recent_audio(since, until)
-        return transcode_audio(audio, self._context.encoding, "pcm16")
 
     def handle_possible_end(self, words: RedactedText) -> None:
         """Ask the model already, and hold its answer until the turn is over."""

@@ -9,7 +9,7 @@ from typing import Protocol
 from switchboard.engine.conversation.call import Clock, LiveCall
 from switchboard.engine.conversation.speech.transcription import TranscriptionStream
 from switchboard.engine.conversation.speech.vad import STOP_SECONDS, WINDOW, WINDOW_SECONDS, SpeechChange, VoiceActivity
-from switchboard.plugin_sdk import Encoding
+from switchboard.plugin_sdk import Encoding, transcode_audio
 
 BYTES_PER_SECOND = 8000
 PRE_ROLL_WINDOWS = 20
@@ -89,13 +89,20 @@ class SpeechInput:
             self.activity.speaking = False
             self._stop_speech()
 
+    def is_voice_starting(self) -> bool:
+        """Return whether there is a voice that has not lasted long enough yet to count as speech."""
+        return self.activity.is_starting
+
     def get_recent_audio(self, since: float, until: float) -> bytes:
-        """Return the audio between two moments, with what precedes the first voice, at most the last 8 seconds."""
+        """Return the audio between two moments as 16-bit PCM.
+
+        It includes what precedes the first voice, and at most the last 8 seconds.
+        """
         first, last = (
             max(0, len(self._recent) - max(0, round((self._detected_at - moment) / WINDOW_SECONDS)))
             for moment in (since - PRE_ROLL_SECONDS, until)
         )
-        return b"".join(islice(self._recent, first, last))
+        return transcode_audio(b"".join(islice(self._recent, first, last)), self.encoding, "pcm16")
 
     async def wait_for_last_words(self, seconds: float) -> bool:
         """Finalize speech that goes on, and return whether everything was transcribed within some seconds."""

@@ -58,6 +58,11 @@ class VoiceActivity:
         self.memory = np.zeros((2, STATE), dtype=np.float32)
         self.context = np.zeros(CONTEXT, dtype=np.float32)
 
+    @property
+    def is_starting(self) -> bool:
+        """Return whether there is a voice that has not lasted long enough yet to count as speech."""
+        return not self.speaking and self._count > 0
+
     def add_energy(self, energy: float) -> bool:
         """Add a window's weighted energy; return whether Silero must run: it is loud enough, or a change is pending."""
         self._energies.append(energy)
