@@ -3,10 +3,7 @@
 import asyncio
 import contextlib
 import json
-import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
@@ -41,10 +38,8 @@ def test_organizations_keys_users_and_clients_are_managed(operator: Operator) ->
 
 def test_a_password_is_read_from_standard_input(operator: Operator) -> None:
     arguments = ["users", "create", "--email", f"{uuid4().hex}@example.com", "--password", "-", "--json"]
-    command = [sys.executable, "-m", "switchboard", *arguments]
-    environment = {**os.environ, **operator.environment}
     for password, status in (("long enough!\n", 0), ("short\n", 1), ("", 1)):
-        done = subprocess.run(command, env=environment, input=password, capture_output=True, text=True, check=False)
+        done = operator.run(*arguments, standard_input=password)
         assert done.returncode == status, done.stderr
 
 

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +12,7 @@ from switchboard.apps.embedded import DataDirectory
 from switchboard.migrations import upgrade
 
 from tests.fixtures.app import find_free_port
-from tests.fixtures.command_line import Operator
+from tests.fixtures.command_line import Operator, start_command
 from tests.fixtures.eventually import eventually, wait_for_port
 from tests.fixtures.servers import SECRET_KEY
 
@@ -76,16 +74,15 @@ def install_plugin(site: Path, version: str) -> None:
 
 
 class Installation:
-    """Commands and processes in new interpreters, which see what is installed in `site`."""
+    """Commands and processes that see what is installed in `site`."""
 
     def __init__(self, operator: Operator, site: Path) -> None:
-        self.environment = {**operator.environment, "PYTHONPATH": str(site)}
+        self.operator = Operator(**{**operator.environment, "PYTHONPATH": str(site)})
         self.site = site
 
     def run(self, *arguments: str) -> tuple[int, dict[str, Any]]:
         """Run a command; return its exit status and its JSON."""
-        command = [sys.executable, "-m", "switchboard", *arguments, "--json"]
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
+        done = self.operator.run(*arguments, "--json")
         assert done.stdout, done.stderr
         return done.returncode, json.loads(done.stdout)
 
@@ -97,16 +94,15 @@ class Installation:
     async def run_worker(self) -> AsyncIterator[int]:
         """Run a worker, and yield its process id once it has loaded its plugins."""
         port = find_free_port()
-        environment = {**self.environment, "SWITCHBOARD_WORKER_PORT": str(port)}
-        worker = subprocess.Popen(
-            [sys.executable, "-m", "switchboard", "worker"], env=environment, stderr=subprocess.DEVNULL
-        )
+        environment = {**self.operator.environment, "SWITCHBOARD_WORKER_PORT": str(port)}
+        worker = await asyncio.to_thread(start_command, ["worker"], environment)
         try:
             await wait_for_port("127.0.0.1", port)
+            assert worker.pid is not None
             yield worker.pid
         finally:
             worker.terminate()
-            await asyncio.to_thread(worker.wait, 30)
+            await asyncio.to_thread(worker.join, 30)
 
 
 @pytest.fixture
@@ -155,8 +151,7 @@ async def test_processes_that_have_not_loaded_what_is_installed_are_named(
 def test_a_broken_plugin_does_not_litter_the_output_of_commands(installation: Installation) -> None:
     install_plugin(installation.site, "1.0")
     (installation.site / "acme_voice.py").write_text("import no_such_module\n")
-    command = [sys.executable, "-m", "switchboard", "orgs", "create", "--name", "Bakery"]
-    done = subprocess.run(command, env=installation.environment, capture_output=True, text=True, check=False)
+    done = installation.operator.run("orgs", "create", "--name", "Bakery")
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -2,13 +2,13 @@
 call.
 """
 
-import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.fixtures.command_line import Operator
 
 PYPROJECT = """[build-system]
 requires = ["flit_core>=3.12,<5"]
@@ -91,29 +91,17 @@ def test_an_external_plugin_serves_a_call(tmp_path: Path) -> None:
         "--no-index",
     ]
     subprocess.run([*install, "--target", str(target), str(package)], check=True, capture_output=True)
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(target),
-        "SWITCHBOARD_DATA_DIR": str(tmp_path / "data"),
-        "SWITCHBOARD_TENANTS_DIR": str(tenants),
-        "SWITCHBOARD_PORT": "18095",
-    }
-
-    def switchboard(*arguments: str) -> dict[str, object]:
-        result = subprocess.run(
-            [sys.executable, "-m", "switchboard", *arguments, "--json"],
-            env=environment,
-            capture_output=True,
-            check=False,
-        )
-        assert result.returncode == 0, result.stderr.decode()
-        document: dict[str, object] = json.loads(result.stdout)
-        return document
-
-    plugins = switchboard("plugins", "list")
-    assert "text_to_speech hum" in str(plugins)
-    assert switchboard("tenants", "check")["faults"] == []
-    platform = subprocess.Popen([sys.executable, "-m", "switchboard", "run"], env=environment, stderr=subprocess.PIPE)
+    operator = Operator(
+        PYTHONPATH=str(target),
+        SWITCHBOARD_DATA_DIR=str(tmp_path / "data"),
+        SWITCHBOARD_TENANTS_DIR=str(tenants),
+        SWITCHBOARD_PORT="18095",
+    )
+    assert "text_to_speech hum" in str(operator.ask("plugins", "list"))
+    assert not operator.ask("tenants", "check")["faults"]
+    platform = subprocess.Popen(
+        [sys.executable, "-m", "switchboard", "run"], env=operator.environment, stderr=subprocess.PIPE
+    )
     try:
         assert platform.stderr is not None
         for line in platform.stderr:
@@ -121,7 +109,7 @@ def test_an_external_plugin_serves_a_call(tmp_path: Path) -> None:
                 break
         dial = ("phone", "dial", "--from", "+15550100001", "--to", "+15550100200", "--say", "Goodbye")
         # On a busy machine the offline recognizer misses deadlines that are made for vendors, and words are lost.
-        assert any(switchboard(*dial)["first_reply_ms"] is not None for _ in range(ATTEMPTS))
+        assert any(operator.ask(*dial)["first_reply_ms"] is not None for _ in range(ATTEMPTS))
     finally:
         platform.terminate()
         platform.communicate()

@@ -1,8 +1,6 @@
 """Settings of actions, tools, and event watchers in tenant files: read, compared, applied, and checked by commands."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -123,9 +121,7 @@ def test_the_commands_show_check_and_apply_settings(operator: Operator, own_data
     }
 
     def run(*arguments: str, **changes: str) -> CommandResult:
-        command = [sys.executable, "-m", "switchboard", *arguments]
-        done = subprocess.run(command, env={**environment, **changes}, capture_output=True, text=True, check=False)
-        return CommandResult(done.returncode, done.stdout, done.stderr)
+        return Operator(**{**environment, **changes}).run(*arguments)
 
     assert run("migrate").returncode == 0
     listed = run("plugins", "list").stdout
