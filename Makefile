@@ -1,6 +1,6 @@
 # The one door: every target works on a fresh clone with Python 3.11+, make and git.
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench fuzz faults chaos attack holes docs screenshots lock clients wheels sbom package-check clean
+.PHONY: help run test check bench fuzz faults chaos attack holes docs screenshots lock clients wheels sbom package-check image-check clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -110,6 +110,9 @@ sbom: $(DEVELOPED) ## what is installed beside our wheels, as CycloneDX in dist/
 
 package-check: $(DEVELOPED) wheels sbom ## install and run the wheels outside of the repository, check the files of deploy/; minutes
 	$(BIN)/python -m pytest deploy/checks
+
+image-check: ## build the image without a registry, and run its program; needs root, buildah, and debootstrap; minutes
+	deploy/checks/build_image.sh
 
 clean: ## remove what the other targets made; data stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

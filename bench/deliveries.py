@@ -1,7 +1,7 @@
 """Durable deliveries per second of one worker core, and their delay after the commit.
 
 PostgreSQL and the receiver share the other core. The baseline sends the same requests without durability: the same
-client posts as fast as possible.
+client posts as fast as possible. Deliveries with bodies that are encrypted at rest stand beside those without.
 """
 
 import asyncio
@@ -31,6 +31,7 @@ from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
 from switchboard.resources.identity import service as identity
+from switchboard.resources.identity.policy import Encryption, Policy
 from switchboard.runtime import Runtime
 
 WORKER_CORE, OTHER_CORE = 0, 1
@@ -41,6 +42,29 @@ BARE_REQUESTS, BARE_AT_ONCE = 10_000, 64
 PACED_SECONDS, PACED_RATE = 10, 100
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Number of endpoints; one in ten may hang, and the bodies may be encrypted at rest."""
+
+    endpoints: int
+    hanging: bool = False
+    encrypted: bool = False
+
+    def __str__(self) -> str:
+        words = (str(self.endpoints), "1 in 10 hanging" * self.hanging, "encrypted" * self.encrypted)
+        return ", ".join(filter(None, words))
+
+
+SCENARIOS = (
+    Scenario(1),
+    Scenario(100),
+    Scenario(100, encrypted=True),
+    Scenario(1000),
+    Scenario(1000, encrypted=True),
+    Scenario(1000, hanging=True),
+)
 
 
 @dataclass(slots=True)
@@ -136,15 +160,17 @@ async def open_platform(folder: Path) -> AsyncIterator[tuple[Runtime, dict[str, 
             yield parts, environment
 
 
-async def make_endpoints(parts: Runtime, url: str, count: int, *, hanging: bool) -> list[EventTarget]:
-    """Create endpoints, ten per organization; optionally one in ten hangs."""
+async def make_endpoints(parts: Runtime, url: str, scenario: Scenario) -> list[EventTarget]:
+    """Create endpoints, ten per organization."""
     targets: list[EventTarget] = []
-    while len(targets) < count:
+    policy = Policy(encryption=Encryption(texts=scenario.encrypted)).model_dump(mode="json", exclude_defaults=True)
+    while len(targets) < scenario.endpoints:
         async with parts.database.system() as session:
             organization = await identity.create_organization(session, name="Bench")
+            organization.policy = policy
         async with parts.database.tenant(organization.id) as session:
-            for _ in range(min(ORGANIZATION_SIZE, count - len(targets))):
-                path = "hang" if hanging and len(targets) % HANGING_SHARE == 0 else "hook"
+            for _ in range(min(ORGANIZATION_SIZE, scenario.endpoints - len(targets))):
+                path = "hang" if scenario.hanging and len(targets) % HANGING_SHARE == 0 else "hook"
                 target = EventTarget(
                     id=new_id(), organization_id=organization.id, kind="endpoint", url=f"{url}/{path}/{len(targets)}"
                 )
@@ -208,6 +234,7 @@ async def drain(parts: Runtime, environment: dict[str, str], arrivals: Arrivals,
         took, cpu = time.time() - started_at, cpu_seconds(pid) - cpu
     return (
         f"{len(arrivals.at) / took:>8.0f} {cpu / took * 100:>6.0f} {len(arrivals.at) / max(cpu, 0.01):>13.0f} "
+        f"{cpu / len(arrivals.at) * 1000:>7.2f} "
         f"{arrivals.repeats:>8}"
     )
 
@@ -270,23 +297,18 @@ async def measure() -> None:
     print(f"the client alone, nothing durable: {float(output):.0f} requests a second on its core")
     print(
         (
-            f"{'endpoints':<22} {'a second':>8} {'core %':>6} {'a core second':>13} {'repeats':>8} {'p50 ms':>8} "
-            f"{'p99 ms':>8}"
+            f"{'endpoints':<22} {'a second':>8} {'core %':>6} {'a core second':>13} {'core ms':>7} {'repeats':>8} "
+            f"{'p50 ms':>8} {'p99 ms':>8}"
         ),
         flush=True,
     )
-    for name, count, hanging in (
-        ("1", 1, False),
-        ("100", 100, False),
-        ("1000", 1000, False),
-        ("1000, 1 in 10 hanging", 1000, True),
-    ):
+    for scenario in SCENARIOS:
         with tempfile.TemporaryDirectory() as folder:
             async with open_platform(Path(folder)) as (parts, environment):
-                endpoints = await make_endpoints(parts, url, count, hanging=hanging)
+                endpoints = await make_endpoints(parts, url, scenario)
                 drained = await drain(parts, environment, arrivals, endpoints)
                 latencies = await publish_paced(parts, environment, arrivals, endpoints)
-                print(f"{name:<22} {drained} {latencies}", flush=True)
+                print(f"{scenario!s:<22} {drained} {latencies}", flush=True)
     server.close()
 
 
