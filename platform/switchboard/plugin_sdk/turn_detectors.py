@@ -27,7 +27,7 @@ class PossibleTurn:
 
 @dataclass(frozen=True, slots=True)
 class TurnPrediction:
-    """Probability from 0 to 1 that the turn is complete. From 0.5 on the agent answers.
+    """Probability from 0 to 1 that the turn is complete. From 0.5 on the agent answers, and from 0.95 on sooner.
 
     `ask_again_seconds`: ask once more if the caller is still silent after so many seconds. None: wait for the caller's
     next words, or for the longest silence that the agent's settings allow.
