@@ -1,9 +1,7 @@
 """Destroy an installation, and restore it from its backup."""
 
 import asyncio
-import json
 import shutil
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -27,7 +25,6 @@ from tests.fixtures.table_rows import count_table_rows, wait_until_idle
 from tests.fixtures.webhooks import send_test
 
 CONTACT = "+15550100001"
-COMMAND_SECONDS = 240
 
 
 async def create_content(live: LivePlatform, receiver: Receiver) -> SecretValues:
@@ -75,15 +72,7 @@ async def list_recordings(live: LivePlatform) -> dict[str, bytes]:
 
 async def run(operator: Operator, *arguments: str) -> dict[str, Any]:
     """Run a command beside the platform of this process, and return its JSON."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "switchboard", *arguments, "--json",
-        env=operator.environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    async with asyncio.timeout(COMMAND_SECONDS):
-        output, errors = await process.communicate()
-    assert process.returncode == 0, (output.decode(), errors.decode())
-    document: dict[str, Any] = json.loads(output)
-    return document
+    return await asyncio.to_thread(operator.ask, *arguments)
 
 
 @asynccontextmanager

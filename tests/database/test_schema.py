@@ -2,9 +2,10 @@
 
 import asyncio
 import importlib
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import asyncpg
@@ -19,8 +20,8 @@ from switchboard.migrations import MigrationError, upgrade
 from switchboard.migrations.indexes import create_index_concurrently
 
 from tests.fixtures.app import find_free_port
-from tests.fixtures.command_line import Operator
-from tests.fixtures.eventually import wait_for_port
+from tests.fixtures.command_line import Operator, start_command
+from tests.fixtures.eventually import eventually, wait_for_port
 
 UPGRADE = importlib.import_module("switchboard.migrations.upgrade")  # the package's `upgrade` is the function
 NEXT_VERSION = (
@@ -49,17 +50,37 @@ async def read_calls(url: str) -> AsyncIterator[asyncpg.Connection]:
         await reader.close()
 
 
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server, and the file of its standard error."""
+
+    process: ForkServerProcess
+    printed: Path
+
+    async def wait_until_it_prints(self, text: str) -> str:
+        """Wait for a text, and return all that was printed."""
+
+        async def look() -> str:
+            return self.printed.read_text()
+
+        return await eventually(look, lambda printed: text in printed, seconds=60)
+
+    async def stop(self) -> int | None:
+        """Stop the server and return its exit status."""
+        self.process.terminate()
+        await asyncio.to_thread(self.process.join)
+        return self.process.exitcode
+
+
 @asynccontextmanager
-async def run_serve(operator: Operator) -> AsyncIterator[asyncio.subprocess.Process]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "switchboard", "serve", env=operator.environment, stderr=asyncio.subprocess.PIPE
-    )
+async def run_serve(operator: Operator, folder: Path) -> AsyncIterator[Server]:
+    printed = folder / "printed"
+    printed.touch()
+    server = Server(await asyncio.to_thread(start_command, ["serve"], operator.environment, error=printed), printed)
     try:
-        yield process
+        yield server
     finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.communicate()
+        await server.stop()
 
 
 def build_operator(servers: DataDirectory, url: str, folder: Path, port: int) -> Operator:
@@ -74,21 +95,16 @@ def build_operator(servers: DataDirectory, url: str, folder: Path, port: int) ->
 
 async def test_a_server_waits_for_its_schema(servers: DataDirectory, own_database: str, tmp_path: Path) -> None:
     port = find_free_port()
-    async with run_serve(build_operator(servers, own_database, tmp_path, port)) as process:
-        assert process.stderr is not None
-        async with asyncio.timeout(60):
-            while "run `switchboard migrate`" not in (await process.stderr.readline()).decode():
-                pass
+    async with run_serve(build_operator(servers, own_database, tmp_path, port), tmp_path) as server:
+        await server.wait_until_it_prints("run `switchboard migrate`")
         await upgrade(own_database)
         await wait_for_port("127.0.0.1", port)
 
 
 async def test_a_waiting_server_stops_at_once(servers: DataDirectory, own_database: str, tmp_path: Path) -> None:
-    async with run_serve(build_operator(servers, own_database, tmp_path, find_free_port())) as process:
-        assert process.stderr is not None
-        assert "not started yet" in (await process.stderr.readline()).decode()
-        process.terminate()
-        assert await process.wait() == 0
+    async with run_serve(build_operator(servers, own_database, tmp_path, find_free_port()), tmp_path) as server:
+        assert "not started yet" in (await server.wait_until_it_prints("\n")).splitlines()[0]
+        assert await server.stop() == 0
 
 
 async def test_a_program_works_on_the_schema_of_the_next_version(
@@ -99,7 +115,8 @@ async def test_a_program_works_on_the_schema_of_the_next_version(
     port = find_free_port()
     operator = build_operator(servers, own_database, tmp_path, port)
     created = operator.ask("orgs", "create", "--name", "Old program, new schema")
-    async with run_serve(operator), ClientSession(headers={"Authorization": f"Bearer {created['api_key']}"}) as http:
+    credential = {"Authorization": f"Bearer {created['api_key']}"}
+    async with run_serve(operator, tmp_path), ClientSession(headers=credential) as http:
         await wait_for_port("127.0.0.1", port)
         url = f"http://127.0.0.1:{port}/v1/contacts"
         async with http.post(url, json={"phone_number": "+15550100001"}) as response:
