@@ -13,6 +13,7 @@ from switchboard.runtime import Runtime
 from tests.fixtures.app import LivePlatform, Organizations, create_bakery, fresh_number, run_server
 from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json, at, objects_at
+from tests.fixtures.lateness import LATE_SECONDS, measure_lateness
 from tests.plugin_processes import faulty_plugin
 
 FIELDS = {
@@ -22,8 +23,6 @@ FIELDS = {
 }
 FAULTS = ("exit", "block", "leak")
 """Faults that a plugin in the platform's process would share with every call."""
-LATE_SECONDS = 1.0
-"""Half the time for which the plugin blocks; a busy machine is late by less."""
 
 
 @pytest.fixture(scope="session")
@@ -58,18 +57,6 @@ async def find_last_call(live: LivePlatform) -> Json:
         return await live.wait_for_end(call["id"])
 
     return await eventually(look, lambda call: call["served_by"])
-
-
-async def measure_lateness() -> float:
-    """Return the longest delay of the event loop, in seconds, until this task is canceled."""
-    loop, longest = asyncio.get_running_loop(), 0.0
-    try:
-        while True:
-            due = loop.time() + 0.02
-            await asyncio.sleep(0.02)
-            longest = max(longest, loop.time() - due)
-    except asyncio.CancelledError:
-        return longest
 
 
 @pytest.mark.parametrize("fault", FAULTS)

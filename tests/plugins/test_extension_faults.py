@@ -14,6 +14,7 @@ from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.providers import bounds
 from switchboard.engine.providers.containment import contain
 from switchboard.engine.providers.extensions import Extensions
+from switchboard.foundation.observability import metrics
 from switchboard.plugin_sdk import (
     AgentTool,
     CallbackUrls,
@@ -123,6 +124,11 @@ async def check_tool_schema(situation: Situation) -> None:
     assert Toolbox([ToolOfFaultySchema()], CONTEXT).specs == ()
 
 
+def count_exceptions(extension: str, method: str) -> float:
+    labels = {"plugin": "-", "provider": extension, "method": method}
+    return metrics.registry.get_sample_value("switchboard_plugin_exceptions_total", labels) or 0
+
+
 async def check_watcher(situation: Situation) -> None:
     await publish_message(situation.runtime, situation.caller)
     with capture_logs() as logs:
@@ -192,6 +198,26 @@ def registry() -> Registry:
     registry = Registry.discover()
     assert registry.add("faulty", faulty_extensions).faults == []
     return registry
+
+
+async def test_exceptions_are_counted_and_named_with_plugin_and_version(
+    runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Fault, "current", "raises")
+    counted = [("faulty_tool", "run"), ("faulty_watcher", "watch"), ("faulty_action", "run")]
+    before = [count_exceptions(*each) for each in counted]
+    with capture_logs() as logs:
+        toolbox = Toolbox(await runtime.call(Extensions).create_all(caller.organization_id, AgentTool), CONTEXT)
+        await toolbox.run(ToolCall("1", "faulty_tool", {}))
+        await publish_message(runtime, caller)
+        await runtime.call(notify_event_watchers)
+        await create_automation(caller, {"type": "faulty_action", "params": {}})
+        await publish_message(runtime, caller)
+        await advance_runs(runtime, caller)
+    for each, first in zip(counted, before, strict=True):
+        assert count_exceptions(*each) > first, each
+    named = [entry for entry in logs if entry.get("extension") == "faulty_tool"]
+    assert [(entry["plugin"], entry["version"], entry["method"]) for entry in named] == [("-", "-", "run")]
 
 
 def test_the_table_has_every_part() -> None:

@@ -3,8 +3,6 @@
 import json
 import os
 import subprocess
-import sys
-import venv
 import zipfile
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from switchboard.apps.plugin_packages import find_source, run_contract
 from switchboard.plugin_sdk.scaffold import create_plugin
 
 from tests.fixtures.command_line import Operator
+from tests.fixtures.environments import create_environment
 
 MODULE = """
 from switchboard.plugin_sdk import AgentTool, hookimpl
@@ -53,11 +52,7 @@ class Environment:
     """An environment of its own, which sees the packages of this one."""
 
     def __init__(self, folder: Path) -> None:
-        venv.create(folder, symlinks=True)
-        (site,) = folder.glob("lib/python*/site-packages")
-        ours = next(path for path in map(Path, sys.path) if path.name == "site-packages")
-        (site / "ours.pth").write_text(f"import site; site.addsitedir({str(ours)!r})\n")
-        self._python = folder / "bin" / "python"
+        self._python = create_environment(folder)
         self._variables = {
             **os.environ,
             "PIP_NO_INDEX": "1",

@@ -7,8 +7,10 @@ the platform was tested with it.
 import importlib
 import json
 import re
+import site
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -57,6 +59,9 @@ def install_distribution(requirement: str, *, editable: bool = False, upgraded: 
     with _write_constraints(upgraded) as constraints:
         options = ["--upgrade"] if upgraded else []
         _run_installer("install", [*options, "--constraint", constraints, *(["-e"] if editable else []), requirement])
+    # Python reads `.pth` files, by which a folder is installed in place, only when it starts.
+    site.addsitedir(sysconfig.get_path("purelib"))
+    importlib.invalidate_caches()
 
 
 def uninstall_distribution(name: str) -> None:

@@ -1,5 +1,7 @@
 """Base class of actions, tools, event watchers, and detectors of private data: settings per organization."""
 
+from typing import ClassVar
+
 from switchboard.plugin_sdk.provider import Configurable, ProviderSettings
 
 
@@ -13,6 +15,8 @@ class Extension(Configurable):
     """
 
     settings: ProviderSettings = ProviderSettings()
+    origin: ClassVar[tuple[str, str]] = ("-", "-")
+    """Distribution and version of the plugin, for the log and metrics. The platform sets it when it loads the class."""
 
     async def check(self) -> None:
         """Check the settings (for example that the credential is accepted) without changing anything at the vendor.

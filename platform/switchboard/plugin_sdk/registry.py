@@ -323,6 +323,8 @@ class Registry:
         found = validate_class(answer, expected)
         if kind in set(Capability):
             found = self._qualify(plugin, kind, found)
+        elif issubclass(found, Extension):
+            found.origin = plugin.distribution, plugin.version
         self._claim(plugin, f"{kind} {found.name}")
         self._found[kind, found.name] = found
 

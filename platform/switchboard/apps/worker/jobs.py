@@ -7,7 +7,7 @@ import structlog
 from switchboard.engine.providers.extensions import Extensions
 from switchboard.foundation.database import Database
 from switchboard.foundation.events import system_queries
-from switchboard.foundation.observability.logs import locate_error
+from switchboard.foundation.observability.extension_faults import record_extension_fault
 from switchboard.foundation.web import row_counts
 from switchboard.foundation.web.idempotency import delete_old_records
 from switchboard.plugin_sdk import EventWatcher, PublishedEvent
@@ -51,9 +51,7 @@ async def _notify(watcher: EventWatcher, event: PublishedEvent) -> None:
     except TimeoutError:
         logger.error("event watcher timed out", watcher=watcher.name, event_name=event.name, seconds=WATCHER_SECONDS)
     except Exception as error:  # noqa: BLE001 - a plugin's watcher may raise anything
-        # Without its message, which may hold a caller's data.
-        broke = {"error": type(error).__name__, "at": locate_error(error)}
-        logger.error("event watcher failed", watcher=watcher.name, event_name=event.name, **broke)
+        record_extension_fault("event watcher failed", watcher, "watch", error, event_name=event.name)
 
 
 async def compact_row_counts(database: Database) -> None:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from switchboard.engine.conversation.call import Tool
 from switchboard.foundation.observability import traces
-from switchboard.foundation.observability.logs import locate_error
+from switchboard.foundation.observability.extension_faults import record_extension_fault
 from switchboard.plugin_sdk import JsonObject, KeypadEntry, ToolCall, ToolContext, ToolError, ToolSpec
 
 logger = structlog.get_logger()
@@ -68,8 +68,7 @@ class Toolbox:
         except TimeoutError:
             return {"error": f"{call.name} took too long"}
         except Exception as error:  # noqa: BLE001 - a plugin's tool may raise anything
-            # Without its message, which may hold the arguments: what the caller has said, or entered on the keypad.
-            logger.error("tool failed", tool=call.name, error=type(error).__name__, at=locate_error(error))
+            record_extension_fault("tool failed", tool, "run", error)
             return {"error": f"{call.name} failed"}
 
 
@@ -88,7 +87,7 @@ def _build_spec(tool: Tool) -> ToolSpec | None:
         schema = _build_schema(tool)
         json.dumps(schema, allow_nan=False)
     except Exception as error:  # noqa: BLE001 - a plugin's tool may raise anything
-        logger.error("tool left out", tool=tool.name, error=type(error).__name__, at=locate_error(error))
+        record_extension_fault("tool left out", tool, "schema", error)
         return None
     return ToolSpec(tool.name, tool.description, schema)
 

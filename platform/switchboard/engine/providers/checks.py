@@ -7,7 +7,7 @@ import structlog
 
 from switchboard.engine.providers.extensions import ConfiguredExtension, ExtensionNotAvailable, Extensions
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.observability.logs import locate_error
+from switchboard.foundation.observability.extension_faults import record_extension_fault
 from switchboard.plugin_sdk import Extension, ProviderError
 from switchboard.plugin_sdk.registry import AnyCapability, Capability
 
@@ -45,5 +45,5 @@ async def check_extension(configured: ConfiguredExtension[Extension]) -> None:
     except ExtensionNotAvailable as error:
         raise ProviderError(error.message, retryable=False) from None
     except Exception as error:  # a plugin's check may raise anything
-        logger.error("extension broke", extension=name, error=type(error).__name__, at=locate_error(error))
+        record_extension_fault("extension broke", configured.extension, "check", error)
         raise ProviderError(f"{name} failed: {type(error).__name__} in check") from error

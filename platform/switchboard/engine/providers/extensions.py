@@ -14,7 +14,7 @@ from switchboard.engine.providers.configuration import format_secrets_label
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import Database, TenantSession
 from switchboard.foundation.keyring import KeyRing, SecretError
-from switchboard.foundation.observability.logs import locate_error
+from switchboard.foundation.observability.extension_faults import record_extension_fault
 from switchboard.plugin_sdk import Extension, ProviderSettings
 from switchboard.plugin_sdk.registry import (
     ExtensionKind,
@@ -92,8 +92,7 @@ class Extensions:
             try:
                 instances.append(configured.create())
             except Exception as error:  # noqa: BLE001 - a plugin's constructor may raise anything
-                name = configured.extension.name
-                logger.error("extension broke", extension=name, error=type(error).__name__, at=locate_error(error))
+                record_extension_fault("extension broke", configured.extension, "__init__", error)
         return instances
 
     async def _load(

@@ -15,7 +15,7 @@ from switchboard.engine.providers.extensions import ExtensionNotAvailable, Exten
 from switchboard.foundation.database import Database, TenantSession, new_id, now
 from switchboard.foundation.events.triggers import set_cause_depth
 from switchboard.foundation.observability import metrics
-from switchboard.foundation.observability.logs import locate_error
+from switchboard.foundation.observability.extension_faults import record_extension_fault
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.errors import ApiError, ValidationFailed
 from switchboard.plugin_sdk import (
@@ -78,9 +78,9 @@ async def advance_run(extensions: Extensions, outbound: OutboundClient, organiza
     except TimeoutError:
         await _fail(database, step, f"The action took longer than {ACTION_SECONDS:.0f} seconds.", retryable=True)
     except Exception as error:  # noqa: BLE001 - a plugin's action may raise anything, and its run must end all the same
-        # Without its message, which may hold the event's data.
-        broke = {"error": type(error).__name__, "at": locate_error(error)}
-        logger.error("action broke", run_id=str(run_id), action=step.record.type, **broke)
+        kind = extensions.registry.action(step.record.type)
+        if kind is not None:
+            record_extension_fault("action broke", kind, "run", error, run_id=str(run_id))
         await _fail(database, step, f"The action raised {type(error).__name__}.", retryable=True)
     return True
 
