@@ -256,5 +256,5 @@ async def test_the_message_of_a_failing_tool_is_not_logged() -> None:
         result = await toolbox.run(ToolCall("1", "pay", {"amount": 5}), {"card": CARD, "pin": PIN})
     assert result == {"error": "pay failed"}
     (line,) = [line for line in lines if line["event"] == "tool failed"]
-    assert (line["tool"], line["error"], "exc_info" in line) == ("pay", "ValueError", False)
+    assert (line["extension"], line["error"], "exc_info" in line) == ("pay", "ValueError", False)
     assert PIN not in str(line)

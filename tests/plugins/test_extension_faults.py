@@ -141,8 +141,8 @@ async def check_hook(situation: Situation) -> None:
     watcher = HookWatcher("faulty", faulty_extensions.event_published, seconds=SHORT_SECONDS)
     event = SimpleNamespace(name="call.completed")
     with capture_logs() as logs:
-        await watcher.notify(event)  # type: ignore[arg-type] # only its name is used
-    assert bool(logs) == (situation.outcome == "logged")
+        error = await watcher.notify(event)  # type: ignore[arg-type] # only its name is used
+    assert (bool(logs) or error is not None) == (situation.outcome == "logged")
 
 
 async def check_detector(situation: Situation) -> None:
@@ -204,7 +204,13 @@ async def test_exceptions_are_counted_and_named_with_plugin_and_version(
     runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Fault, "current", "raises")
-    counted = [("faulty_tool", "run"), ("faulty_watcher", "watch"), ("faulty_action", "run")]
+    counted = [
+        ("faulty_tool", "run"),
+        ("faulty_watcher", "watch"),
+        ("faulty", "event_published"),
+        ("faulty_action", "run"),
+        ("faulty_kind", "find"),
+    ]
     before = [count_exceptions(*each) for each in counted]
     with capture_logs() as logs:
         toolbox = Toolbox(await runtime.call(Extensions).create_all(caller.organization_id, AgentTool), CONTEXT)
@@ -214,6 +220,7 @@ async def test_exceptions_are_counted_and_named_with_plugin_and_version(
         await create_automation(caller, {"type": "faulty_action", "params": {}})
         await publish_message(runtime, caller)
         await advance_runs(runtime, caller)
+        await check_detector(Situation(runtime, caller, "redacted"))
     for each, first in zip(counted, before, strict=True):
         assert count_exceptions(*each) > first, each
     named = [entry for entry in logs if entry.get("extension") == "faulty_tool"]

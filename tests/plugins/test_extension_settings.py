@@ -137,7 +137,9 @@ async def test_a_watcher_receives_only_events_of_organizations_with_its_settings
         caller.organization_id: "bakery",
         stranger.organization_id: "florist",
     }
-    failed = [entry for entry in logs if entry["event"] == "event watcher failed" and entry["watcher"] == "crm_events"]
+    failed = [
+        entry for entry in logs if entry["event"] == "event watcher failed" and entry["extension"] == "crm_events"
+    ]
     assert len(failed) == 2, "a watcher that raises is logged, and the others receive their events"
     assert crm.KEY not in str(failed)
 

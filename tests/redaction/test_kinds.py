@@ -137,7 +137,7 @@ def test_a_failing_detector_redacts_the_whole_text() -> None:
     with capture_logs() as lines:
         assert Redactor([Broken()], frozenset({"names"})).redact("I am Ada.").kept == "[names]"
     (line,) = lines
-    assert (line["detector"], line["error"], "exc_info" in line) == ("names", "RuntimeError", False)
+    assert (line["extension"], line["error"], "exc_info" in line) == ("names", "RuntimeError", False)
     assert "test_kinds.py" in line["at"][-1]
     assert "Ada" not in str(line)
 

@@ -86,7 +86,7 @@ async def test_without_the_service_the_built_in_detectors_stand(service: NameSer
             assert redactor.redact(f"I am {NAME}, {CARD}").kept == f"I am {NAME}, [card number]"
     assert service.searches == 1, "it is left alone for a while"
     assert (service.count(reason), service.count("paused")) == (1, 2)
-    assert [line["event"] for line in lines] == ["private data not searched by a service"]
+    assert [line["event"] for line in lines].count("private data not searched by a service") == 1
     assert NAME not in str(lines)
 
 

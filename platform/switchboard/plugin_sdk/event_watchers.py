@@ -62,8 +62,8 @@ class HookWatcher:
         self._seconds = seconds
         self._running = 0
 
-    async def notify(self, event: PublishedEvent) -> None:
-        """Call the watcher and wait at most `seconds`. Errors are logged; nothing is raised.
+    async def notify(self, event: PublishedEvent) -> BaseException | None:
+        """Call the watcher, wait at most `seconds`, and return the exception that it raised.
 
         A thread cannot be stopped, so a watcher that takes longer is left running. A plugin with `MAX_STUCK_WATCHERS`
         such threads receives no more events until one of them returns.
@@ -74,10 +74,10 @@ class HookWatcher:
                 plugin=self._plugin,
                 event_name=event.name,
             )
-            return
+            return None
         try:
             async with asyncio.timeout(self._seconds):
-                error = await self._start(event)
+                return await self._start(event)
         except TimeoutError:
             logger.error(
                 "plugin timed out while watching an event",
@@ -85,11 +85,7 @@ class HookWatcher:
                 event_name=event.name,
                 seconds=self._seconds,
             )
-            return
-        if error is not None:
-            logger.error(
-                "plugin failed while watching an event", plugin=self._plugin, event_name=event.name, exc_info=error
-            )
+            return None
 
     def _start(self, event: PublishedEvent) -> asyncio.Future[BaseException | None]:
         loop = asyncio.get_running_loop()

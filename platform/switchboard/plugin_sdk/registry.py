@@ -160,7 +160,7 @@ class Registry:
         self._manager.add_hookspecs(Hooks)
         self._found: dict[tuple[str, str], type[Configurable]] = {}
         self._qualified: dict[tuple[str, str], tuple[type[Configurable], Plugin]] = {}
-        self._watchers: list[HookWatcher] = []
+        self._watchers: list[tuple[Plugin, HookWatcher]] = []
         self._trace = trace
         self.plugins: list[Plugin] = []
         self.cli_commands: list[click.Command] = []
@@ -243,12 +243,14 @@ class Registry:
         """Return the kind of action of this name; None if no plugin provides it."""
         return cast("type[AutomationAction[ActionParams]] | None", self._found.get(("automation_action", name)))
 
-    async def publish(self, event: PublishedEvent) -> None:
+    async def publish(self, event: PublishedEvent) -> list[tuple[Plugin, BaseException]]:
         """Notify every plugin that has the hook `event_published`, concurrently.
 
-        Raises nothing. Returns when each watcher has returned or timed out.
+        Raises nothing. Returns when each watcher has returned or timed out, with the exceptions that they raised.
         """
-        await asyncio.gather(*(watcher.notify(event) for watcher in self._watchers))
+        raised = await asyncio.gather(*(watcher.notify(event) for _, watcher in self._watchers))
+        plugins = [plugin for plugin, _ in self._watchers]
+        return [(plugin, error) for plugin, error in zip(plugins, raised, strict=True) if error is not None]
 
     def _of(self, kind: str) -> list[type[Configurable]]:
         return [found for (of, _), found in self._found.items() if of == kind]
@@ -296,7 +298,7 @@ class Registry:
                 logger.info("hook", plugin=plugin.name, hook="event_published", event_name=event.name)
             return implementation.function(*[event for _ in implementation.argnames])
 
-        self._watchers.append(HookWatcher(plugin.name, watch))
+        self._watchers.append((plugin, HookWatcher(plugin.name, watch)))
         plugin.provides.append("event watcher")
 
     def _collect(self, plugin: Plugin, hook: str, implementation: pluggy.HookImpl) -> None:

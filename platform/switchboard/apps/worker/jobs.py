@@ -7,7 +7,7 @@ import structlog
 from switchboard.engine.providers.extensions import Extensions
 from switchboard.foundation.database import Database
 from switchboard.foundation.events import system_queries
-from switchboard.foundation.observability.extension_faults import record_extension_fault
+from switchboard.foundation.observability.extension_faults import record_extension_fault, record_hook_fault
 from switchboard.foundation.web import row_counts
 from switchboard.foundation.web.idempotency import delete_old_records
 from switchboard.plugin_sdk import EventWatcher, PublishedEvent
@@ -17,6 +17,7 @@ from switchboard.resources.oauth.system_queries import delete_unusable_grants as
 
 logger = structlog.get_logger()
 DIFFERENCES = 100
+HOOK = "event_published"
 
 
 async def notify_event_watchers(extensions: Extensions) -> int:
@@ -30,10 +31,15 @@ async def notify_event_watchers(extensions: Extensions) -> int:
         if not events:
             return notified
         for event in events:
-            await asyncio.gather(extensions.registry.publish(event), _notify_watchers(extensions, event))
+            await asyncio.gather(_call_hooks(extensions, event), _notify_watchers(extensions, event))
             async with database.system() as session:
                 await system_queries.mark_notified(session, event.id)
             notified += 1
+
+
+async def _call_hooks(extensions: Extensions, event: PublishedEvent) -> None:
+    for plugin, error in await extensions.registry.publish(event):
+        record_hook_fault("plugin failed while watching an event", plugin, HOOK, error, event_name=event.name)
 
 
 async def _notify_watchers(extensions: Extensions, event: PublishedEvent) -> None:

@@ -6,17 +6,15 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-import structlog
 from pydantic import JsonValue
 
 from switchboard.engine.redaction.detectors import CODE_NAMES
 from switchboard.engine.redaction.number_words import normalize_numbers
 from switchboard.engine.redaction.remote_search import RemoteSearch
-from switchboard.foundation.observability.logs import locate_error
+from switchboard.foundation.observability.extension_faults import record_extension_fault
 from switchboard.plugin_sdk import JsonObject
 from switchboard.plugin_sdk.private_data import PrivateDataDetector, RemotePrivateDataDetector, SpokenText
 
-logger = structlog.get_logger()
 KEYPAD: Final = "keypad"
 """Kind of the keys that the caller presses. It has no detector: the carrier reports them as keys."""
 WINDOW_CHARACTERS: Final = 80
@@ -204,12 +202,7 @@ def _search(detector: PrivateDataDetector, spoken: SpokenText) -> Iterable[tuple
             raise OverflowError
         return [(start, end) for start, end in found if 0 <= start < end <= len(spoken.text)]
     except Exception as error:  # noqa: BLE001 - a plugin may raise anything, and an unsearched text must not be kept
-        logger.error(  # without the message, which may quote the text
-            "private data not searched, the text is redacted",
-            detector=detector.name,
-            error=type(error).__name__,
-            at=locate_error(error),
-        )
+        record_extension_fault("private data not searched, the text is redacted", detector, "find", error)
         return [(0, len(spoken.text))]
 
 

@@ -9,7 +9,8 @@ from typing import Final
 import structlog
 
 from switchboard.foundation.observability import metrics
-from switchboard.foundation.observability.logs import locate_error
+from switchboard.foundation.observability.extension_faults import record_extension_fault
+from switchboard.plugin_sdk import ProviderError
 from switchboard.plugin_sdk.private_data import RemotePrivateDataDetector, SpokenText
 
 logger = structlog.get_logger()
@@ -61,13 +62,15 @@ class RemoteSearch:
             async with asyncio.timeout(SEARCH_SECONDS):
                 return _check_places(await detector.search(spoken), spoken.text)
         except TimeoutError:
-            reason, error, at = "late", "TimeoutError", list[str]()
-        except Exception as failure:  # noqa: BLE001 - a plugin may raise anything
-            reason, error, at = "failed", type(failure).__name__, locate_error(failure)
+            reason = "late"
+        except ProviderError:  # without its message, which may quote the text
+            reason = "failed"
+        except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+            reason = "failed"
+            record_extension_fault("detector of private data failed", detector, "search", error)
         self._paused_until[detector.name] = now() + PAUSE_SECONDS
         metrics.private_data_unsearched.labels(detector.name, reason).inc()
-        # Without the message, which may quote the text.
-        logger.warning("private data not searched by a service", detector=detector.name, error=error, at=at)
+        logger.warning("private data not searched by a service", detector=detector.name, reason=reason)
         return ()
 
 

@@ -60,7 +60,7 @@ def configure_logging(level: str, *, json: bool | None = None) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def locate_error(error: Exception) -> list[str]:
+def locate_error(error: BaseException) -> list[str]:
     """Return where an exception was raised, as `file:line function`, the innermost place last.
 
     For exceptions of code that handles private data: their messages, and so their tracebacks, may hold it.

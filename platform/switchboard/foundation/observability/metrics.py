@@ -79,7 +79,8 @@ endpoints_disabled = Counter(
 )
 plugin_exceptions = Counter(
     "switchboard_plugin_exceptions",
-    "Exceptions of providers and extensions (the label `provider` has their names) that their contract does not name",
+    "Exceptions of providers, extensions, and hooks (the label `provider` has their names) that their contract does "
+    "not name",
     ["plugin", "provider", "method"],
     registry=registry,
 )
