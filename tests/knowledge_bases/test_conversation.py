@@ -31,7 +31,9 @@ ANSWER = "The dough of our bread rests for thirty six hours before it is baked."
 QUESTION = "How long does the bread rest?"
 DOCUMENTS = {"bread.txt": ANSWER, "parking.txt": "Behind the bakery there is room for six cars."}
 CALLS = 3
-"""On a busy machine a search takes so long that the caller says goodbye before the answer."""
+"""On a busy machine a search takes so long that the caller says goodbye before the answer, and the recognizer does not
+make out every rendering of the question.
+"""
 PROMPT = (
     f'When the caller says "{QUESTION}": call search_knowledge(query="{QUESTION}")\n'
     'When the caller says "goodbye": say "Goodbye." and call end_call'
@@ -91,11 +93,11 @@ async def test_on_the_phone_the_agent_answers_from_its_knowledge_base(
     assert await get_balance(live.caller) == -0.25 * len(DOCUMENTS)
     for _ in range(CALLS):
         transcript = await ask_on_the_phone(live)
-        assert any(role == "tool" and "search_knowledge" in str(content) for role, content in transcript)
         if ("agent", ANSWER) in transcript:
             break
     else:
         pytest.fail(f"the caller never heard the answer: {transcript}")
+    assert any(role == "tool" and "search_knowledge" in str(content) for role, content in transcript)
     assert (await live.caller.send("DELETE", f"/v1/knowledge-bases/{base['id']}")).status == 204
 
 
