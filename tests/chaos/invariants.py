@@ -32,6 +32,17 @@ async def read_calls(traffic: Traffic) -> dict[str, Call]:
     return by_id
 
 
+def check_endings(traffic: Traffic, calls: dict[str, Call], *, lost: str) -> None:
+    """Check that each call that began was completed, unless it was `lost` with its server."""
+    allowed = {("completed", None), ("failed", lost)}
+    others = [
+        f"{call.created_at} {call.id} {carrier_call_id} {call.status} {call.error_message}"
+        for carrier_call_id, call in calls.items()
+        if call.started_at is not None and (call.status, call.error_message) not in allowed
+    ]
+    assert not others, "\n".join([*others, "what the carrier was refused:", *traffic.outcome.refused])
+
+
 async def check_costs(traffic: Traffic) -> None:
     """Check that each call costs what the ledger has."""
     async with traffic.runtime.database.tenant(traffic.organization_id) as session:

@@ -72,7 +72,7 @@ class Traffic:
         if call.answered:
             self.outcome.carrier_calls.append(call.carrier_call_id)
         else:
-            self.outcome.refused.append(f"{_clock()} {call.refused_reason}")
+            self.outcome.refused.append(f"{_clock()} {call.carrier_call_id} {call.refused_reason}")
 
     async def _create_contact(self, http: aiohttp.ClientSession, number: str) -> None:
         key = uuid4().hex
