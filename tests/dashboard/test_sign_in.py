@@ -73,10 +73,23 @@ async def test_guesses_are_limited_for_known_and_unknown_addresses_alike(owner: 
 async def test_a_stranger_does_not_lock_the_owner_out(owner: Person, runtime: Runtime) -> None:
     assert (await owner.sign_in()).status == 303
     stranger = Person(owner.user_id, owner.email, app.create_app(runtime).test_client())
-    await exhaust_attempts(stranger, PER_ACCOUNT.burst - 1)
+    await exhaust_attempts(stranger)
     move(stranger)
     assert (await stranger.sign_in()).status == 429
     assert (await owner.sign_in()).status == 303
+
+
+async def test_a_sign_in_leaves_strangers_as_many_guesses_as_an_unknown_address_has(
+    owner: Person, runtime: Runtime
+) -> None:
+    for browser in range(3):
+        someone = Person(owner.user_id, owner.email, app.create_app(runtime).test_client())
+        move(someone)
+        assert (await someone.sign_in()).status == 303, browser
+    stranger = Person(owner.user_id, owner.email, app.create_app(runtime).test_client())
+    await exhaust_attempts(stranger)
+    move(stranger)
+    assert (await stranger.sign_in()).status == 429
 
 
 async def test_a_known_browser_has_ten_attempts_and_knows_one_account(

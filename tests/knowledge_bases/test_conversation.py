@@ -21,11 +21,9 @@ from switchboard.resources.identity.policy import Policy
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.simulations.runner import SimulationRunner
 from switchboard.runtime import Runtime
-from switchboard_offline.loopback import persons
 from switchboard_offline.minilm import MiniLMEmbedding
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform, Organizations
-from tests.fixtures.caller_voice import speak_as_caller
 from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json, at, number_at, objects_at
 
@@ -68,12 +66,6 @@ def expensive_embedding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MiniLMEmbedding, "embed", embed_at_a_cost)
 
 
-@pytest.fixture
-def steady_caller(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Callers whose voice does not vary, so that the recognizer makes out the question in each call."""
-    monkeypatch.setattr(persons, "speak_text", speak_as_caller)
-
-
 async def get_balance(caller: Caller) -> float:
     amount = (await caller.get("/v1/billing/balance")).json["balance"]
     assert isinstance(amount, int | float)
@@ -93,7 +85,7 @@ async def ask_on_the_phone(live: LivePlatform) -> list[tuple[object, object]]:
 
 
 async def test_on_the_phone_the_agent_answers_from_its_knowledge_base(
-    live: LivePlatform, expensive_embedding: None, steady_caller: None
+    live: LivePlatform, expensive_embedding: None
 ) -> None:
     base = await teach(live, PROMPT)
     assert await get_balance(live.caller) == -0.25 * len(DOCUMENTS)

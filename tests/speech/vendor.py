@@ -15,6 +15,7 @@ from aiohttp import web
 from switchboard.plugin_sdk import Provider, ProviderSettings, SpeechRequest, SpeechToTextStream, Transcript, Word
 from switchboard.plugin_sdk.audio import decode_audio, encode_audio
 from switchboard_offline.espeak import EspeakTextToSpeech
+from switchboard_offline.loopback.persons import VOICE
 from switchboard_offline.pocketsphinx import recognize_speech
 
 from tests.fixtures.caller_voice import speak_as_caller
@@ -141,9 +142,10 @@ async def recognize_mulaw(audio: bytes, hints: tuple[str, ...] = PHRASES) -> str
 
 
 async def collect_synthesis(text: str, speed: float) -> tuple[bytes, list[Word]]:
-    """Return synthesized speech in mu-law, and its word times."""
+    """Return synthesized speech in mu-law, and its word times: the same for the same text."""
     chunks = [
-        chunk async for chunk in EspeakTextToSpeech(ProviderSettings()).synthesize(SpeechRequest(text, speed=speed))
+        chunk
+        async for chunk in EspeakTextToSpeech(ProviderSettings()).synthesize(SpeechRequest(text, VOICE, speed=speed))
     ]
     return convert_to_mulaw(b"".join(chunk.audio for chunk in chunks)), [
         word for chunk in chunks for word in chunk.words

@@ -39,10 +39,13 @@ class SignInLimits:
         by_address = await self.limiter.check_address("sign-in", request.remote_addr or "", PER_ADDRESS)
         if not by_address.allowed:
             return PER_ADDRESS, by_address
-        account = _digest(email)
-        browser = self._find_browser(account)
-        counted = f"browser:{browser}" if browser else f"account:{account}"
-        return PER_ACCOUNT, await self.limiter.check("password", counted, PER_ACCOUNT)
+        return PER_ACCOUNT, await self.limiter.check("password", self._find_counted(email), PER_ACCOUNT)
+
+    async def uncount_attempt(self, email: str) -> None:
+        """Take a successful attempt out of the count: strangers would be refused one guess earlier for an address that
+        somebody has just signed in with, which shows that it has an account.
+        """
+        await self.limiter.return_request("password", self._find_counted(email), PER_ACCOUNT)
 
     def remember_browser(self, response: Response, email: str) -> None:
         """Set the cookie of a browser that has signed in with this e-mail address."""
@@ -56,6 +59,12 @@ class SignInLimits:
             samesite="Lax",
             path="/dashboard/sign-in",
         )
+
+    def _find_counted(self, email: str) -> str:
+        """Return what the attempts of this request's browser count against: itself, or the e-mail address."""
+        account = _digest(email)
+        browser = self._find_browser(account)
+        return f"browser:{browser}" if browser else f"account:{account}"
 
     def _find_browser(self, account: str) -> str | None:
         """Return the id of this browser if it has signed in to the account before."""

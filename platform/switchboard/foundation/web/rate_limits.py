@@ -29,6 +29,14 @@ redis.call('SET', KEYS[1], string.format('%.3f', arrival), 'PX', math.ceil(ahead
 return {1, math.floor((interval * burst - ahead) / interval), math.ceil(ahead)}
 """
 
+_RETURN = """
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + tonumber(time[2]) / 1000
+local arrival = tonumber(redis.call('GET', KEYS[1]) or '0') - tonumber(ARGV[1])
+if arrival <= now then redis.call('DEL', KEYS[1]) return end
+redis.call('SET', KEYS[1], string.format('%.3f', arrival), 'PX', math.ceil(arrival - now) + 1)
+"""
+
 REVOKED_SECONDS = 60
 """The time for which a revocation is announced; longer than any process caches a credential."""
 
@@ -49,6 +57,7 @@ class RateLimiter:
     def __init__(self, redis: LimitsRedis) -> None:
         self._redis = redis
         self._script = redis.register_script(_GCRA)  # type: ignore[misc] # declared for `Redis` only
+        self._return_script = redis.register_script(_RETURN)  # type: ignore[misc] # declared for `Redis` only
         self._local: dict[str, float] = {}
 
     async def check(self, endpoint: str, credential: str, limit: Limit) -> RateLimitDecision:
@@ -66,6 +75,15 @@ class RateLimiter:
     async def check_address(self, endpoint: str, address: str, limit: Limit) -> RateLimitDecision:
         """Count one anonymous request of a client's address."""
         return await self.check(endpoint, f"address:{find_subscriber(address)}", limit)
+
+    async def return_request(self, endpoint: str, credential: str, limit: Limit) -> None:
+        """Take back what `check` has counted for one request."""
+        key = _key("limit", credential, endpoint)
+        try:
+            await self._return_script(keys=[key], args=[1000 / limit.per_second])
+        except (RedisError, OSError) as error:
+            logger.warning("rate limits are kept in this process: Redis is away", error=type(error).__name__)
+            self._local[key] = self._local.get(key, 0.0) - 1 / limit.per_second
 
     async def announce_revocation(self, credential: str) -> None:
         """Announce a revoked credential to every process, which may have it cached."""

@@ -23,6 +23,8 @@ ANSWER_SECONDS: Final = 20.0
 """Time for which a person waits for a reply."""
 FRIENDLY: Final = ("Hello, who is speaking please?", "Thank you, that is all. Goodbye.")
 VOICEMAIL: Final = "You have reached my voicemail. Please leave a message after the tone."
+VOICE: Final = "en-us+michel"
+"""A voice of eSpeak without flutter, so that a text sounds the same in each call and tests of an agent repeat."""
 _TONE: Final = encode_audio((8000 * np.sin(2 * np.pi * 1000 * np.arange(4000) / 8000)).astype(np.int16), "mulaw")
 
 
@@ -44,7 +46,7 @@ async def say_text(phone: Phone, text: str) -> None:
 
 async def synthesize_mulaw(text: str) -> bytes:
     """Synthesize a text as mu-law audio."""
-    pcm = await asyncio.to_thread(speak_text, text, sample_rate=8000)
+    pcm = await asyncio.to_thread(speak_text, text, voice=VOICE, sample_rate=8000)
     return transcode_audio(pcm, "pcm16", "mulaw")
 
 

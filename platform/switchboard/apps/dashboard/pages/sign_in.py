@@ -62,6 +62,7 @@ async def sign_in_now(sessions: BrowserSessions, database: Database, limits: Sig
     except IdentityError as refusal:
         page = await render("dashboard/sign_in.html", form=Form({"email": email}, message=str(refusal)), after=after)
         return Response(page, 422, content_type="text/html; charset=utf-8")
+    await limits.uncount_attempt(email)
     response = redirect_signed_in(sessions, token, after)
     limits.remember_browser(response, email)
     return response
