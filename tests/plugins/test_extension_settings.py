@@ -1,14 +1,14 @@
 """Settings of actions and tools: each organization has its own, and nobody else's."""
 
 import json
-import re
-import tomllib
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from sqlmodel import select
 from structlog.testing import capture_logs
+from switchboard.apps.tenant_files.apply import apply_tenant_file
+from switchboard.apps.tenant_files.files import read_file
 from switchboard.apps.worker.jobs import notify_event_watchers
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.keyring import KeyRing
@@ -29,6 +29,7 @@ from tests.fixtures.automations import (
 from tests.fixtures.dashboard import People, Person
 from tests.fixtures.json_access import Json, at
 from tests.fixtures.servers import REPOSITORY
+from tests.fixtures.tutorial import read_blocks
 
 NOTE_PAGE = "/dashboard/providers/automation_action/crm_note"
 NOTE: Json = {"type": "crm_note", "params": {"text": "{{ data.body }}"}}
@@ -240,20 +241,25 @@ async def test_changes_of_settings_are_audited_without_values(people: People, ow
     assert crm.KEY not in str(entries)
 
 
-def test_the_code_of_the_documentation_is_a_plugin() -> None:
-    page = (REPOSITORY / "docs" / "plugins" / "extensions.md").read_text()
-    code = "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
+async def test_the_code_of_the_documentation_is_a_plugin_with_these_settings(runtime: Runtime, tmp_path: Path) -> None:
+    blocks = read_blocks(REPOSITORY / "docs" / "plugins" / "extensions.md")
     module = ModuleType("documented")
+    code = "\n".join(block.text for block in blocks if block.language == "python")
     exec(compile(code, "extensions.md", "exec"), vars(module))  # noqa: S102 - the page's own code
     registry = Registry()
     plugin = registry.add("documented", module)
     assert plugin.faults == []
-    assert sorted(plugin.provides) == [
+    parts = [
         "agent_tool crm_customer",
         "automation_action crm_note",
         "event_watcher crm_calls",
         "private_data_detector crm_number",
     ]
-    (settings,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
-    names = [f"{kind} {name}" for kind, tables in tomllib.loads(settings).items() for name in tables]
-    assert sorted(names) == sorted(plugin.provides)
+    assert sorted(plugin.provides) == parts
+    (settings,) = (block.text for block in blocks if block.language == "toml")
+    path = tmp_path / f"bakery-{tmp_path.name}.toml"
+    path.write_text(f'name = "Bakery"\n\n{settings}')
+    file = read_file(path, registry, {"CRM_KEY": "a key of the test"})
+    assert file.faults == []
+    _, changes = await apply_tenant_file(runtime.database, registry, runtime.keyring, file)
+    assert {f"add {part}" for part in parts} <= set(changes)

@@ -11,6 +11,11 @@ from switchboard.apps.plugin_quality import Assessment, Grade, SourceError, Stat
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.plugin_sdk.scaffold import KINDS, create_plugin
 
+from tests.fixtures.servers import REPOSITORY
+from tests.fixtures.tutorial import read_blocks
+
+TESTING = REPOSITORY / "docs" / "plugins" / "testing.md"
+
 
 @dataclass(frozen=True)
 class Author:
@@ -98,8 +103,9 @@ def test_silver_needs_types_a_server_and_failures(author: Author) -> None:
 def test_a_plugin_without_a_vendor_says_so(author: Author) -> None:
     for path in (author.folder / "tests").glob("*.py"):
         path.write_text(path.read_text().replace("aiohttp", "my_client"))
+    (exemption,) = (block for block in read_blocks(TESTING) if "quality.exempt" in block.text)
     with (author.folder / "pyproject.toml").open("a") as project:
-        project.write('\n[tool.switchboard.quality.exempt]\nwire-tests = "The voice is in the machine."\n')
+        project.write(f"\n{exemption.text}")
     (details,) = author.list_missing().values()
     assert details[0].startswith("declared exempt, but the code names https://")
     for path in author.package.glob("*.py"):
@@ -108,7 +114,7 @@ def test_a_plugin_without_a_vendor_says_so(author: Author) -> None:
     assert assessment.grade is Grade.GOLD
     assert [
         (rule.name, outcome.details) for rule, outcome in assessment.outcomes.items() if outcome.status is Status.EXEMPT
-    ] == [("wire-tests", ("The voice is in the machine.",))]
+    ] == [("wire-tests", ("The model runs on this machine: there is no vendor.",))]
 
 
 def test_gold_needs_the_whole_contract_and_no_blocking_call(author: Author) -> None:
