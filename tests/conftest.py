@@ -27,6 +27,7 @@ LONGEST = (
     "tests/backups/test_round_trip.py",
     "tests/api/test_isolation.py",
     "tests/cli/",
+    "tests/plugins/test_documented_commands.py",
     "tests/plugins/test_plugin_from_outside.py",
     "tests/plugins/test_plugin_packages.py",
     "tests/plugin_processes/test_calls.py",

@@ -2,7 +2,6 @@
 provider of one's own, then each command and each block of a tenant file that the guides have.
 """
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from time import monotonic
@@ -91,26 +90,15 @@ class Reader:
         assert self.terminal.run("switchboard tenants diff") == "demo: nothing to change\n"
 
 
-@pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
-    """A reader who has done the lesson, whose platform runs."""
-    with Terminal(tmp_path_factory.mktemp("reader")) as terminal, ExitStack() as running:
+@pytest.mark.timeout(2 * LESSON_SECONDS)
+def test_the_lesson_and_then_each_block_of_the_guides_work_as_printed(tmp_path: Path) -> None:
+    with Terminal(tmp_path) as terminal, ExitStack() as running:
         reader, began = Reader(terminal, running), monotonic()
         reader.follow(LESSON)
         assert monotonic() - began < LESSON_SECONDS
-        yield reader
-
-
-@pytest.mark.timeout(600)
-def test_the_lesson_works_as_it_is_printed(reader: Reader) -> None:
-    assert (reader.terminal.folder / "switchboard-night-owl").is_dir()
-
-
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("guide", CARRIED_OUT)
-def test_each_block_of_a_guide_works_after_the_lesson(reader: Reader, guide: str) -> None:
-    reader.prepare(guide)
-    reader.follow(GUIDES / f"{guide}.md")
+        for guide in CARRIED_OUT:
+            reader.prepare(guide)
+            reader.follow(GUIDES / f"{guide}.md")
 
 
 def test_every_guide_with_commands_or_settings_is_carried_out() -> None:
