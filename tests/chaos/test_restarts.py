@@ -33,7 +33,7 @@ async def test_a_rolling_restart_ends_no_call_and_fails_no_request(tmp_path: Pat
             traffic.stop.set()
         # First what says why: it stands in the report if anything below fails.
         assert traffic.outcome.failures == []
-        assert traffic.outcome.refused == []
+        assert traffic.outcome.refused == {}
         calls = await invariants.read_calls(traffic)
         assert len(calls) == len(traffic.outcome.carrier_calls) >= CALLERS
         assert {(call.status, call.ended_reason) for call in calls.values()} == {("completed", "caller_hung_up")}

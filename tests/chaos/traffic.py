@@ -24,7 +24,8 @@ class Outcome:
     statuses: Counter[int] = field(default_factory=Counter)
     contacts: set[str] = field(default_factory=set)
     carrier_calls: list[str] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    """Why calls were not answered, by the carrier's id."""
     failures: list[str] = field(default_factory=list)
     """Requests that were not served: the time, the request, and what answered instead."""
 
@@ -67,12 +68,12 @@ class Traffic:
                 from_number="+15550100001", to_number=self.number, lines=[line], callbacks=callbacks
             )
         except ProviderError as error:
-            self.outcome.refused.append(f"{_clock()} {error.message}")
+            self.outcome.refused[uuid4().hex] = f"{_clock()} {error.message}"
             return
         if call.answered:
             self.outcome.carrier_calls.append(call.carrier_call_id)
         else:
-            self.outcome.refused.append(f"{_clock()} {call.carrier_call_id} {call.refused_reason}")
+            self.outcome.refused[call.carrier_call_id] = f"{_clock()} {call.refused_reason}"
 
     async def _create_contact(self, http: aiohttp.ClientSession, number: str) -> None:
         key = uuid4().hex

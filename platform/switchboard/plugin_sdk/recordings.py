@@ -25,7 +25,7 @@ async def stream_carrier_recording(
         # Carriers redirect to the stored file; aiohttp does not send a credential on to another host.
         answer = await session.get(url, headers=request_headers, timeout=_PATIENCE, max_redirects=3)
     except (aiohttp.ClientError, TimeoutError) as error:
-        raise ProviderError(f"{carrier} does not return the recording: {error or type(error).__name__}") from error
+        raise ProviderError(f"{carrier} does not return the recording: {str(error) or type(error).__name__}") from error
     if answer.status not in (200, 206):
         answer.close()
         raise _refusal(answer.status, carrier)

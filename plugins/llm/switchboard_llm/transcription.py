@@ -77,7 +77,7 @@ class _Stream(SpeechToTextStream):
                     raise await read_refusal(self._vendor, self._settings, response)
                 return _Answer.model_validate_json(await response.read()).text.strip()
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise ProviderError(f"{title} cannot be reached: {error or type(error).__name__}") from error
+            raise ProviderError(f"{title} cannot be reached: {str(error) or type(error).__name__}") from error
         except ValidationError as error:
             raise ProviderError(f"{title} answered with something that is not a transcription") from error
 

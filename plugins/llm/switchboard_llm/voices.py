@@ -141,7 +141,7 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
         return self._session
 
     def _connection_error(self, error: Exception) -> ProviderError:
-        return ProviderError(f"{self.title}: the connection failed ({error or type(error).__name__})")
+        return ProviderError(f"{self.title}: the connection failed ({str(error) or type(error).__name__})")
 
     def _status_error(self, status: int, body: str) -> ProviderError:
         try:

@@ -31,7 +31,7 @@ from switchboard.plugin_sdk import (
     TextMessageReceived,
     TextMessageStatus,
 )
-from switchboard_offline.loopback import LoopbackSettings, LoopbackTelephony
+from switchboard_offline.loopback import LoopbackSettings, LoopbackTelephony, callbacks
 
 from tests.fixtures.loopback_platform import OURS, SETTINGS, VOICE, Platform
 
@@ -238,6 +238,19 @@ async def test_an_unreachable_media_address_fails_the_call(platform: Platform) -
     call = await platform.simulate_call("Hello?")
     assert "media socket" in (call.refused_reason or "")
     assert (await platform.wait_for_end()).outcome == "failed"
+
+
+async def test_a_refused_media_address_is_not_told(platform: Platform) -> None:
+    platform.instruction = ConnectMedia(f"{platform.media_url}/token-of-the-call")
+    call = await platform.simulate_call("Hello?")
+    assert call.refused_reason == "the media socket cannot be opened: status 404"
+
+
+async def test_a_silent_platform_is_named_as_one(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(callbacks, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(callbacks, "RETRY_SECONDS", ())
+    platform.silent = True
+    assert (await platform.simulate_call("Hello?")).refused_reason == "the platform cannot be reached: TimeoutError"
 
 
 async def test_an_expired_or_misdirected_signature_is_refused(

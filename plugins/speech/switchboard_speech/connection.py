@@ -150,7 +150,7 @@ class VendorConnection:
             reason = error.headers.get("dg-error", error.message) if error.headers else error.message
             raise self.status_error(error.status, f"{error.status} {reason}") from error
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise self.error(f"the connection failed ({error or type(error).__name__})") from error
+            raise self.error(f"the connection failed ({str(error) or type(error).__name__})") from error
 
 
 class ConnectedProvider(Provider[SettingsT]):

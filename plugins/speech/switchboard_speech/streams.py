@@ -107,7 +107,7 @@ class SocketStream(SpeechToTextStream):
             else:
                 await self._socket.send_str(message)
         except (aiohttp.ClientError, ConnectionError) as error:
-            raise self._connection.error(f"the stream was lost ({error or type(error).__name__})") from error
+            raise self._connection.error(f"the stream was lost ({str(error) or type(error).__name__})") from error
 
     async def _keep_alive(self, message: str) -> None:
         while True:

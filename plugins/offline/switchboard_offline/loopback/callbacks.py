@@ -213,7 +213,7 @@ class NoticeSender:
             try:
                 status, answer = await self.send(url, body)
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                reason = f"the platform cannot be reached: {error or type(error).__name__}"
+                reason = f"the platform cannot be reached: {str(error) or type(error).__name__}"
                 continue
             if status < 300:
                 return answer

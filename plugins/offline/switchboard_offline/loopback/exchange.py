@@ -141,7 +141,7 @@ class Exchange:
             raise CallGone from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ProviderError(
-                f"the process that holds the call does not answer: {error or type(error).__name__}"
+                f"the process that holds the call does not answer: {str(error) or type(error).__name__}"
             ) from error
         if status == 409:
             raise ProviderError(body.decode(errors="replace"), retryable=False)

@@ -165,8 +165,11 @@ class LoopbackLeg:
                 )
                 stream = MediaStream(socket, self.call_id, f"ls-{uuid4().hex}")
                 await stream.start()
+        except aiohttp.WSServerHandshakeError as error:
+            # The error's own text has the address, whose token opens the call.
+            raise MediaFailed(f"the media socket cannot be opened: status {error.status}") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise MediaFailed(f"the media socket cannot be opened: {error or type(error).__name__}") from error
+            raise MediaFailed(f"the media socket cannot be opened: {str(error) or type(error).__name__}") from error
         return stream
 
     async def converse(self, person: Person, far: FarEnd, limit: float = MAX_CALL_SECONDS) -> Party:
