@@ -1412,9 +1412,9 @@ class AgentCreate(TypedDict):
     """
     noise_suppression: NotRequired[Literal["off", "rnnoise"]]
     """
-    `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It
-    helps against some noises, cuts callers off more often in others, and takes many times the processor time of a
-    call without it. Recordings keep the noise. An addition.
+    `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It can
+    help against loud, steady noise, cuts callers off more often in most others, and takes many times the
+    processor time of a call without it. Recordings keep the noise. An addition.
     """
     voicemail_policy: NotRequired[VoicemailPolicy]
     """
@@ -1561,9 +1561,9 @@ class AgentUpdate(TypedDict):
     """
     noise_suppression: NotRequired[Literal["off", "rnnoise"]]
     """
-    `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It
-    helps against some noises, cuts callers off more often in others, and takes many times the processor time of a
-    call without it. Recordings keep the noise. An addition.
+    `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It can
+    help against loud, steady noise, cuts callers off more often in most others, and takes many times the
+    processor time of a call without it. Recordings keep the noise. An addition.
     """
     voicemail_policy: NotRequired[VoicemailPolicy]
     """

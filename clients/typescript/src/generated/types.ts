@@ -85,9 +85,9 @@ export interface components {
             /** @description Name for people. */
             name: string;
             /**
-             * @description `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It
-             *     helps against some noises, cuts callers off more often in others, and takes many times the processor time of a
-             *     call without it. Recordings keep the noise. An addition.
+             * @description `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It can
+             *     help against loud, steady noise, cuts callers off more often in most others, and takes many times the
+             *     processor time of a call without it. Recordings keep the noise. An addition.
              * @enum {string}
              */
             noise_suppression?: "off" | "rnnoise";
@@ -190,9 +190,9 @@ export interface components {
             /** @description Name for people. */
             name: string;
             /**
-             * @description `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It
-             *     helps against some noises, cuts callers off more often in others, and takes many times the processor time of a
-             *     call without it. Recordings keep the noise. An addition.
+             * @description `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It can
+             *     help against loud, steady noise, cuts callers off more often in most others, and takes many times the
+             *     processor time of a call without it. Recordings keep the noise. An addition.
              * @enum {string}
              */
             noise_suppression: "off" | "rnnoise";
@@ -290,9 +290,9 @@ export interface components {
             /** @description Name for people. */
             name?: string;
             /**
-             * @description `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It
-             *     helps against some noises, cuts callers off more often in others, and takes many times the processor time of a
-             *     call without it. Recordings keep the noise. An addition.
+             * @description `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It can
+             *     help against loud, steady noise, cuts callers off more often in most others, and takes many times the
+             *     processor time of a call without it. Recordings keep the noise. An addition.
              * @enum {string}
              */
             noise_suppression?: "off" | "rnnoise";
