@@ -8,9 +8,10 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeAlias
+from uuid import uuid4
 
-from switchboard.engine.conversation.call import CallResult, LiveCall, TurnDetectionSettings, TurnPredictor
+from switchboard.engine.conversation.call import AgentSettings, CallResult, TurnDetectionSettings, TurnPredictor
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.engine.providers.turn_prediction import DeadlineTurnPredictor
@@ -28,17 +29,25 @@ from switchboard.plugin_sdk import (
 )
 from switchboard_turn_smart.model import SmartTurnModel
 
-from bench._turn_recordings import Recording
+from bench._turn_recordings import RATE, Recording
 from tests.fixtures.conversation import Model, Socket, Transcriber, create_call, list_candidates
 from tests.fixtures.virtual_clock import VirtualClockLoop
+
+NoiseSuppression: TypeAlias = Literal["off", "rnnoise"]
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Moments at which each recording's turn was taken for over, in seconds of the call, and processor seconds."""
+    """Measurement of one call for each recording.
+
+    `decisions` are the moments at which the turn was taken for over, in seconds of the call. The rest is of all calls:
+    processor seconds, seconds of audio that were transcribed, and length in minutes.
+    """
 
     decisions: list[list[float]]
     cpu_seconds: float
+    transcribed_seconds: float
+    minutes: float
 
 
 class _WordStream(SpeechToTextStream):
@@ -117,43 +126,50 @@ def measure(
     recordings: Sequence[Recording],
     audio: Sequence[bytes],
     mode: Literal["silence", "text", "audio", "auto"],
+    noise_suppression: NoiseSuppression = "off",
 ) -> Measurement:
-    """Run a call for each recording, all at once, with an agent's `turn_detection`."""
+    """Run a call for each recording, all at once, with an agent's `turn_detection` and `noise_suppression`."""
     detector = _SmartTurn()
-    settings = TurnDetectionSettings(mode)
+    agent = AgentSettings(uuid4(), turn_detection=TurnDetectionSettings(mode), noise_suppression=noise_suppression)
     with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
         started_at = time.process_time()
-        decisions = runner.run(_run_calls(recordings, audio, settings, detector))
-        return Measurement(decisions, time.process_time() - started_at)
+        results = runner.run(_run_calls(recordings, audio, agent, detector))
+        return Measurement(
+            [_list_decisions(result) for result in results],
+            time.process_time() - started_at,
+            sum(result.usage.speech_to_text_seconds for result in results),
+            sum(map(len, audio)) / RATE / 60,
+        )
 
 
 async def _run_calls(
-    recordings: Sequence[Recording], audio: Sequence[bytes], settings: TurnDetectionSettings, detector: _SmartTurn
-) -> list[list[float]]:
+    recordings: Sequence[Recording], audio: Sequence[bytes], agent: AgentSettings, detector: _SmartTurn
+) -> list[CallResult]:
     engine = CallEngine(asyncio.get_running_loop().time)
     await engine.start()
     predictor = DeadlineTurnPredictor(list_candidates(detector), ServiceRecord())
     results = await asyncio.gather(
         *(
-            _run_call(engine, recording, caller, settings, predictor)
+            _run_call(engine, recording, caller, agent, predictor)
             for recording, caller in zip(recordings, audio, strict=True)
         )
     )
     await engine.close()
-    return [_list_decisions(result) for result in results]
+    return results
 
 
 async def _run_call(
     engine: CallEngine,
     recording: Recording,
     audio: bytes,
-    settings: TurnDetectionSettings,
+    agent: AgentSettings,
     predictor: TurnPredictor,
 ) -> CallResult:
     socket = Socket()
     transcriber = _ReferenceTranscriber(recording, socket.opened_at)
-    call: LiveCall = create_call(_SilentModel(), transcriber, stt_language=recording.language, turn_detection=settings)
-    running = asyncio.create_task(engine.run_call(replace(call, turn_predictor=predictor), socket))
+    agent = replace(agent, stt_language=recording.language)
+    call = replace(create_call(_SilentModel(), transcriber), agent=agent, turn_predictor=predictor)
+    running = asyncio.create_task(engine.run_call(call, socket))
     await socket.say(audio)
     socket.hang_up()
     return await running

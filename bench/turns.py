@@ -16,7 +16,7 @@ import numpy as np
 from switchboard.plugin_sdk.audio import decode_audio
 
 from bench._turn_calls import Measurement, measure
-from bench._turn_recordings import LEAD_SECONDS, RATE, TAIL_SECONDS, Recording, load_recordings, mix_calls
+from bench._turn_recordings import RATE, Recording, load_recordings, mix_calls
 from bench.latency import install_pipecat
 
 MODES: Final[tuple[Literal["silence", "text", "audio", "auto"], ...]] = ("silence", "text", "audio", "auto")
@@ -36,7 +36,7 @@ def measure_pipecat(audio: Sequence[bytes]) -> Measurement:
         text=True,
     )
     found = json.loads(process.stdout)
-    return Measurement(found["ends"], found["cpu_seconds"])
+    return Measurement(found["ends"], found["cpu_seconds"], 0.0, sum(map(len, audio)) / RATE / 60)
 
 
 def count_cuts(recording: Recording, decisions: Sequence[float]) -> int:
@@ -59,11 +59,10 @@ def print_row(name: str, recordings: Sequence[Recording], measurement: Measureme
     cuts = sum(count_cuts(recording, decisions) for recording, decisions in pairs)
     waits = [find_wait(recording, decisions) for recording, decisions in pairs]
     noticed = [wait * 1000 for wait in waits if wait is not None]
-    minutes = sum(len(recording.samples) / RATE + LEAD_SECONDS + TAIL_SECONDS for recording in recordings) / 60
     p50, p95, longest = np.percentile(noticed, (50, 95, 100))
     print(
         f"| {name} | {cuts} of {pauses} | {p50:.0f}, {p95:.0f}, {longest:.0f} | {len(waits) - len(noticed)} "
-        f"| {measurement.cpu_seconds / minutes:.2f} |",
+        f"| {measurement.cpu_seconds / measurement.minutes:.2f} |",
         flush=True,
     )
 

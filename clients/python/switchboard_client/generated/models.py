@@ -2912,6 +2912,12 @@ class AgentOut(Model):
     """
     Rules by which a caller who pauses has finished; an addition.
     """
+    noise_suppression: Literal["off", "rnnoise"]
+    """
+    `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It can
+    help against loud, steady noise, cuts callers off more often in most others, and takes many times the
+    processor time of a call without it. Recordings keep the noise. An addition.
+    """
     voicemail_policy: VoicemailPolicy
     """
     What happens when voicemail answers an outbound call; an addition.

@@ -1410,6 +1410,12 @@ class AgentCreate(TypedDict):
     """
     Rules by which a caller who pauses has finished; an addition.
     """
+    noise_suppression: NotRequired[Literal["off", "rnnoise"]]
+    """
+    `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It can
+    help against loud, steady noise, cuts callers off more often in most others, and takes many times the
+    processor time of a call without it. Recordings keep the noise. An addition.
+    """
     voicemail_policy: NotRequired[VoicemailPolicy]
     """
     What happens when voicemail answers an outbound call; an addition.
@@ -1552,6 +1558,12 @@ class AgentUpdate(TypedDict):
     turn_detection: NotRequired[TurnDetection]
     """
     Rules by which a caller who pauses has finished; an addition.
+    """
+    noise_suppression: NotRequired[Literal["off", "rnnoise"]]
+    """
+    `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It can
+    help against loud, steady noise, cuts callers off more often in most others, and takes many times the
+    processor time of a call without it. Recordings keep the noise. An addition.
     """
     voicemail_policy: NotRequired[VoicemailPolicy]
     """

@@ -84,6 +84,13 @@ export interface components {
             max_call_duration_seconds?: number;
             /** @description Name for people. */
             name: string;
+            /**
+             * @description `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It can
+             *     help against loud, steady noise, cuts callers off more often in most others, and takes many times the
+             *     processor time of a call without it. Recordings keep the noise. An addition.
+             * @enum {string}
+             */
+            noise_suppression?: "off" | "rnnoise";
             /** @description Pronunciation of words, in any letter case; an addition. */
             pronunciations?: {
                 [key: string]: string;
@@ -182,6 +189,13 @@ export interface components {
             max_call_duration_seconds: number;
             /** @description Name for people. */
             name: string;
+            /**
+             * @description `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It can
+             *     help against loud, steady noise, cuts callers off more often in most others, and takes many times the
+             *     processor time of a call without it. Recordings keep the noise. An addition.
+             * @enum {string}
+             */
+            noise_suppression: "off" | "rnnoise";
             /** @description Pronunciation of words, in any letter case; an addition. */
             pronunciations: {
                 [key: string]: string;
@@ -275,6 +289,13 @@ export interface components {
             max_call_duration_seconds?: number;
             /** @description Name for people. */
             name?: string;
+            /**
+             * @description `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It can
+             *     help against loud, steady noise, cuts callers off more often in most others, and takes many times the
+             *     processor time of a call without it. Recordings keep the noise. An addition.
+             * @enum {string}
+             */
+            noise_suppression?: "off" | "rnnoise";
             /** @description Pronunciation of words, in any letter case; an addition. */
             pronunciations?: {
                 [key: string]: string;

@@ -67,6 +67,7 @@ class AgentSettings:
     vad_start_secs: float = 0.2
     vad_min_volume: float = 0.6
     turn_detection: TurnDetectionSettings = field(default_factory=TurnDetectionSettings)
+    noise_suppression: Literal["off", "rnnoise"] = "off"
     disabled_tools: Sequence[str] = ()
     allowed_numbers: Sequence[str] = ()
     any_number: bool = False

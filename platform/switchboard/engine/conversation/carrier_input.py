@@ -5,6 +5,8 @@ import structlog
 from switchboard.engine.conversation.call import EndedReason, SessionContext
 from switchboard.engine.conversation.lifetime import CallLifetime
 from switchboard.engine.conversation.machine.dialog import MachineDialog
+from switchboard.engine.conversation.speech.noise_suppression import NoiseSuppressor
+from switchboard.engine.conversation.speech.rnnoise import RNNoiseMissing
 from switchboard.engine.conversation.turn_taking import TurnTaking
 from switchboard.plugin_sdk import DigitPressed, Frame, MarkReached, MediaStopped
 
@@ -19,14 +21,26 @@ class CarrierInput:
     ) -> None:
         self._socket = context.socket
         self._call = context.call
+        self._clock = context.clock
         self._turns = turns
         self._machine = machine
-        self._speech_input = turns.speech_input
         self._playout = turns.speech_output.playout
         self._lifetime = lifetime
+        self._suppressor = self._create_suppressor(context)
+
+    def _create_suppressor(self, context: SessionContext) -> NoiseSuppressor | None:
+        if self._call.agent.noise_suppression == "off":
+            return None
+        try:
+            return NoiseSuppressor(context.encoding, context.clock, self._turns.speech_input.add_audio)
+        except RNNoiseMissing as error:
+            logger.warning("call without noise suppression", call_id=str(self._call.call_id), reason=str(error))
+            return None
 
     async def run(self) -> None:
         """Read until the carrier closes the socket, which ends the call."""
+        if self._suppressor is not None:
+            self._lifetime.start(self._suppressor.run)
         dropped = 0
         while (message := await self._socket.receive()) is not None:
             try:
@@ -40,9 +54,9 @@ class CarrierInput:
     def _handle_message(self, message: Frame) -> None:
         event = self._call.codec.decode(message)
         if isinstance(event, bytes):
-            self._speech_input.add_audio(event)
+            (self._suppressor or self._turns.speech_input).add_audio(event)
             self._machine.add_audio(event)
-            self._playout.mix_caller_audio(event, self._speech_input.last_audio_at)
+            self._playout.mix_caller_audio(event, self._clock())
         elif isinstance(event, MarkReached):
             self._playout.handle_mark(event.name)
         elif isinstance(event, DigitPressed):

@@ -58,6 +58,7 @@ class Agent(TenantTable, table=True):
     redaction: dict[str, Any] | None = json_column(None)
     disclosure: dict[str, Any] | None = json_column(None)
     turn_detection: dict[str, Any] = json_column(lambda: asdict(TurnDetectionSettings()))
+    noise_suppression: str = "off"
     voicemail_policy: dict[str, Any] = json_column(lambda: asdict(VoicemailSettings()))
     timezone: str | None = None
     updated_at: datetime = Field(default_factory=now)

@@ -7,6 +7,7 @@ from zoneinfo import available_timezones
 
 from pydantic import ValidationError
 
+from switchboard.engine.conversation.speech.rnnoise import RNNOISE_MISSING, find_rnnoise
 from switchboard.engine.providers.service import choose_provider
 from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation.audit import AuditAction, record_audit
@@ -130,6 +131,7 @@ class AgentPublisher:
 
     async def _change(self, session: TenantSession, agent: Agent, data: AgentFields) -> None:
         fields = data.model_fields_set
+        _check_noise_suppression(data)
         for field in (
             fields
             - agents.PROVIDER_FIELDS.keys()
@@ -184,6 +186,11 @@ class AgentPublisher:
         if "webhook_secret" in data.model_fields_set:
             label = get_secret_label(target.kind, target.id, target.organization_id)
             target.secret = None if data.webhook_secret is None else self.keyring.encrypt(data.webhook_secret, label)
+
+
+def _check_noise_suppression(data: AgentFields) -> None:
+    if data.noise_suppression == "rnnoise" and find_rnnoise() is None:
+        raise ValidationFailed.field("noise_suppression", RNNOISE_MISSING)
 
 
 def _check_tools(tools: list[DeclaredTool], *, outbound: OutboundClient) -> list[dict[str, Any]]:

@@ -153,6 +153,14 @@ class AgentFields(RequestBody):
     turn_detection: TurnDetection = Field(
         default_factory=TurnDetection, description="Rules by which a caller who pauses has finished; an addition."
     )
+    noise_suppression: Literal["off", "rnnoise"] = Field(
+        "off",
+        description=(
+            "`rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It "
+            "can help against loud, steady noise, cuts callers off more often in most others, and takes many times the "
+            "processor time of a call without it. Recordings keep the noise. An addition."
+        ),
+    )
     voicemail_policy: VoicemailPolicy = Field(
         default_factory=VoicemailPolicy,
         description="What happens when voicemail answers an outbound call; an addition.",
@@ -234,6 +242,7 @@ class AgentOut(Answer):
     redaction: Redaction | None
     disclosure: DisclosureSettings | None
     turn_detection: TurnDetection
+    noise_suppression: Literal["off", "rnnoise"]
     voicemail_policy: VoicemailPolicy
     created_at: CreatedAt
     updated_at: UpdatedAt

@@ -31,6 +31,7 @@ NAMES: Final = {
     "allow_interruptions": "Callers can interrupt",
     "interruption_min_words": "Words needed to interrupt",
     "turn_detection": "Ends of turns",
+    "noise_suppression": "Noise suppression",
     "voicemail_policy": "Voicemail",
     "end_call_silence_seconds": "Seconds of silence",
     "max_call_duration_seconds": "Maximum duration",
