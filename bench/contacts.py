@@ -16,6 +16,7 @@ from quart.typing import TestClientProtocol
 from sqlalchemy import or_
 from sqlmodel import col
 from switchboard.apps.embedded import DataDirectory
+from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server import app
 from switchboard.foundation.database import new_id, now
 from switchboard.foundation.settings import Settings
@@ -193,7 +194,7 @@ async def measure(directory: DataDirectory) -> None:
     words = sorted({"".join(chance.choices(SYLLABLES, k=chance.randint(1, 4))) for _ in range(20_000)})
     await upgrade(directory.database_url)
     settings = Settings(data_dir=directory.path)
-    async with app.open_process_runtime(
+    async with open_process_runtime(
         settings, database_url=directory.database_url, redis_url=directory.redis_url
     ) as parts:
         ours, key = await create_benchmark_organization(parts)

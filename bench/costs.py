@@ -23,7 +23,7 @@ from aiohttp import web
 from redis.asyncio import Redis
 from switchboard.apps.cli.demo import seed
 from switchboard.apps.embedded import DataDirectory, EmbeddedServers
-from switchboard.apps.server import app
+from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
 
@@ -153,7 +153,7 @@ async def start_platform(folder: Path) -> AsyncIterator[Platform]:
     async with EmbeddedServers(directory), start_receiver(received) as receiver:
         await upgrade(directory.database_url)
         urls = {"database_url": directory.database_url, "redis_url": directory.redis_url}
-        async with app.open_process_runtime(settings, **urls) as runtime:
+        async with open_process_runtime(settings, **urls) as runtime:
             demo = await seed(runtime)
         processes = [
             await asyncio.create_subprocess_exec(sys.executable, "-m", "switchboard", role, env=environment)

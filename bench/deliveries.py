@@ -21,7 +21,7 @@ from uuid import UUID
 
 import uvloop
 from switchboard.apps.embedded import DataDirectory, EmbeddedServers
-from switchboard.apps.server import app
+from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.foundation.database import new_id, now
 from switchboard.foundation.events.catalog import CallCompleted
 from switchboard.foundation.events.models import Delivery, EventTarget
@@ -154,7 +154,7 @@ async def open_platform(folder: Path) -> AsyncIterator[tuple[Runtime, dict[str, 
     }
     async with EmbeddedServers(directory):
         await upgrade(directory.database_url)
-        async with app.open_process_runtime(
+        async with open_process_runtime(
             settings, database_url=directory.database_url, redis_url=directory.redis_url
         ) as parts:
             yield parts, environment

@@ -17,6 +17,7 @@ from quart.typing import TestClientProtocol
 from sqlalchemy import func, literal, literal_column
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from switchboard.apps.embedded import DataDirectory
+from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server import app
 from switchboard.foundation.database import TenantTable, new_id
 from switchboard.foundation.events.models import Delivery, EventTarget
@@ -190,7 +191,7 @@ async def measure(directory: DataDirectory) -> None:
     await upgrade(directory.database_url)
     database = create_async_engine(directory.database_url.replace("postgresql://", "postgresql+asyncpg://"))
     unlimited = RateLimit(per_second=100_000, burst=1_000_000)
-    async with app.open_process_runtime(
+    async with open_process_runtime(
         Settings(data_dir=directory.path), database_url=directory.database_url, redis_url=directory.redis_url
     ) as parts:
         async with parts.database.system() as session:

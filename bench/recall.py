@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 from switchboard.apps.embedded import DataDirectory
-from switchboard.apps.server import app
+from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.engine.conversation.knowledge import retrieve_context, warm_up
 from switchboard.engine.providers.configuration import configure_providers
@@ -102,7 +102,7 @@ async def measure(directory: DataDirectory) -> None:
     watch = Stopwatch()
     settings = Settings(data_dir=directory.path)
     async with (
-        app.open_process_runtime(settings, database_url=directory.database_url, redis_url=directory.redis_url) as parts,
+        open_process_runtime(settings, database_url=directory.database_url, redis_url=directory.redis_url) as parts,
         create_knowledge(parts) as (knowledge, questions),
     ):
         await warm_up(knowledge)

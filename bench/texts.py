@@ -6,7 +6,7 @@ from statistics import median
 from time import process_time
 
 from switchboard.apps.embedded import DataDirectory
-from switchboard.apps.server.app import open_process_runtime
+from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.engine.conversation.call import TranscriptEntry
 from switchboard.foundation.database import Database
 from switchboard.foundation.settings import Settings

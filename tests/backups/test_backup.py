@@ -18,6 +18,7 @@ from pydantic import SecretStr
 from sqlalchemy.engine import make_url
 from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.embedded import servers as embedded_servers
+from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server import app
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.settings import Settings
@@ -40,7 +41,7 @@ ANOTHER_KEY = "another key: 32 characters or more"
 async def open_runtime(servers: DataDirectory, database_url: str, folder: Path) -> AsyncIterator[Runtime]:
     """Open a process over a database of its own."""
     settings = Settings(data_dir=folder, secret_keys=[SecretStr(SECRET_KEY)])
-    async with app.open_process_runtime(
+    async with open_process_runtime(
         settings, database_url=database_url, redis_url=f"{servers.redis_url}?db=1", registry=Registry.discover()
     ) as runtime:
         yield runtime

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from ipaddress import ip_network
 from pathlib import Path
 
+from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server import app
 from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
@@ -24,9 +25,7 @@ async def start_traffic(folder: Path, receiver: Receiver, **changes: str) -> Asy
             data_dir=folder, public_url=cluster.url, webhook_allowed_networks=[ip_network("127.0.0.0/8")]
         )
         urls = cluster.servers.directory
-        async with app.open_process_runtime(
-            settings, database_url=urls.database_url, redis_url=urls.redis_url
-        ) as runtime:
+        async with open_process_runtime(settings, database_url=urls.database_url, redis_url=urls.redis_url) as runtime:
             limit = RateLimit(per_second=1000, burst=1000)
             policy = Policy(
                 prices=Prices(call_minute=1),

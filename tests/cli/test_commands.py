@@ -116,7 +116,8 @@ async def test_a_worker_serves_metrics_and_stops_on_a_signal(operator: Operator)
         page = await eventually(lambda: asyncio.to_thread(_read_page, f"http://127.0.0.1:{port}/metrics"), seconds=60)
         for name in ("delivery_attempts", "delivery_latency_seconds", "deliveries_under_way", "endpoints_disabled"):
             assert f"switchboard_{name}" in page
-        assert json.loads(_read_page(f"http://127.0.0.1:{port}/readyz"))["status"] == "ok"
+        readiness = f"http://127.0.0.1:{port}/readyz"  # which is "degraded" if Redis is late on a busy machine
+        await eventually(lambda: asyncio.to_thread(_read_page, readiness), lambda page: '"ok"' in page)
         with pytest.raises(HTTPError, match="404"):
             await asyncio.to_thread(urlopen, f"http://127.0.0.1:{port}/v1/calls")
         second = await asyncio.to_thread(operator.run, "worker")

@@ -17,7 +17,7 @@ import aiohttp
 from playwright.async_api import BrowserContext
 from switchboard.apps.cli.demo import EMAIL, NUMBER, Demo, seed
 from switchboard.apps.embedded import DataDirectory, EmbeddedServers
-from switchboard.apps.server import app
+from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.foundation.database import now
 from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
@@ -79,7 +79,7 @@ async def main(folder: Path) -> None:
         async with EmbeddedServers(directory):
             await upgrade(directory.database_url)
             settings = Settings(data_dir=Path(place) / "data", port=port, tenants_dir=Path("tenants"))
-            async with app.open_process_runtime(
+            async with open_process_runtime(
                 settings, database_url=directory.database_url, redis_url=directory.redis_url
             ) as runtime:
                 demo = await seed(runtime)

@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from switchboard.apps.embedded import DataDirectory
+from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server import app
 from switchboard.foundation.database import Database, is_database_away
 from switchboard.foundation.settings import Settings
@@ -69,7 +70,7 @@ async def test_requests_at_once_through_a_pooler_in_transaction_mode(
     async with run_pgbouncer(servers, tmp_path, connections=POOLED_CONNECTIONS) as pooler_url:
         url = f"{pooler_url}?statement_cache_size=0"
         await upgrade(url)
-        async with app.open_process_runtime(
+        async with open_process_runtime(
             Settings(data_dir=tmp_path), database_url=url, redis_url=servers.redis_url, registry=registry
         ) as runtime:
             organizations = Organizations(runtime, app.create_app(runtime).test_client())

@@ -15,6 +15,7 @@ import pytest_asyncio
 from pydantic import SecretStr
 from sqlmodel import SQLModel
 from switchboard.apps.embedded import DataDirectory
+from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server import app
 from switchboard.apps.worker.worker import run_worker
 from switchboard.foundation.encryption import get_or_create_organization_key, rotate_keys, rotation
@@ -66,7 +67,7 @@ class Installation:
             secret_keys=[SecretStr(key) for key in keys],
             webhook_allowed_networks=[ip_network("127.0.0.0/8")],
         )
-        opened = app.open_process_runtime(
+        opened = open_process_runtime(
             settings, database_url=self._database_url, redis_url=self._redis_url, registry=self.registry
         )
         return await self._stack.enter_async_context(opened)

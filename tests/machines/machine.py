@@ -12,7 +12,7 @@ import asyncpg
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from switchboard.apps.embedded import DataDirectory
-from switchboard.apps.server import app
+from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.engine.providers.configuration import configure_providers
 from switchboard.foundation.settings import Settings
@@ -48,7 +48,7 @@ class PlatformMachine(RuleBasedStateMachine):
         # A Redis database of its own: nobody must see the wake-ups.
         redis = f"{self.servers.redis_url}?db=7"
         self.runtime: Runtime = await self._stack.enter_async_context(
-            app.open_process_runtime(
+            open_process_runtime(
                 Settings(data_dir=Path(folder)),
                 database_url=self.servers.database_url,
                 redis_url=redis,

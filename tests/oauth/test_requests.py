@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 from switchboard.apps.embedded import DataDirectory
+from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server import app
 from switchboard.foundation.web.principal import Limit
 from switchboard.plugin_sdk.registry import Registry
@@ -236,7 +237,7 @@ async def test_requests_without_https_are_refused(
 ) -> None:
     settings = application.runtime.settings.model_copy(update={"public_url": "http://switchboard.example.com"})
     urls = {"database_url": servers.database_url, "redis_url": servers.redis_url}
-    async with app.open_process_runtime(settings, **urls, registry=registry) as runtime:
+    async with open_process_runtime(settings, **urls, registry=registry) as runtime:
         plain = replace(application, runtime=runtime, client=app.create_app(runtime).test_client())
         with pytest.raises(RequestRefused, match="https"):
             await plain.obtain_code()

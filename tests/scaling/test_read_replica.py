@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server import app
 from switchboard.foundation.database import replica as replica_module
 from switchboard.foundation.settings import Settings
@@ -73,7 +74,7 @@ class ReplicatedPlatform:
 async def start_replicated_platform(folder: Path, registry: Registry) -> AsyncIterator[ReplicatedPlatform]:
     async with start_primary_and_replica(folder) as (primary, replica):
         settings = Settings(data_dir=folder / "data", read_database_url=replica.url, drain_seconds=0)
-        async with app.open_process_runtime(
+        async with open_process_runtime(
             settings, database_url=primary.database_url, redis_url=primary.redis_url, registry=registry
         ) as runtime:
             client = app.create_app(runtime).test_client()

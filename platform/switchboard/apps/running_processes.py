@@ -9,7 +9,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 from redis.asyncio import Redis
@@ -25,6 +25,9 @@ LIFETIME_SECONDS: Final = 20
 """Time after which a process that reports nothing more is taken for gone."""
 
 
+Role: TypeAlias = Literal["serve", "worker"]
+
+
 class LoadedPlugin(BaseModel):
     """A plugin as a process has loaded it."""
 
@@ -38,7 +41,7 @@ class RunningProcess(BaseModel):
     """A server or a worker."""
 
     node: str
-    role: Literal["serve", "worker"]
+    role: Role
     host: str
     pid: int
     plugins: list[LoadedPlugin]
@@ -92,9 +95,7 @@ async def list_restarts(redis: Redis, registry: Registry) -> list[str] | None:
 
 
 @asynccontextmanager
-async def report_process(
-    redis: Redis, registry: Registry, *, node: str, role: Literal["serve", "worker"]
-) -> AsyncIterator[None]:
+async def report_process(redis: Redis, registry: Registry, *, node: str, role: Role) -> AsyncIterator[None]:
     """Report this process as running, until the end of the block."""
     process = RunningProcess(
         node=node, role=role, host=socket.gethostname(), pid=os.getpid(), plugins=list_installed_plugins(registry)

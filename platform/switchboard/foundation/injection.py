@@ -28,10 +28,10 @@ def resolve_parameters(function: Callable[..., object], parts: Parts, arguments:
 
     Raise `InvalidParameter`, also for an argument that has the name of a part.
     """
-    for name in sorted(arguments & parts.keys()):
-        raise InvalidParameter(f"{function.__qualname__}: the argument {name} would hide the part of that name")
+    if hiding := arguments & parts.keys():
+        raise InvalidParameter(f"{function.__qualname__}: the argument {min(hiding)} would hide the part of that name")
     return {
-        name: _resolve(f"{function.__qualname__}: {name}", name, parameter.annotation, parts)
+        name: _resolve(function, name, parameter.annotation, parts)
         for name, parameter in _list_parameters(function).items()
         if name not in arguments
     }
@@ -48,11 +48,12 @@ def _list_parameters(function: Callable[..., object]) -> Mapping[str, inspect.Pa
     return inspect.signature(function).parameters
 
 
-def _resolve(place: str, name: str, declared: object, parts: Parts) -> object:
+def _resolve(function: Callable[..., object], name: str, declared: object, parts: Parts) -> object:
     if name not in parts:
         if isinstance(declared, type) and is_dataclass(declared):
             return declared(**resolve_parameters(declared, parts, frozenset()))
-        raise InvalidParameter(f"{place}: nobody provides this argument")
+        raise InvalidParameter(f"{function.__qualname__}: {name}: nobody provides this argument")
     if isinstance(declared, type) and not isinstance(parts[name], declared):
-        raise InvalidParameter(f"{place}: the part is a {type(parts[name]).__name__}, not a {declared.__name__}")
+        kinds = f"a {type(parts[name]).__name__}, not a {declared.__name__}"
+        raise InvalidParameter(f"{function.__qualname__}: {name}: the part is {kinds}")
     return parts[name]

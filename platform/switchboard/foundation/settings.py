@@ -15,7 +15,11 @@ PREFIX = "SWITCHBOARD_"
 MIN_KEY_LENGTH = 32
 
 
-class SettingsError(Exception):
+class OperatorError(Exception):
+    """A command or process cannot go on; the message is one line that tells the operator what to do."""
+
+
+class SettingsError(OperatorError):
     """The environment is invalid; the message is one line for the operator."""
 
 

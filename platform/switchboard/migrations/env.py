@@ -1,49 +1,9 @@
-"""Alembic's entry point: the list of modules with tables."""
+"""Alembic's entry point."""
 
 from alembic import context
 from sqlmodel import SQLModel
 
-from switchboard.engine.providers import models as providers
-from switchboard.foundation.encryption import organization_keys
-from switchboard.foundation.events import models as events
-from switchboard.foundation.web import models as web
-from switchboard.resources.agents import models as agents
-from switchboard.resources.automations import models as automations
-from switchboard.resources.billing import models as billing
-from switchboard.resources.calls import models as calls
-from switchboard.resources.campaigns import models as campaigns
-from switchboard.resources.contacts import models as contacts
-from switchboard.resources.do_not_call import models as do_not_call
-from switchboard.resources.identity import models as identity
-from switchboard.resources.integrations import models as integrations
-from switchboard.resources.knowledge_bases import models as knowledge_bases
-from switchboard.resources.oauth import models as oauth
-from switchboard.resources.phone_numbers import models as phone_numbers
-from switchboard.resources.privacy import models as privacy
-from switchboard.resources.simulations import models as simulations
-from switchboard.resources.sms import models as sms
-
-TABLES = (
-    agents,
-    automations,
-    billing,
-    calls,
-    campaigns,
-    contacts,
-    do_not_call,
-    events,
-    identity,
-    integrations,
-    knowledge_bases,
-    oauth,
-    organization_keys,
-    phone_numbers,
-    privacy,
-    providers,
-    simulations,
-    sms,
-    web,
-)
+import switchboard.migrations.tables  # noqa: F401 - every table
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -9,6 +9,7 @@ from sqlalchemy.exc import DBAPIError, ProgrammingError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from switchboard.foundation.database.engine import create_engine
+from switchboard.foundation.settings import OperatorError
 from switchboard.migrations.schema import SchemaState, compare_schema, load_scripts, write_compatibility
 
 logger = structlog.get_logger()
@@ -20,8 +21,8 @@ LOCK_TIMEOUT = "3s"
 ATTEMPTS, RETRY_SECONDS = 10, 5.0
 
 
-class MigrationError(Exception):
-    """The database cannot be upgraded; the message tells the operator what to do."""
+class MigrationError(OperatorError):
+    """The database cannot be upgraded."""
 
 
 async def upgrade(url: str, revision: str = "head") -> None:

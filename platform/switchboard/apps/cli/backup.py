@@ -21,7 +21,8 @@ from switchboard.apps.backups import (
     write_backup,
 )
 from switchboard.apps.cli.knowledge import list_organizations
-from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
+from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
+from switchboard.apps.cli.session import open_runtime
 from switchboard.apps.embedded import DataDirectory, DirectoryInUse, EmbeddedServers
 from switchboard.foundation.keyring import load_keyring
 from switchboard.foundation.object_store import ObjectStoreAway

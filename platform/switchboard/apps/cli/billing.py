@@ -5,7 +5,8 @@ from uuid import UUID
 
 import click
 
-from switchboard.apps.cli.session import as_json, open_runtime, print_result, require_organization, run_async
+from switchboard.apps.cli.output import as_json, print_result, run_async
+from switchboard.apps.cli.session import open_runtime, require_organization
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.resources.billing import ledger
 from switchboard.resources.identity import service as identity

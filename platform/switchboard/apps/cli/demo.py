@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlmodel import col, select
 
-from switchboard.apps.cli.session import Failure
+from switchboard.apps.cli.output import Failure
 from switchboard.apps.tenant_files.apply import ProviderInUse, apply_tenant_file
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.apps.tenant_files.files import TenantFile, read_file

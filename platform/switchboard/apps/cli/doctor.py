@@ -13,8 +13,9 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col, select
 
+from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
 from switchboard.apps.cli.phone import RealCarrier, use_simulated_carrier, wait_for_settled_call
-from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
+from switchboard.apps.cli.session import open_runtime
 from switchboard.apps.running_processes import list_restarts
 from switchboard.engine.providers.checks import SettingsCheck
 from switchboard.engine.providers.instances import Providers

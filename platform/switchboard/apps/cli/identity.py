@@ -7,7 +7,9 @@ import click
 from pydantic import JsonValue
 from sqlmodel import select
 
-from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, require_organization, run_async
+from switchboard.apps.cli.lazy_group import LazyGroup
+from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
+from switchboard.apps.cli.session import open_runtime, require_organization
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.engine.providers.configuration import configure_providers
 from switchboard.engine.providers.editing import find_tenant_file
@@ -85,7 +87,14 @@ async def delete_organization(organization_id: UUID, yes: bool, as_json: bool) -
     print_result(result, as_json=as_json)
 
 
-@click.group()
+@click.group(
+    cls=LazyGroup,
+    places={
+        "rotate": "secret_keys:rotate_secret_keys",
+        "reencrypt": "secret_keys:reencrypt_organization_texts",
+        "shred": "secret_keys:shred_organization_keys",
+    },
+)
 def keys() -> None:
     """API keys, and the keys that encrypt secrets."""
 

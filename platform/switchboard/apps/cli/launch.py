@@ -6,25 +6,39 @@ import json
 import os
 import secrets
 import signal
+import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
 import click
+import uvloop
 
 from switchboard.apps.cli.demo import EMAIL, Demo, seed
 from switchboard.apps.embedded import DataDirectory, EmbeddedServers
 from switchboard.apps.embedded.supervisor import STOP_SECONDS, Child, CrashLoop, supervise
-from switchboard.apps.server import app
+from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server.http_server import stop_on_signals
-from switchboard.foundation.settings import PREFIX, Settings
+from switchboard.foundation.observability import logs
+from switchboard.foundation.settings import PREFIX, Settings, load_settings
 from switchboard.migrations import upgrade
 
 READY_SECONDS = 60.0
 POLL_SECONDS = 0.05
 MAKE_SECONDS = 0.5
 DRAIN_SECONDS = 3.0
+
+
+@click.command()
+def run() -> None:
+    """Start everything in the foreground: servers, API, media, worker; used by `make run`."""
+    settings = load_settings()
+    if "log_level" not in settings.model_fields_set:
+        # A line for each request would hide the address and the password that the terminal shows.
+        settings = settings.model_copy(update={"log_level": "WARNING"})
+    logs.configure_logging(settings.log_level)
+    sys.exit(uvloop.run(Launch(settings).run()))
 
 
 class Launch:
@@ -45,7 +59,7 @@ class Launch:
             servers = EmbeddedServers(self._directory, postgres=own.database_url is None, redis=own.redis_url is None)
             await stack.enter_async_context(servers)
             await upgrade(self._database_url)
-            async with app.open_process_runtime(
+            async with open_process_runtime(
                 self._settings, database_url=self._database_url, redis_url=self._redis_url
             ) as parts:
                 demo = await seed(parts)

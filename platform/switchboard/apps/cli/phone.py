@@ -11,7 +11,8 @@ import click
 from pydantic import JsonValue
 from sqlmodel import col
 
-from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
+from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
+from switchboard.apps.cli.session import open_runtime
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database
 from switchboard.plugin_sdk import (

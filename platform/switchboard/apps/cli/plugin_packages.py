@@ -7,8 +7,8 @@ import click
 from pydantic import JsonValue
 
 from switchboard.apps import plugin_packages
+from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
 from switchboard.apps.cli.plugins import describe_plugin, list_process_restarts
-from switchboard.apps.cli.session import Failure, as_json, print_result, run_async
 from switchboard.apps.plugin_packages import ContractRun, PackageError, find_source, list_plugin_versions
 from switchboard.apps.plugin_quality import Assessment, Grade, SourceError, assess_plugin
 from switchboard.foundation.observability import logs

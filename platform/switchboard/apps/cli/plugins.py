@@ -5,7 +5,9 @@ from pathlib import Path
 import click
 from pydantic import JsonValue
 
-from switchboard.apps.cli.session import Failure, as_json, get_server_urls, print_result, run_async
+from switchboard.apps.cli.lazy_group import LazyGroup
+from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
+from switchboard.apps.embedded import get_server_urls
 from switchboard.apps.running_processes import list_restarts
 from switchboard.foundation.observability import logs
 from switchboard.foundation.redis_client import InvalidRedisUrl, open_redis_clients
@@ -14,7 +16,10 @@ from switchboard.plugin_sdk.registry import CAPABILITIES, Plugin, Registry
 from switchboard.plugin_sdk.scaffold import KINDS, create_plugin
 
 
-@click.group()
+@click.group(
+    cls=LazyGroup,
+    places={name: f"plugin_packages:{name}" for name in ("install", "upgrade", "uninstall", "check")},
+)
 def plugins() -> None:
     """Installed plugins."""
 

@@ -6,7 +6,8 @@ from uuid import UUID
 import click
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, require_organization, run_async
+from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
+from switchboard.apps.cli.session import open_runtime, require_organization
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.web.schemas import PhoneNumberText
 from switchboard.resources.identity.service import OPERATOR

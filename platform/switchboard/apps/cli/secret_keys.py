@@ -5,7 +5,8 @@ from uuid import UUID
 import click
 from pydantic import JsonValue
 
-from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, require_organization, run_async
+from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
+from switchboard.apps.cli.session import open_runtime, require_organization
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.encryption import (
     count_values_by_key,

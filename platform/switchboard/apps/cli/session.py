@@ -1,40 +1,21 @@
-"""Shared by commands: settings, a runtime, and output."""
+"""Shared by commands that need the parts of a process."""
 
-import asyncio
-import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import wraps
-from typing import ParamSpec
 from uuid import UUID
 
-import click
-from pydantic import JsonValue
 from redis.exceptions import RedisError
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from switchboard.apps.embedded import DataDirectory
-from switchboard.apps.server import app
+from switchboard.apps.cli.output import Failure
+from switchboard.apps.embedded import get_server_urls
+from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.foundation.database import Database
 from switchboard.foundation.observability import logs
-from switchboard.foundation.settings import Settings, load_settings
+from switchboard.foundation.settings import load_settings
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.identity.service import IdentityError, find_organization
 from switchboard.runtime import Runtime
-
-P = ParamSpec("P")
-
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-
-
-class Failure(Exception):
-    """A command failed; the message is one line."""
-
-
-def get_server_urls(settings: Settings) -> tuple[str, str]:
-    """Return the addresses of database and Redis: the operator's own, or the embedded ones."""
-    directory = DataDirectory(settings.data_dir)
-    return settings.database_url or directory.database_url, settings.redis_url or directory.redis_url
 
 
 @asynccontextmanager
@@ -45,7 +26,7 @@ async def open_runtime(*, log_level: str = "ERROR") -> AsyncIterator[Runtime]:
     registry = Registry.discover(trace=settings.trace_plugins)
     logs.configure_logging(log_level, json=False)
     database_url, redis_url = get_server_urls(settings)
-    async with app.open_process_runtime(
+    async with open_process_runtime(
         settings, database_url=database_url, redis_url=redis_url, registry=registry
     ) as runtime:
         try:
@@ -68,22 +49,3 @@ async def require_organization(database: Database, organization_id: UUID) -> Non
             await find_organization(session, organization_id)
         except IdentityError as error:
             raise Failure(str(error)) from None
-
-
-def run_async(command: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:
-    """Run a coroutine as a command."""
-
-    @wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        asyncio.run(command(*args, **kwargs))
-
-    return run
-
-
-def print_result(result: Mapping[str, JsonValue], *, as_json: bool) -> None:
-    """Print a result: as one JSON object, or one line per part."""
-    if as_json:
-        click.echo(json.dumps(result))
-        return
-    for name, value in result.items():
-        click.echo(f"{name}: {value}")

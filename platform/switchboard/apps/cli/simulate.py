@@ -10,7 +10,8 @@ import click
 from pydantic import JsonValue, ValidationError
 from sqlmodel import col, or_, select
 
-from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
+from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
+from switchboard.apps.cli.session import open_runtime
 from switchboard.foundation.database import Database
 from switchboard.foundation.web.errors import InsufficientBalance, InvalidState, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id

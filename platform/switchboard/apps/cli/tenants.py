@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 from pydantic import JsonValue
 
-from switchboard.apps.cli.session import as_json, open_runtime, print_result, run_async
+from switchboard.apps.cli.output import as_json, print_result, run_async
+from switchboard.apps.cli.session import open_runtime
 from switchboard.apps.running_processes import list_restarts
 from switchboard.apps.tenant_files.apply import ProviderInUse, apply_tenant_file, compare_tenant_file
 from switchboard.apps.tenant_files.files import FileError, TenantFile, read_file, read_folder

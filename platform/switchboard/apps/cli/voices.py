@@ -6,7 +6,8 @@ import click
 from pydantic import JsonValue
 from sqlmodel import col, select
 
-from switchboard.apps.cli.session import Failure, as_json, open_runtime, print_result, run_async
+from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
+from switchboard.apps.cli.session import open_runtime
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.service import list_provider_names
 from switchboard.foundation.database import Database

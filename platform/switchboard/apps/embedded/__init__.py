@@ -2,7 +2,7 @@
 directory.
 """
 
-from switchboard.apps.embedded.data_directory import DataDirectory, DirectoryInUse
+from switchboard.apps.embedded.data_directory import DataDirectory, DirectoryInUse, get_server_urls
 from switchboard.apps.embedded.servers import EmbeddedError, EmbeddedServers
 
-__all__ = ["DataDirectory", "DirectoryInUse", "EmbeddedError", "EmbeddedServers"]
+__all__ = ["DataDirectory", "DirectoryInUse", "EmbeddedError", "EmbeddedServers", "get_server_urls"]

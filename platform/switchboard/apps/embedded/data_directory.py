@@ -6,12 +6,14 @@ import os
 import tempfile
 from pathlib import Path
 
+from switchboard.foundation.settings import OperatorError, Settings
+
 # sockaddr_un holds 107 bytes; PostgreSQL has the longest socket name.
 MAX_SOCKET_PATH = 107 - len("/.s.PGSQL.5432")
 
 
-class DirectoryInUse(Exception):
-    """Another process uses the data directory; the message is one line for the operator."""
+class DirectoryInUse(OperatorError):
+    """Another process uses the data directory."""
 
 
 class DataDirectory:
@@ -73,3 +75,9 @@ class DataDirectory:
     def logs(self) -> Path:
         """Folder of the servers' logs."""
         return self.path / "logs"
+
+
+def get_server_urls(settings: Settings) -> tuple[str, str]:
+    """Return the addresses of database and Redis: the operator's own, or the embedded ones."""
+    directory = DataDirectory(settings.data_dir)
+    return settings.database_url or directory.database_url, settings.redis_url or directory.redis_url

@@ -20,6 +20,7 @@ from redis.exceptions import RedisError
 
 from switchboard.apps.embedded import launch
 from switchboard.apps.embedded.data_directory import DataDirectory
+from switchboard.foundation.settings import OperatorError
 
 logger = structlog.get_logger()
 START_SECONDS = 15.0
@@ -36,8 +37,8 @@ SETTINGS = {
 }
 
 
-class EmbeddedError(Exception):
-    """A server cannot be started; the message tells the operator what to do."""
+class EmbeddedError(OperatorError):
+    """A server cannot be started."""
 
 
 class EmbeddedServers:

@@ -6,12 +6,13 @@ import shutil
 from contextlib import suppress
 from http import HTTPStatus
 
-from quart import Blueprint, Response, request
+from quart import Blueprint, Quart, Response, request
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from redis.observability.attributes import DB_CLIENT_CONNECTION_STATE
 from sqlalchemy.exc import SQLAlchemyError
 
+from switchboard.apps.server.web_context import add_context
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica, ReplicaNotUsable
 from switchboard.foundation.encryption import KeyCheck
@@ -21,6 +22,7 @@ from switchboard.foundation.web.client_addresses import is_loopback
 from switchboard.foundation.web.pipeline import inject
 from switchboard.resources.calls.recordings.spool import measure_spool
 from switchboard.resources.deliveries import system_queries
+from switchboard.runtime import Runtime
 
 DATABASE_SECONDS = 2.0
 blueprint = Blueprint("health", __name__)
@@ -123,3 +125,11 @@ async def _ping_redis(redis: Redis) -> str:
     except (RedisError, OSError):
         return "unavailable"
     return "ok"
+
+
+def create_health_app(parts: Runtime) -> Quart:
+    """Create the application of a process that serves only the health endpoints."""
+    app = Quart("switchboard")
+    app.register_blueprint(blueprint)
+    add_context(app, parts)
+    return app

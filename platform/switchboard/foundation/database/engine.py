@@ -5,6 +5,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from switchboard.foundation.settings import PREFIX, OperatorError
+
 WITHOUT_EFFECT = frozenset(
     {
         "fallback_application_name",
@@ -22,8 +24,11 @@ WITHOUT_EFFECT = frozenset(
 """Parameters of libpq that asyncpg knows no counterpart of, and that change nothing but timing."""
 
 
-class DatabaseUrlError(ValueError):
-    """A parameter of the database's URL cannot be honored; the message is one line for the operator."""
+class DatabaseUrlError(OperatorError, ValueError):
+    """A parameter of the database's URL cannot be honored."""
+
+    def __str__(self) -> str:
+        return f"{PREFIX}DATABASE_URL: {super().__str__()}"
 
 
 def create_engine(url: str, **options: Any) -> AsyncEngine:

@@ -9,9 +9,10 @@ import asyncio
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Set
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import packages_distributions
 from traceback import StackSummary, walk_stack
 from types import FrameType
@@ -34,7 +35,7 @@ LOOPS: Final = frozenset({"asyncio", "selectors", "uvloop"})
 @asynccontextmanager
 async def watch_event_loop(plugins: Set[str]) -> AsyncIterator[None]:
     """Watch the running loop within the block. `plugins` are the distributions that provide plugins."""
-    watchdog = _Watchdog(threading.get_ident(), plugins, packages_distributions())
+    watchdog = _Watchdog(threading.get_ident(), plugins, cache(packages_distributions))
     thread = threading.Thread(target=watchdog.watch, name="event-loop-watchdog", daemon=True)
     beating = asyncio.create_task(watchdog.beat())
     thread.start()
@@ -50,8 +51,8 @@ async def watch_event_loop(plugins: Set[str]) -> AsyncIterator[None]:
 class _Watchdog:
     loop_thread: int
     plugins: Set[str]
-    distributions: Mapping[str, list[str]]
-    """Distributions by top-level package."""
+    read_distributions: Callable[[], Mapping[str, list[str]]]
+    """Return the distributions by top-level package, which takes 170 ms the first time: not at each start."""
     beaten_at: float = field(default_factory=time.monotonic)
     stopped: threading.Event = field(default_factory=threading.Event)
 
@@ -75,10 +76,10 @@ class _Watchdog:
         frame = sys._current_frames().get(self.loop_thread)  # noqa: SLF001 - documented by Python
         if frame is None or next(_list_packages(frame)) in LOOPS:
             return
-        plugin = self._find_plugin(frame)
-        metrics.event_loop_blocks.labels(plugin).inc()
         # Places in the code and no variables, which may be a caller's data.
         stack = StackSummary.extract(walk_stack(frame), limit=MAX_FRAMES, lookup_lines=False)
+        plugin = self._find_plugin(list(_list_packages(frame)))
+        metrics.event_loop_blocks.labels(plugin).inc()
         logger.warning(
             "the event loop is held",
             plugin=plugin,
@@ -86,10 +87,10 @@ class _Watchdog:
             at=[f"{place.filename}:{place.lineno} {place.name}" for place in reversed(stack)],
         )
 
-    def _find_plugin(self, frame: FrameType) -> str:
+    def _find_plugin(self, packages: Sequence[str]) -> str:
         """Return the innermost plugin's distribution; `platform` where none is on the stack."""
-        for package in _list_packages(frame):
-            for distribution in self.distributions.get(package, ()):
+        for package in packages:
+            for distribution in self.read_distributions().get(package, ()):
                 if distribution in self.plugins:
                     return distribution
         return "platform"

@@ -27,6 +27,8 @@ BLOCKING_SECONDS = 5.0
 AWAY_SECONDS = 1.0
 """Time for which commands fail at once after one has got no answer."""
 PING_SECONDS = 5.0
+DRIVER = DriverInfo()
+"""Read once: otherwise each connection reads the package's metadata, for 2 ms."""
 TLS_FILES = ("ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile")
 
 
@@ -153,7 +155,7 @@ def _pool(connection_class: type[AbstractConnection], seconds: float, options: d
         connection_class=connection_class,
         deadline_seconds=seconds,
         socket_connect_timeout=seconds,
-        driver_info=DriverInfo(),  # otherwise each connection reads the package's metadata, for 2 ms
+        driver_info=DRIVER,
         # A connection that the server closed while it was idle is opened again; a passed deadline is not extended.
         retry=Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
         **options,
@@ -191,7 +193,7 @@ def _create_cluster(address: RedisAddress) -> _DeadlineCluster:
         startup_nodes=[ClusterNode(host, port) for host, port in address.hosts],
         ssl=address.connection_class is SSLConnection,
         socket_connect_timeout=COMMAND_SECONDS,
-        driver_info=DriverInfo(),
+        driver_info=DRIVER,
         retry=Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
         **address.options,
     )

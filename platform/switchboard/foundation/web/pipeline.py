@@ -63,8 +63,8 @@ class HandlerPipeline:
 
         A parameter has one source: the decorator, the path, or the parts.
         """
-        for name in sorted(self.offered & path):
-            raise InvalidParameter(f"{self.handler.__qualname__}: the path's {name} would hide the decorator's")
+        if hiding := self.offered & path:
+            raise InvalidParameter(f"{self.handler.__qualname__}: the path's {min(hiding)} would hide the decorator's")
         return resolve_parameters(self.handler, parts, self.offered | path)
 
 

@@ -1,0 +1,112 @@
+"""Composition of the parts of a process: server, worker, or command."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import switchboard.migrations.tables  # noqa: F401 - rotations of keys, and erasures, go over every table
+from switchboard.engine.conversation.engine import CallEngine
+from switchboard.engine.providers.factory import ProviderFactory
+from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.plugin_processes.plugin_process import PluginProcesses, ProcessLimits
+from switchboard.engine.providers.voices import VoiceCatalog
+from switchboard.foundation import keyring
+from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica
+from switchboard.foundation.encryption import KeyCheck
+from switchboard.foundation.jobs import Queue
+from switchboard.foundation.outbound import OutboundClient
+from switchboard.foundation.redis_client import InvalidRedisUrl, RedisClients, open_redis_clients
+from switchboard.foundation.settings import PREFIX, Settings, SettingsError
+from switchboard.foundation.web.rate_limits import RateLimiter
+from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.calls.recordings.archive import open_recording_store
+from switchboard.resources.campaigns.outcomes import update_campaign_contact as follow_campaign
+from switchboard.resources.identity.service import encrypts_texts
+from switchboard.runtime import Runtime
+
+# Called for each event, in the transaction that publishes it.
+TRANSACTIONAL_HANDLERS = (follow_campaign,)
+
+
+@asynccontextmanager
+async def open_process_runtime(
+    settings: Settings, *, database_url: str, redis_url: str, registry: Registry | None = None
+) -> AsyncIterator[Runtime]:
+    """Build a process's parts, and close them at the end. Connections open on first use.
+
+    Raises `SettingsError` for a store of recordings that cannot be opened, and for an invalid address of Redis.
+    """
+    recordings = open_recording_store(settings)
+    redis = _open_redis(redis_url)
+    queue = Queue(redis.commands, redis.blocking)
+    ring = keyring.load_keyring([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
+    plugins = registry or Registry.discover(trace=settings.trace_plugins)
+    database = Database(
+        database_url,
+        pool_size=settings.database_pool_size,
+        statement_timeout=settings.database_statement_timeout,
+        info={
+            "queue": queue,
+            "listeners": TRANSACTIONAL_HANDLERS,
+            "keyring": ring,
+            "encrypts_texts": encrypts_texts,
+            "registry": plugins,
+        },
+    )
+    replica = _create_replica(settings, database, ring)
+    processes = PluginProcesses(
+        ProcessLimits(count=settings.plugin_processes, memory_bytes=settings.plugin_memory_mb * 1024**2),
+        settings.log_level,
+    )
+    providers = Providers(database, ProviderFactory(plugins, settings.data_dir, processes), ring)
+    parts = Runtime(
+        node=secrets.token_hex(8),
+        settings=settings,
+        database=database,
+        database_check=DatabaseCheck(database),
+        replica=replica,
+        redis=redis.commands,
+        queue=queue,
+        limiter=RateLimiter(redis.limits),
+        registry=plugins,
+        keyring=ring,
+        key_check=KeyCheck(database, ring),
+        providers=providers,
+        voices=VoiceCatalog(providers),
+        recordings=recordings,
+        outbound=OutboundClient(settings.webhook_allowed_networks, own_url=settings.base_url),
+        engine=CallEngine(),
+        deliveries_due=asyncio.Event(),
+        runs_due=asyncio.Event(),
+        recordings_due=asyncio.Event(),
+    )
+    try:
+        yield parts
+    finally:
+        await parts.providers.close()
+        await parts.outbound.close()
+        await replica.close()
+        await database.close()
+        await redis.close()
+
+
+def _create_replica(settings: Settings, database: Database, ring: keyring.KeyRing) -> ReadReplica:
+    seconds = settings.database_statement_timeout
+    replica = None
+    if settings.read_database_url is not None:
+        replica = Database(
+            settings.read_database_url,
+            pool_size=settings.database_pool_size,
+            statement_timeout=seconds,
+            is_replica=True,
+            info={"keyring": ring},
+        )
+    return ReadReplica(database, replica, seconds=seconds)
+
+
+def _open_redis(url: str) -> RedisClients:
+    try:
+        return open_redis_clients(url)
+    except InvalidRedisUrl as error:
+        raise SettingsError(f"{PREFIX}REDIS_URL: {error}") from None
