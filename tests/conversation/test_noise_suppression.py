@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.speech.noise_suppression import MAX_WAIT_SECONDS, THREADS, NoiseSuppressor
+from switchboard.engine.conversation.speech.rnnoise import RNNoiseStream
 from switchboard.plugin_sdk.audio import Samples, decode_audio, encode_audio
 
 from tests.fixtures.conversation import Model, Socket, Transcriber, create_call, list_transcript, synthesize_caller
@@ -80,6 +81,11 @@ async def test_audio_that_waits_too_long_is_handed_on_with_its_noise_and_in_orde
         released.set()
         await asyncio.gather(*map(asyncio.wrap_future, held))
     assert received[len(first + second) :] != third
+
+
+def test_a_part_of_a_frame_is_refused() -> None:
+    with pytest.raises(ValueError, match="100 samples"):
+        RNNoiseStream().suppress(np.zeros(100, dtype=np.int16))
 
 
 async def test_a_call_goes_on_without_the_library(engine: CallEngine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,12 @@ class RNNoiseStream:
         self._wide: Floats = np.zeros(TAPS - FACTOR, dtype=np.float32)
 
     def suppress(self, samples: Samples) -> Samples:
-        """Return whole frames at 8 kHz without their noise. The interpreter's lock is free while the network runs."""
+        """Return whole frames at 8 kHz without their noise. The interpreter's lock is free while the network runs.
+
+        Raises `ValueError` for a part of a frame: the library would write beyond it.
+        """
+        if len(samples) % FRAME:
+            raise ValueError(f"{len(samples)} samples are not whole frames")
         wide = self._upsample(samples.astype(np.float32))
         for address in range(wide.ctypes.data, wide.ctypes.data + wide.nbytes, WIDE_FRAME * wide.itemsize):
             self._library.rnnoise_process_frame(self._state, address, address)
