@@ -98,6 +98,7 @@ async def test_a_message_is_queued_sent_and_delivered(live: LivePlatform) -> Non
         "to_number": CONTACT,
         "body": "Your bread is ready.",
         "status": "sent",
+        "media_urls": [],
         "contact_name": None,
         "created_at": accepted["created_at"],
     }
@@ -141,6 +142,7 @@ async def test_an_inbound_message_gets_the_agents_answer(live: LivePlatform) -> 
         "to_number": live.number,
         "body": "What are your opening hours?",
         "status": "received",
+        "media_urls": [],
         "contact_name": "Ada",
         "created_at": question["created_at"],
     }

@@ -299,6 +299,7 @@ async def test_a_message_between_own_numbers_keeps_its_depth(caller: Caller, run
             caller.organization_id,
             "loopback",
             TextMessageReceived(text_id, sender, other, "HELP"),
+            base_url="http://localhost",
         )
     async with runtime.database.tenant(caller.organization_id) as session:
         received = select(SmsMessage).where(col(SmsMessage.direction) == "inbound").order_by(col(SmsMessage.created_at))

@@ -308,7 +308,7 @@ async def test_planted_private_data_is_nowhere(
             message = TextMessageReceived(
                 f"in-{uuid4()}", "+15550100001", number.phone_number, f"{one.card} or {one.email}"
             )
-            await inbound.receive_message(runtime.database, caller.organization_id, "loopback", message)
+            await inbound.receive_message(runtime.database, caller.organization_id, "loopback", message, base_url="")
 
     await asyncio.gather(*(hold(one) for one in planted))
     await runtime.call(RecordingUploader).upload_spooled()
@@ -359,7 +359,7 @@ async def test_without_redaction_everything_is_kept_as_before(
     planted = Planted.create()
     await hold_call(runtime, caller, number.agent_id, planted)
     message = TextMessageReceived("in-1", "+15550100001", number.phone_number, f"{planted.card} or {planted.email}")
-    await inbound.receive_message(runtime.database, caller.organization_id, "loopback", message)
+    await inbound.receive_message(runtime.database, caller.organization_id, "loopback", message, base_url="")
     dump = await eventually(lambda: dump_database(servers), lambda found: f"DTMF: {planted.pin}" in found)
     assert planted.grouped_card in dump
     assert f"{planted.card} or {planted.email}" in dump

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -63,8 +64,13 @@ async def check_opt_out(live: LivePlatform, *, refusal_code: str) -> None:
             response = await live.caller.post("/v1/sms", body)
 
 
-async def list_newest_pictures(live: LivePlatform) -> list[str]:
-    """Return the links in the newest text message of the newest conversation."""
+async def fetch_newest_files(live: LivePlatform) -> list[bytes]:
+    """Return the files of the newest text message of the newest conversation, as our API serves them."""
     conversations: Any = (await live.caller.get("/v1/sms/conversations")).json["items"]
     messages: Any = (await live.caller.get(f"/v1/sms/conversations/{conversations[0]['id']}/messages")).json["items"]
-    return list(messages[0]["media_urls"])
+    paths = [url.removeprefix(live.runtime.settings.base_url) for url in messages[0]["media_urls"]]
+    files = [
+        await eventually(partial(live.caller.get, path), lambda response: response.status != 503) for path in paths
+    ]
+    assert {file.status for file in files} == {200}
+    return [file.body for file in files]

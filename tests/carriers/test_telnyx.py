@@ -15,7 +15,7 @@ from switchboard.foundation.database import now
 from switchboard.resources.calls import service as calls
 from switchboard.runtime import Runtime
 
-from tests.carriers.checks import check_opt_out, check_purchase_repair, fetch_carrier_recording, list_newest_pictures
+from tests.carriers.checks import check_opt_out, check_purchase_repair, fetch_carrier_recording, fetch_newest_files
 from tests.carriers.lines import (
     PERSON,
     Line,
@@ -162,17 +162,18 @@ async def test_a_media_socket_requires_the_streams_state(
 # --- texts and numbers ---
 
 
-async def test_opt_outs_known_to_telnyx_count_and_pictures_keep_their_links(at_telnyx: TelnyxLine) -> None:
+async def test_opt_outs_known_to_telnyx_count_and_pictures_are_fetched(at_telnyx: TelnyxLine) -> None:
     (_, telnyx), live = at_telnyx, at_telnyx[0].live
     await check_opt_out(live, refusal_code="STOP")
-    link = "https://media.telnyx.example/1.png"
+    telnyx.recordings["a file"] = b"a picture"
+    link = telnyx.storage_url("a file")
     await telnyx.text(
         PERSON, live.number, "STOP", autoresponse_type="STOP", media=[{"url": link, "content_type": "image/png"}]
     )
     assert {body["to"] for body in _list_request_bodies(telnyx, "messages")} == {"+15550100083"}, (
         "Telnyx itself has confirmed the STOP"
     )
-    assert await list_newest_pictures(live) == [link]
+    assert await fetch_newest_files(live) == [b"a picture"]
 
 
 async def test_requests_with_lost_responses_have_one_effect(at_telnyx: TelnyxLine) -> None:

@@ -25,7 +25,7 @@ from switchboard.resources.calls.media.call_runner import ProviderCarrierLeg
 from switchboard.resources.calls.reconciler import CallReconciler
 from switchboard.runtime import Runtime
 
-from tests.carriers.checks import check_opt_out, check_purchase_repair, fetch_carrier_recording, list_newest_pictures
+from tests.carriers.checks import check_opt_out, check_purchase_repair, fetch_carrier_recording, fetch_newest_files
 from tests.carriers.lines import (
     PERSON,
     Line,
@@ -268,14 +268,17 @@ async def test_twilios_recording_is_streamed_and_keys_are_tones(at_twilio: Twili
 # --- texts and numbers ---
 
 
-async def test_opt_outs_known_to_twilio_count_and_pictures_keep_their_links(at_twilio: TwilioLine) -> None:
+async def test_opt_outs_known_to_twilio_count_and_pictures_are_fetched(at_twilio: TwilioLine) -> None:
     (_, twilio), live = at_twilio, at_twilio[0].live
     await check_opt_out(live, refusal_code="unsubscribed")
-    links = {"NumMedia": "1", "MediaUrl0": "https://api.twilio.example/Media/ME1", "MediaContentType0": "image/jpeg"}
+    sid = new_sid("ME")
+    twilio.recordings[sid] = b"a picture"
+    address = f"https://api.twilio.com/2010-04-01/Accounts/{twilio.account_sid}/Messages/{new_sid('MM')}/Media/{sid}"
+    links = {"NumMedia": "1", "MediaUrl0": address, "MediaContentType0": "image/jpeg"}
     await twilio.text(PERSON, live.number, "STOP", **links)
     texts = [dict(form)["To"] for _, path, form in twilio.requests if path.endswith("/Messages.json")]
     assert set(texts) == {"+15550100083"}, "Twilio itself has confirmed the STOP"
-    assert await list_newest_pictures(live) == ["https://api.twilio.example/Media/ME1"]
+    assert await fetch_newest_files(live) == [b"a picture"]
 
 
 async def test_a_message_with_a_lost_response_is_sent_once_and_found_by_its_callbacks(at_twilio: TwilioLine) -> None:

@@ -56,7 +56,9 @@ class Line:
 
     async def receive_text(self, body: str, *, contact: str = CONTACT) -> None:
         event = TextMessageReceived(f"in-{uuid4()}", contact, self.number, body)
-        await inbound.receive_message(self.runtime.database, self.caller.organization_id, "loopback", event)
+        await inbound.receive_message(
+            self.runtime.database, self.caller.organization_id, "loopback", event, base_url="http://localhost"
+        )
 
     async def get_conversation(self) -> SmsConversation:
         async with self.runtime.database.tenant(self.caller.organization_id) as session:

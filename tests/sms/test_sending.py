@@ -250,6 +250,7 @@ async def test_an_opt_out_before_sending_fails_the_message(runtime: Runtime, cal
         caller.organization_id,
         "loopback",
         TextMessageReceived("in-1", CONTACT, message.from_number, "STOP"),
+        base_url="http://localhost",
     )
     await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
     failed = await get_message(runtime, message)

@@ -77,9 +77,17 @@ class SimulatedCarrier(ABC):
 
     @abstractmethod
     async def simulate_text_message(
-        self, *, from_number: str, to_number: str, body: str, callbacks: CallbackUrls
+        self,
+        *,
+        from_number: str,
+        to_number: str,
+        body: str,
+        callbacks: CallbackUrls,
+        media_urls: Sequence[str] = (),
     ) -> str:
         """Send a text message to one of the organization's numbers and return the carrier's id for it.
+
+        `media_urls`: addresses of files that `fetch_media` of this carrier has.
 
         Raises `ProviderError` if the platform does not accept it.
         """

@@ -153,13 +153,18 @@ class WarmTransfer:
 
 @dataclass(frozen=True, slots=True)
 class OutboundTextMessage:
-    """An outbound text message. `reference` is the platform's id of the message."""
+    """An outbound text message. `reference` is the platform's id of the message.
+
+    `media_urls`: public addresses of files to send with it, which the carrier fetches; at most as many as the
+    carrier's `max_media`.
+    """
 
     reference: str
     from_number: str
     to_number: str
     body: str
     callbacks: CallbackUrls
+    media_urls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +193,14 @@ class RecordingStream:
 
 
 @dataclass(frozen=True, slots=True)
+class MessageFile:
+    """A file of a text message, streamed from the carrier. `content_type` has no parameters (`image/jpeg`)."""
+
+    content_type: str
+    chunks: AsyncIterator[bytes]
+
+
+@dataclass(frozen=True, slots=True)
 class BrowserToken:
     """A token with which a browser or app calls through the carrier.
 
@@ -208,7 +221,8 @@ class TelephonyCapabilities:
     """Features of a carrier. The core refuses an unsupported request with a clear error instead of asking the carrier.
 
     Without `send_digits`, keys are sent as tones in the call's audio. `warm_transfer`: the provider implements
-    `start_warm_transfer` and `complete_warm_transfer`.
+    `start_warm_transfer` and `complete_warm_transfer`. `max_media`: most files that a text message may have, 0 if the
+    carrier sends none.
     """
 
     text_messages: bool = True
@@ -218,6 +232,7 @@ class TelephonyCapabilities:
     recordings: bool = True
     machine_detection: bool = True
     browser_calling: bool = True
+    max_media: int = 0
 
 
 class TelephonyProvider(Provider[SettingsT_co]):
@@ -315,6 +330,14 @@ class TelephonyProvider(Provider[SettingsT_co]):
 
         Raises `UnsubscribedRecipient`, `OutcomeUnknown` if it may have been sent nevertheless, else `ProviderError`.
         """
+
+    async def fetch_media(self, url: str) -> MessageFile:
+        """Stream a file of a received text message, at one of its `media_urls`, with the account's credentials.
+
+        A carrier that reports `media_urls` implements it. Raises `ProviderError`, retryable if the file may be there
+        later.
+        """
+        raise ProviderError(f"{self.title} does not return files", code="unsupported", retryable=False)
 
     # numbers
 

@@ -97,7 +97,10 @@ class RecordingReady:
 
 @dataclass(frozen=True, slots=True)
 class TextMessageReceived:
-    """An inbound text message. `opt_out` is set if the carrier itself handled a STOP, START, or HELP keyword."""
+    """An inbound text message. `opt_out` is set if the carrier itself handled a STOP, START, or HELP keyword.
+
+    `media_urls`: addresses of its files, which `fetch_media` streams.
+    """
 
     carrier_text_id: str
     from_number: str

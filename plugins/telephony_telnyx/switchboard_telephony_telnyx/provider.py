@@ -25,6 +25,7 @@ from switchboard.plugin_sdk import (
     IncomingCall,
     Instruction,
     MediaCodec,
+    MessageFile,
     NumberOrder,
     OutboundCall,
     OutboundTextMessage,
@@ -38,7 +39,7 @@ from switchboard.plugin_sdk import (
     WarmTransfer,
 )
 from switchboard.plugin_sdk.languages import find_nearest_language
-from switchboard.plugin_sdk.recordings import stream_carrier_recording
+from switchboard.plugin_sdk.recordings import stream_carrier_media, stream_carrier_recording
 
 from switchboard_telephony_telnyx import stock
 from switchboard_telephony_telnyx.callbacks import AskTarget, ForwardAnsweredCall, HangUpCall, WebhookReader
@@ -73,7 +74,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
     name: ClassVar[str] = "telnyx"
     title: ClassVar[str] = "Telnyx"
     Settings: ClassVar[type[ProviderSettings]] = TelnyxSettings
-    capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(warm_transfer=True)
+    capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(warm_transfer=True, max_media=10)
     text_encoding: ClassVar[TextEncoding] = ENCODING
 
     def __init__(self, settings: TelnyxSettings) -> None:
@@ -309,11 +310,18 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             "to": order.to_number,
             "text": order.body,
             "webhook_url": order.callbacks.events,
+            **({"media_urls": list(order.media_urls)} if order.media_urls else {}),
         }
         return require_created_id(
             await call_telnyx(lambda: self._client.messages.send(**given, use_profile_webhooks=False), creates=True),
             "id",
         )
+
+    async def fetch_media(self, url: str) -> MessageFile:
+        """Stream a file. Telnyx stores it at an address that expires and needs no credential."""
+        if self._opened is None:
+            raise ProviderError("Telnyx is not open")
+        return await stream_carrier_media(self._opened[1], url, {}, carrier=self.title)
 
     # numbers
 

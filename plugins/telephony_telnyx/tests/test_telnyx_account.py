@@ -12,6 +12,7 @@ import pytest
 from pydantic import JsonValue, ValidationError
 from switchboard.plugin_sdk import (
     NumberOrder,
+    OutboundTextMessage,
     ProviderError,
 )
 from switchboard_telephony_telnyx.provider import TelnyxTelephony
@@ -194,3 +195,15 @@ async def test_a_token_requires_its_settings(telnyx: TelnyxServer) -> None:
 async def test_many_calls_share_one_client(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
     orders = [dataclasses.replace(CALL, reference=str(number)) for number in range(20)]
     assert len(set(await asyncio.gather(*(carrier.place_call(order) for order in orders)))) == 20
+
+
+async def test_a_file_is_fetched_from_its_storage(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    telnyx.recordings[LEG] = b"a file"
+    file = await carrier.fetch_media(telnyx.storage_url(LEG))
+    assert (file.content_type, b"".join([chunk async for chunk in file.chunks])) == ("audio/x-wav", b"a file")
+
+
+async def test_a_text_message_names_its_files(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    urls = ("https://example.com/a.jpg", "https://example.com/b.jpg")
+    await carrier.send_text_message(OutboundTextMessage("t", OURS, "+15550100001", "Hello", EVENTS, urls))
+    assert telnyx.requests[-1][2]["media_urls"] == list(urls)

@@ -18,6 +18,7 @@ from switchboard.plugin_sdk import (
     IncomingCall,
     Instruction,
     MediaCodec,
+    MessageFile,
     NumberOrder,
     OutboundCall,
     OutboundTextMessage,
@@ -29,7 +30,7 @@ from switchboard.plugin_sdk import (
     TelephonyProvider,
     WarmTransfer,
 )
-from switchboard.plugin_sdk.recordings import stream_carrier_recording
+from switchboard.plugin_sdk.recordings import stream_carrier_media, stream_carrier_recording
 from twilio.twiml import TwiML
 
 from switchboard_telephony_twilio import callbacks as paths
@@ -54,7 +55,9 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
     name: ClassVar[str] = "twilio"
     title: ClassVar[str] = "Twilio"
     Settings: ClassVar[type[ProviderSettings]] = TwilioSettings
-    capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(warm_transfer=True, send_digits=False)
+    capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(
+        warm_transfer=True, send_digits=False, max_media=10
+    )
 
     def __init__(self, settings: TwilioSettings) -> None:
         super().__init__(settings)
@@ -196,10 +199,18 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
                 from_=order.from_number,
                 body=order.body,
                 status_callback=f"{order.callbacks.events}/{paths.TEXT}",
+                **({"media_url": list(order.media_urls)} if order.media_urls else {}),
                 **({"messaging_service_sid": service} if (service := self.settings.messaging_service_sid) else {}),
             )
         )
         return require_sid(text.sid)
+
+    async def fetch_media(self, url: str) -> MessageFile:
+        """Stream a file with the account's credential, which goes to no address but Twilio's."""
+        if not url.startswith(f"{API}/"):
+            raise ProviderError("the file is not at Twilio", retryable=False)
+        headers = {"Authorization": encode_basic_auth(self.settings.account_sid, self._token)}
+        return await stream_carrier_media(self._http.session, self._http.resolve_url(url), headers, carrier=self.title)
 
     # numbers
 

@@ -108,6 +108,23 @@ async def test_a_recording_is_streamed_from_its_storage(carrier: TwilioTelephony
     assert not error.value.retryable
 
 
+async def test_a_text_message_names_its_files(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
+    urls = ("https://example.com/a.jpg", "https://example.com/b.jpg")
+    await carrier.send_text_message(OutboundTextMessage("t", OURS, "+15550100001", "Hello", CALLBACKS, urls))
+    assert [value for name, value in twilio.requests[-1][2] if name == "MediaUrl"] == list(urls)
+
+
+async def test_a_file_is_fetched_with_the_credential_from_twilio_alone(
+    carrier: TwilioTelephony, twilio: TwilioServer
+) -> None:
+    twilio.recordings[OTHER_SID] = b"a file"
+    path = f"2010-04-01/Accounts/{twilio.account_sid}/Messages/{new_sid('MM')}/Media/{OTHER_SID}"
+    file = await carrier.fetch_media(f"https://api.twilio.com/{path}")
+    assert (file.content_type, b"".join([chunk async for chunk in file.chunks])) == ("audio/x-wav", b"a file")
+    with pytest.raises(ProviderError, match="not at Twilio"):
+        await carrier.fetch_media(f"https://api.twilio.com.example/{path}")
+
+
 def create_browser_carrier(**settings: object) -> TwilioTelephony:
     return TwilioTelephony(
         TwilioSettings.model_validate({"account_sid": "AC" + "a" * 32, "auth_token": "secret", **settings})

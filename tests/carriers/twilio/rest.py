@@ -80,6 +80,7 @@ class Rest:
         for method, path, status, work in operations:
             application.router.add_route(method, path, partial(self._serve, status, work))
         application.router.add_route("GET", ACCOUNT + "/Recordings/{sid}.wav", self._recording)
+        application.router.add_route("GET", ACCOUNT + "/Messages/{message}/Media/{sid}", self._recording)
         return application
 
     async def _serve(self, status: int, work: Work, request: web.Request) -> web.StreamResponse:

@@ -540,6 +540,11 @@ class AsyncSms:
         )
         return await self._transport.fetch_page(request, models.SmsMessageOut)
 
+    async def get_media(self, media_id: str) -> bytes:
+        """Get a file of a received message."""
+        request = ApiRequest("GET", "/v1/sms/media/{media_id}", ids={"media_id": media_id})
+        return await self._transport.send(request)
+
 
 class AsyncUsage:
     """Methods of `usage`."""

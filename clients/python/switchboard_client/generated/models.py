@@ -1264,7 +1264,7 @@ class SmsMessageOut(Model):
     """
     media_urls: list[str]
     """
-    Addresses of media at the carrier; an addition.
+    Addresses of the files that the message has; an addition.
     """
     error_message: str | None
     """
@@ -1304,6 +1304,10 @@ class SmsReceived(Model):
     body: str
     """
     Text of the message.
+    """
+    media_urls: list[str]
+    """
+    Addresses of the files that the message has.
     """
     status: Literal["queued", "sending", "sent", "delivered", "undelivered", "failed", "received"]
     """
@@ -1362,6 +1366,10 @@ class SmsSent(Model):
     body: str
     """
     Text of the message.
+    """
+    media_urls: list[str]
+    """
+    Addresses of the files that the message has.
     """
     status: Literal["queued", "sending", "sent", "delivered", "undelivered", "failed", "received"]
     """

@@ -581,6 +581,10 @@ class SmsCreate(TypedDict):
     """
     Text of the message, 1 to 1600 characters.
     """
+    media_urls: NotRequired[Sequence[str]]
+    """
+    Public addresses of up to 10 files, which the carrier fetches and sends; an addition.
+    """
 
 
 class SpokenTexts(TypedDict):

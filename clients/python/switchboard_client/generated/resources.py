@@ -532,6 +532,11 @@ class Sms:
         )
         return self._transport.fetch_page(request, models.SmsMessageOut)
 
+    def get_media(self, media_id: str) -> bytes:
+        """Get a file of a received message."""
+        request = ApiRequest("GET", "/v1/sms/media/{media_id}", ids={"media_id": media_id})
+        return self._transport.send(request)
+
 
 class Usage:
     """Methods of `usage`."""

@@ -551,6 +551,13 @@ export class Sms {
     const request = { method: "GET", path: "/v1/sms/conversations/{conversation_id}/messages", ids, query, options };
     return this.transport.fetchPage<api.SmsMessageOut>(request);
   }
+
+  /** Get a file of a received message. */
+  getMedia(mediaId: string, options: RequestOptions = {}): Promise<ArrayBuffer> {
+    const ids = { media_id: mediaId };
+    const request = { method: "GET", path: "/v1/sms/media/{media_id}", ids, options };
+    return this.transport.fetchBytes(request);
+  }
 }
 
 /** Methods of `usage`. */

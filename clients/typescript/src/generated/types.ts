@@ -2460,6 +2460,8 @@ export interface components {
              * @description One of the organization's phone numbers.
              */
             from_number_id: string;
+            /** @description Public addresses of up to 10 files, which the carrier fetches and sends; an addition. */
+            media_urls?: string[];
             /** @description E.164 number of the recipient. */
             to_number: string;
         };
@@ -2498,7 +2500,7 @@ export interface components {
              * @description Id of the text message.
              */
             id: string;
-            /** @description Addresses of media at the carrier; an addition. */
+            /** @description Addresses of the files that the message has; an addition. */
             media_urls: string[];
             /** @description Number of segments that carriers bill; an addition. */
             segments: number;
@@ -2533,6 +2535,8 @@ export interface components {
             direction: "inbound" | "outbound";
             /** @description Phone number of the sender, E.164. */
             from_number: string;
+            /** @description Addresses of the files that the message has. */
+            media_urls: string[];
             /**
              * Format: uuid
              * @description Id of the text message.
@@ -2583,6 +2587,8 @@ export interface components {
             direction: "inbound" | "outbound";
             /** @description Phone number of the sender, E.164. */
             from_number: string;
+            /** @description Addresses of the files that the message has. */
+            media_urls: string[];
             /**
              * Format: uuid
              * @description Id of the text message.

@@ -40,6 +40,7 @@ from switchboard.resources.phone_numbers.routes import blueprint as phone_number
 from switchboard.resources.privacy.routes import blueprint as privacy
 from switchboard.resources.simulations.routes import blueprint as simulations
 from switchboard.resources.sms.routes import blueprint as sms
+from switchboard.resources.sms_media.routes import blueprint as sms_media
 from switchboard.resources.usage.routes import blueprint as usage
 from switchboard.resources.webhooks.routes import blueprint as webhooks
 from switchboard.runtime import EXTENSION, Runtime
@@ -58,6 +59,7 @@ BLUEPRINTS = (
     privacy,
     phone_numbers,
     sms,
+    sms_media,
     webhooks,
     billing,
     usage,

@@ -53,7 +53,7 @@ def build_deleters(database: Database, archive: RecordingArchive) -> tuple[Reten
         RecordingDeleter(database, archive),
         TranscriptDeleter(database),
         CallDeleter(database, archive),
-        MessageDeleter(database),
+        MessageDeleter(database, archive.recordings),
         *build_event_deleters(database),
         build_run_deleter(database),
         RowDeleter(database, "audit", ExpiringRows(AuditEntry)),

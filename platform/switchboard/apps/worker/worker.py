@@ -29,6 +29,7 @@ from switchboard.resources.phone_numbers.jobs import charge_rents, release_numbe
 from switchboard.resources.privacy.jobs import reconcile_privacy_requests, run_privacy_request
 from switchboard.resources.simulations.jobs import reconcile_simulations, run_simulation
 from switchboard.resources.sms.jobs import answer_text, reconcile_texts, recover_text, send_text
+from switchboard.resources.sms_media.jobs import fetch_media
 from switchboard.runtime import Runtime
 
 JOBS: tuple[Job, ...] = (
@@ -42,6 +43,7 @@ JOBS: tuple[Job, ...] = (
     maintain_vectors,
     process_document,
     evaluate_triggers,
+    fetch_media,
     run_privacy_request,
     run_simulation,
     send_text,

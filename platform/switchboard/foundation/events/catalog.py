@@ -101,6 +101,7 @@ class TextEvent(EventData):
     from_number: str = Field(description="Phone number of the sender, E.164.")
     to_number: str = Field(description="Phone number of the recipient, E.164.")
     body: str = Field(description="Text of the message.")
+    media_urls: list[str] = Field(description="Addresses of the files that the message has.")
     status: MessageStatus = Field(description="Status of the message when the event happened.")
     contact_name: str | None = Field(description="Name of the contact with the other party's phone number.")
     created_at: Moment = Field(description="When the message was created.")

@@ -227,6 +227,17 @@ class TelephonyContract(ProviderContract[Telephony]):
 
     # text messages and phone numbers
 
+    async def test_a_text_with_a_file_has_an_id(
+        self, open_provider: Telephony, outbound_text_message: OutboundTextMessage
+    ) -> None:
+        """The core sends files through a carrier whose `max_media` is not 0.
+
+        If this fails, pass `media_urls` on, or leave `max_media` at 0.
+        """
+        if open_provider.capabilities.max_media:
+            with_file = dataclasses.replace(outbound_text_message, media_urls=("https://example.com/a.jpg",))
+            assert await open_provider.send_text_message(with_file)
+
     async def test_each_text_has_an_id_of_its_own(
         self, open_provider: Telephony, outbound_text_message: OutboundTextMessage
     ) -> None:

@@ -105,7 +105,9 @@ class CallbackReceiver:
         one.
         """
         if isinstance(event, TextMessageReceived):
-            await inbound_texts.receive_message(self.database, organization_id, carrier, event)
+            await inbound_texts.receive_message(
+                self.database, organization_id, carrier, event, base_url=self.settings.base_url
+            )
         elif isinstance(event, TextMessageStatus):
             await text_callbacks.apply_message_event(
                 self.database, organization_id, carrier, event, message_id=subject_id

@@ -111,7 +111,11 @@ class PersonEraser:
         message = or_(col(SmsMessage.from_number) == phone_number, col(SmsMessage.to_number) == phone_number)
         return (
             CallDeleter(self.database, self.archive, rows=ExpiringRows(Call, (*SETTLED, call))),
-            MessageDeleter(self.database, rows=ExpiringRows(SmsMessage, (*SETTLED_MESSAGES.conditions, message))),
+            MessageDeleter(
+                self.database,
+                self.archive.recordings,
+                rows=ExpiringRows(SmsMessage, (*SETTLED_MESSAGES.conditions, message)),
+            ),
         )
 
 

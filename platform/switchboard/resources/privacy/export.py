@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from mimetypes import guess_extension
 from typing import Any, BinaryIO, Final
 from uuid import UUID
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -13,9 +14,10 @@ from sqlmodel import SQLModel, col
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.object_store import ObjectNotFound
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.recordings.archive import RecordingArchive
+from switchboard.resources.calls.recordings.archive import RecordingArchive, StoredObject
 from switchboard.resources.privacy.number_pattern import NumberPattern
 from switchboard.resources.privacy.subject_rows import (
     BATCH,
@@ -26,6 +28,8 @@ from switchboard.resources.privacy.subject_rows import (
     read_batch,
     read_mentions,
 )
+from switchboard.resources.sms.media import build_media_key, list_stored_media
+from switchboard.resources.sms.models import SmsMedia
 
 DATA_FILE: Final = "data.json"
 CHUNK_BYTES: Final = 1024 * 1024
@@ -42,8 +46,8 @@ class PersonExporter:
         """Write an archive to `file`, and return the number of rows by table, and of recordings.
 
         `data.json` has the rows about the person by table, the transcripts of their calls, and in `mentions` the ids of
-        other rows whose text has the number. `recordings/` has the recordings as they are stored. Raises
-        `ObjectStoreAway`.
+        other rows whose text has the number. `recordings/` has the recordings as they are stored, and `media/` the
+        files of their text messages. Raises `ObjectStoreAway`.
         """
         async with self.database.tenant(organization_id, actor=actor) as session:
             data = await _read_rows(session, phone_number)
@@ -52,11 +56,14 @@ class PersonExporter:
             record_audit(session, AuditAction.PERSON_EXPORTED, organization_id, fields=+counted)
             theirs = calls.filter_by_number(calls.list_calls(session), phone_number)
             recorded = (await session.exec(theirs.where(col(Call.has_recording)))).all()
+            files = await list_stored_media(session, [row["id"] for row in data["sms_message"]])
         with ZipFile(file, "w", ZIP_DEFLATED) as archive:
             content = {"phone_number": phone_number, **data, "mentions": mentions}
             archive.writestr(DATA_FILE, json.dumps(content, default=str, ensure_ascii=False, indent=1))
             for call in recorded:
                 counted["recording"] += await self._add_recording(archive, call)
+            for media in files:
+                counted["sms_media"] += await self._add_media(archive, media)
         return +counted
 
     async def _add_recording(self, archive: ZipFile, call: Call) -> bool:
@@ -64,11 +71,25 @@ class PersonExporter:
         stored = await self.archive.find(call)
         if stored is None:
             return False
-        with archive.open(f"recordings/{call.id}.{stored.audio_format}", "w", force_zip64=True) as file:
+        await self._copy(archive, f"recordings/{call.id}.{stored.audio_format}", stored)
+        return True
+
+    async def _add_media(self, archive: ZipFile, media: SmsMedia) -> bool:
+        """Copy a file of a text message; return whether the store has it."""
+        try:
+            stored = await self.archive.find_file(
+                media.organization_id, build_media_key(media.organization_id, media.id)
+            )
+        except ObjectNotFound:
+            return False
+        await self._copy(archive, f"media/{media.id}{guess_extension(media.content_type or '') or ''}", stored)
+        return True
+
+    async def _copy(self, archive: ZipFile, name: str, stored: StoredObject) -> None:
+        with archive.open(name, "w", force_zip64=True) as file:
             for start in range(0, stored.size, CHUNK_BYTES):
                 end = min(start + CHUNK_BYTES, stored.size)
                 file.write(await self.archive.read(stored, start, end))
-        return True
 
 
 async def _read_rows(session: TenantSession, phone_number: str) -> dict[str, list[Row]]:

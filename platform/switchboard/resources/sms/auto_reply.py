@@ -251,7 +251,7 @@ async def _conclude(database: Database, claim: _Claim, text: str) -> bool:
             set_cause_depth(session, claim.depth)
             try:
                 cost = calculate_model_cost(prices, claim.usage) + calculate_embedding_cost(prices, claim.embeddings)
-                answer = shorten_answer(text, find_encoding(session, claim.number.carrier))
+                answer = sms.MessageContent(shorten_answer(text, find_encoding(session, claim.number.carrier)))
                 await sms.save_outbound_message(session, conversation, answer, author="agent", cost=cost)
             except (DestinationNotAllowed, InsufficientBalance, OutboundPaused) as error:
                 logger.warning("message not answered", conversation_id=str(conversation.id), reason=error.detail)

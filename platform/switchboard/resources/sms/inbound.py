@@ -21,6 +21,7 @@ from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.auto_reply import schedule_answer
 from switchboard.resources.sms.keywords import obey_keyword, parse_keyword
+from switchboard.resources.sms.media import save_media
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.resources.sms.states import build_message_event
 
@@ -29,10 +30,11 @@ CARRIER_DELAY = timedelta(hours=1)
 
 
 async def receive_message(
-    database: Database, organization_id: UUID, carrier: str, incoming: TextMessageReceived
+    database: Database, organization_id: UUID, carrier: str, incoming: TextMessageReceived, *, base_url: str
 ) -> None:
     """Receive a message; a repeated callback changes nothing. A message to a number that is not the organization's
-    is logged and dropped. Private data is redacted before anything is saved.
+    is logged and dropped. Private data is redacted before anything is saved. Files are fetched by a job, and have
+    addresses below `base_url`.
     """
     async with database.tenant(organization_id) as session:
         number = await numbers.find_phone_number(session, incoming.to_number)
@@ -52,7 +54,7 @@ async def receive_message(
         message = _message(conversation, carrier, incoming, redactor)
         message.cause_depth = await _cause_depth(session, incoming)
         set_cause_depth(session, message.cause_depth)
-        session.add(message)
+        await save_media(session, message, incoming.media_urls, base_url)
         conversation.last_message_at = message.created_at
         metrics.texts.labels("inbound", message.status).inc()
         await publish(session, await build_message_event(session, SmsReceived, message), depth=message.cause_depth)
@@ -98,7 +100,6 @@ def _message(
         from_number=incoming.from_number,
         to_number=incoming.to_number,
         body=body,
-        media_urls=list(incoming.media_urls),
         status="received",
         author="contact",
         segments=TextEncoding().count_segments(incoming.body),

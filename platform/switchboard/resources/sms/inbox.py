@@ -61,6 +61,7 @@ async def reply_to_conversation(session: TenantSession, conversation_id: UUID, b
     number = await numbers.find_active_number(session, conversation.phone_number_id)
     if number is None:
         raise InvalidState("The phone number of this conversation is no longer in use.")
-    message = await sms.compose_message(session, number, conversation.contact_number, body, author="person")
+    content = sms.MessageContent(body)
+    message = await sms.compose_message(session, number, conversation.contact_number, content, author="person")
     conversation.reply_due_at = conversation.answering_until = None
     return message

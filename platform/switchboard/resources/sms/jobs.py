@@ -25,14 +25,17 @@ async def answer_text(replier: AutoReplier, *, organization_id: str, conversatio
 
 
 async def reconcile_texts(database: Database, queue: Queue) -> int:
-    """Recover messages and answers whose wake-up was lost or whose worker died, and return how many; each is a job of
-    its own, because carriers and models take time.
+    """Recover messages, answers, and files whose wake-up was lost or whose worker died, and return how many; each is
+    a job of its own, because carriers and models take time.
     """
     async with database.system() as session:
         unattended = await system_queries.list_stalled_messages(session)
         unanswered = await system_queries.list_due_answers(session)
+        unfetched = await system_queries.list_due_media(session)
     for organization_id, message_id in unattended:
         await queue.enqueue("recover_text", organization_id=str(organization_id), message_id=str(message_id))
     for organization_id, conversation_id in unanswered:
         await queue.enqueue("answer_text", organization_id=str(organization_id), conversation_id=str(conversation_id))
-    return len(unattended) + len(unanswered)
+    for organization_id, media_id in unfetched:
+        await queue.enqueue("fetch_media", organization_id=str(organization_id), media_id=str(media_id))
+    return len(unattended) + len(unanswered) + len(unfetched)

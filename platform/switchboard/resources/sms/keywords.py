@@ -12,7 +12,12 @@ from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.service import find_organization
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms.models import SmsConversation
-from switchboard.resources.sms.service import can_be_called, has_opted_out, save_outbound_message
+from switchboard.resources.sms.service import (
+    MessageContent,
+    can_be_called,
+    has_opted_out,
+    save_outbound_message,
+)
 
 Keyword = Literal["stop", "start", "help"]
 WORDS: dict[Keyword, frozenset[str]] = {
@@ -71,5 +76,6 @@ async def obey_keyword(
         is_news = not await has_opted_out(session, conversation)
     if is_news and not answered:
         organization = await find_organization(session, conversation.organization_id)
-        await save_outbound_message(session, conversation, f"{organization.name}: {ANSWERS[said]}", author="platform")
+        answer = MessageContent(f"{organization.name}: {ANSWERS[said]}")
+        await save_outbound_message(session, conversation, answer, author="platform")
     return True

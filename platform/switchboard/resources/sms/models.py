@@ -98,3 +98,26 @@ class SmsMessage(TenantTable, table=True):
     carrier_text_id: str | None = None
     watch_at: datetime | None = None
     cause_depth: int = 0
+
+
+@encrypted_texts("carrier_url")
+class SmsMedia(TenantTable, table=True):
+    """A file of an inbound message. Its content is in the store of recordings once `content_type` is set.
+
+    `carrier_url` and `fetch_due_at` are None once the file was fetched, or is given up with `error_message`. While a
+    worker fetches the file, `fetch_due_at` is the end of its lease; `attempts` counts claims.
+    """
+
+    __tablename__ = "sms_media"
+    __table_args__ = (
+        Index(None, "organization_id", "message_id"),
+        Index("ix_sms_media_fetch_due", "fetch_due_at", postgresql_where=text("fetch_due_at is not null")),
+        ForeignKeyConstraint(["message_id"], ["sms_message.id"], ondelete="CASCADE"),
+    )
+
+    message_id: UUID
+    carrier_url: str | None
+    content_type: str | None = None
+    error_message: str | None = None
+    fetch_due_at: datetime | None = Field(default_factory=now)
+    attempts: int = 0

@@ -9,10 +9,12 @@ from sqlalchemy import func
 from sqlmodel import col, delete, select
 
 from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.object_store import ObjectStore
 from switchboard.resources.billing.deleted_usage import ADD_MESSAGES, keep_usage
 from switchboard.resources.deliveries.retention import list_undelivered_subjects
 from switchboard.resources.identity.retention import BATCH, SETTLING_TIME, ExpiringRows, RetainedData
-from switchboard.resources.sms.models import SmsConversation, SmsMessage
+from switchboard.resources.sms.media import build_media_key
+from switchboard.resources.sms.models import SmsConversation, SmsMedia, SmsMessage
 
 # The agent answers with the conversation before its eyes, so a message waits while an answer is due.
 _ANSWER_DUE = (
@@ -24,6 +26,15 @@ _ANSWER_DUE = (
     )
     .exists()
 )
+_FILE_DUE = (
+    select(SmsMedia.id)
+    .where(
+        col(SmsMedia.organization_id) == col(SmsMessage.organization_id),
+        col(SmsMedia.message_id) == col(SmsMessage.id),
+        col(SmsMedia.fetch_due_at).is_not(None),
+    )
+    .exists()
+)
 SETTLED_MESSAGES: Final = ExpiringRows(
     SmsMessage,
     (
@@ -31,27 +42,39 @@ SETTLED_MESSAGES: Final = ExpiringRows(
         col(SmsMessage.watch_at).is_(None),
         col(SmsMessage.status).not_in(("queued", "sending")),
         ~_ANSWER_DUE,
+        ~_FILE_DUE,
     ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class MessageDeleter:
-    """Deletes text messages. A closed conversation stays without messages, because it records that the contact has
-    sent STOP.
+    """Deletes text messages with their files. A closed conversation stays without messages, because it records that
+    the contact has sent STOP.
     """
 
     database: Database
+    recordings: ObjectStore
     data: RetainedData = "messages"
     rows: ExpiringRows = SETTLED_MESSAGES
     most: int = BATCH
 
     async def delete_batch(self, organization_id: UUID, cutoff: datetime) -> int:
-        """Delete a batch of messages, and the conversations that have none left."""
+        """Delete a batch of messages, and the conversations that have none left: the files first, so that a crash
+        leaves none behind. Raises `ObjectStoreAway`.
+        """
         async with self.database.tenant(organization_id) as session:
             awaited = await list_undelivered_subjects(session)
             wanted = self.rows.select_ids(session, cutoff, most=self.most).where(col(SmsMessage.id).not_in(awaited))
-            ids = (await session.exec(wanted.with_for_update(skip_locked=True, of=SmsMessage))).all()
+            ids = (await session.exec(wanted)).all()
+            theirs = select(SmsMedia.id).where(session.owns(SmsMedia), col(SmsMedia.message_id).in_(ids))
+            files = (await session.exec(theirs)).all()
+        await self.recordings.delete([build_media_key(organization_id, file) for file in files])
+        async with self.database.tenant(organization_id) as session:
+            left = select(SmsMessage.id).where(
+                session.owns(SmsMessage), col(SmsMessage.id).in_(ids), *self.rows.conditions
+            )
+            ids = (await session.exec(left.with_for_update(skip_locked=True, of=SmsMessage))).all()
             await keep_usage(session, ADD_MESSAGES, ids)
             emptied = await session.exec(
                 delete(SmsMessage)

@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import (
@@ -15,6 +16,7 @@ from switchboard.foundation.web.errors import (
 from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.sms import service as sms
+from switchboard.resources.sms.media import check_media_urls
 from switchboard.resources.sms.schemas import SmsConversationOut, SmsCreate, SmsMessageOut, SmsMessageQuery
 
 blueprint = ApiBlueprint("sms", __name__, tags={"sms": "Text messages and conversations."})
@@ -28,12 +30,12 @@ blueprint = ApiBlueprint("sms", __name__, tags={"sms": "Text messages and conver
     status=201,
     errors=[DestinationNotAllowed, InsufficientBalance, InvalidState, OutboundPaused, RecipientOptedOut],
 )
-async def send_sms(session: TenantSession, data: SmsCreate) -> SmsMessageOut:
+async def send_sms(session: TenantSession, data: SmsCreate, outbound: OutboundClient) -> SmsMessageOut:
     """Send a text message.
 
     The response comes at once, with the message `queued`; events and the conversation report its progress.
     """
-    return SmsMessageOut.of(await sms.send_message(session, data))
+    return SmsMessageOut.of(await sms.send_message(session, check_media_urls(outbound, data)))
 
 
 @blueprint.get("/v1/sms/conversations")

@@ -19,6 +19,8 @@ from switchboard.foundation.web.schemas import (
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 
 MAX_BODY_CHARACTERS = 1600
+MAX_MEDIA = 10
+MediaUrl = Annotated[str, Field(min_length=1, max_length=2048, examples=["https://example.com/bread.jpg"])]
 Body = Annotated[str, Field(min_length=1, max_length=MAX_BODY_CHARACTERS)]
 
 
@@ -40,6 +42,11 @@ class SmsCreate(RequestBody):
     to_number: PhoneNumberText = Field(description="E.164 number of the recipient.")
     from_number_id: ReferenceId = Field(description="One of the organization's phone numbers.")
     body: Body = Field(description="Text of the message, 1 to 1600 characters.")
+    media_urls: list[MediaUrl] = Field(
+        default_factory=list,
+        max_length=MAX_MEDIA,
+        description="Public addresses of up to 10 files, which the carrier fetches and sends; an addition.",
+    )
 
 
 class Reply(RequestBody):
@@ -74,7 +81,7 @@ class SmsMessageOut(Answer):
     author: Literal["contact", "api", "agent", "automation", "person", "platform"] = Field(
         description="`platform` wrote the replies to STOP, START, and HELP; an addition."
     )
-    media_urls: list[str] = Field(description="Addresses of media at the carrier; an addition.")
+    media_urls: list[str] = Field(description="Addresses of the files that the message has; an addition.")
     error_message: str | None = Field(description="Why it failed or was not delivered; an addition.")
     created_at: CreatedAt
 

@@ -99,7 +99,12 @@ class MessageSender:
                 raise ProviderError(f"{carrier.title} cannot send text messages", retryable=False)
             base = f"{self.settings.base_url}/carriers/{message.carrier}/{message.organization_id}/texts/{message.id}"
             order = OutboundTextMessage(
-                str(message.id), message.from_number, message.to_number, text, CallbackUrls(events=base)
+                str(message.id),
+                message.from_number,
+                message.to_number,
+                text,
+                CallbackUrls(events=base),
+                tuple(message.media_urls),
             )
             with span_request("send_text_message", carrier.name):
                 return await carrier.send_text_message(order)

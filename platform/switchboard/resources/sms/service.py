@@ -1,5 +1,7 @@
 """Business rules of text messages: listing and creation."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from typing import Literal
@@ -25,12 +27,20 @@ from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
-from switchboard.resources.sms.encoding import count_sendable_segments
+from switchboard.resources.sms.encoding import count_sendable_segments, require_sendable_media
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.resources.sms.schemas import SmsCreate
 
 Author = Literal["api", "agent", "automation", "person", "platform"]
 QUEUE_PATIENCE = timedelta(seconds=3)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageContent:
+    """Text of an outbound message, and the public addresses of its files."""
+
+    body: str
+    media_urls: Sequence[str] = ()
 
 
 def list_conversations(session: TenantSession) -> SelectOfScalar[SmsConversation]:
@@ -79,14 +89,16 @@ async def send_message(session: TenantSession, data: SmsCreate, *, author: Autho
     number = await numbers.require_number(session, data.from_number_id, field="from_number_id")
     if data.to_number == number.phone_number:
         raise ValidationFailed.field("to_number", "is the number that the message is sent from")
-    return await compose_message(session, number, data.to_number, data.body, author=author)
+    return await compose_message(
+        session, number, data.to_number, MessageContent(data.body, data.media_urls), author=author
+    )
 
 
 async def compose_message(
     session: TenantSession,
     number: PhoneNumber,
     to_number: str,
-    body: str,
+    content: MessageContent,
     *,
     author: Author,
     agent_id: UUID | None = None,
@@ -101,7 +113,7 @@ async def compose_message(
     conversation = await get_or_create_conversation(session, number, to_number)
     if await has_opted_out(session, conversation):
         raise RecipientOptedOut
-    message = await save_outbound_message(session, conversation, body, author=author, agent_id=agent_id)
+    message = await save_outbound_message(session, conversation, content, author=author, agent_id=agent_id)
     record_audit(session, AuditAction.SMS_MESSAGE_SENT, message.id)
     return message
 
@@ -109,7 +121,7 @@ async def compose_message(
 async def save_outbound_message(
     session: TenantSession,
     conversation: SmsConversation,
-    body: str,
+    content: MessageContent,
     *,
     author: Author,
     agent_id: UUID | None = None,
@@ -121,13 +133,15 @@ async def save_outbound_message(
     What is kept is redacted as the agent's conversations are, without `agent_id` those of the number's agent. The full
     text is sent.
 
-    Raises `ValidationFailed` for a message that is too long for the carrier, and, except for replies that the platform
-    must send, `DestinationNotAllowed`, `OutboundPaused`, and `InsufficientBalance`.
+    Raises `ValidationFailed` for a message that is too long for the carrier or has too many files, and, except for
+    replies that the platform must send, `DestinationNotAllowed`, `OutboundPaused`, and `InsufficientBalance`.
     """
     if author != "platform":
         await require_allowed_destination(session, conversation.contact_number)
         await require_unpaused(session)
     number = await session.get_one(PhoneNumber, conversation.phone_number_id)
+    require_sendable_media(session, number.carrier, content.media_urls)
+    body = content.body
     agent_id = agent_id or number.inbound_agent_id
     agent = await agents.find_agent(session, agent_id) if agent_id else None
     redactor = await open_redactor(session, agent)
@@ -142,6 +156,7 @@ async def save_outbound_message(
         to_number=conversation.contact_number,
         body=kept,
         unsent_body=body if body != kept else None,
+        media_urls=list(content.media_urls),
         status="queued",
         author=author,
         segments=count_sendable_segments(session, number.carrier, body),

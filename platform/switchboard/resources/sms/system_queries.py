@@ -6,7 +6,7 @@ from sqlalchemy import or_
 from sqlmodel import col, select
 
 from switchboard.foundation.database import SystemSession, now
-from switchboard.resources.sms.models import SmsConversation, SmsMessage
+from switchboard.resources.sms.models import SmsConversation, SmsMedia, SmsMessage
 
 BATCH = 100
 
@@ -24,3 +24,9 @@ async def list_due_answers(session: SystemSession) -> list[tuple[UUID, UUID]]:
         col(SmsConversation.reply_due_at) < now(), free
     )
     return list((await session.exec(rows.order_by(col(SmsConversation.reply_due_at)).limit(BATCH))).all())
+
+
+async def list_due_media(session: SystemSession) -> list[tuple[UUID, UUID]]:
+    """List the organization and id of files that are due to be fetched and that no worker has claimed."""
+    rows = select(SmsMedia.organization_id, SmsMedia.id).where(col(SmsMedia.fetch_due_at) < now())
+    return list((await session.exec(rows.order_by(col(SmsMedia.fetch_due_at)).limit(BATCH))).all())

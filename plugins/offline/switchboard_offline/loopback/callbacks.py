@@ -80,6 +80,7 @@ class InboundTextNotice(msgspec.Struct, frozen=True, tag_field="type", tag="text
     from_number: str
     to_number: str
     body: str
+    media_urls: tuple[str, ...] = ()
 
 
 class TextStatusNotice(msgspec.Struct, frozen=True, tag_field="type", tag="text_status"):
@@ -181,7 +182,7 @@ def _call_event(
 
 def _text_event(notice: InboundTextNotice | TextStatusNotice) -> CarrierEvent:
     if isinstance(notice, InboundTextNotice):
-        return TextMessageReceived(notice.text_id, notice.from_number, notice.to_number, notice.body)
+        return TextMessageReceived(notice.text_id, notice.from_number, notice.to_number, notice.body, notice.media_urls)
     return TextMessageStatus(notice.text_id, notice.status, notice.error_message, notice.error_code)
 
 

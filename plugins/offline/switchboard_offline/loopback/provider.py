@@ -19,6 +19,7 @@ from switchboard.plugin_sdk import (
     Instruction,
     InvalidCallback,
     MediaCodec,
+    MessageFile,
     NumberOrder,
     OutboundCall,
     OutboundTextMessage,
@@ -74,7 +75,9 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
     name: ClassVar[str] = "loopback"
     title: ClassVar[str] = "Loopback (a carrier in this machine)"
     Settings: ClassVar[type[ProviderSettings]] = LoopbackSettings
-    capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(warm_transfer=True, recordings=False)
+    capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(
+        warm_transfer=True, recordings=False, max_media=10
+    )
 
     def __init__(self, settings: LoopbackSettings) -> None:
         super().__init__(settings)
@@ -169,6 +172,9 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         self._exchange.spawn(texts.deliver_text(self._exchange.post, order, text_id))
         return text_id
 
+    async def fetch_media(self, url: str) -> MessageFile:
+        return texts.fetch_file(url)
+
     # numbers
 
     async def search_numbers(self, *, country: str, area_code: str | None, limit: int) -> Sequence[AvailableNumber]:
@@ -228,9 +234,15 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         return call.result(leg)
 
     async def simulate_text_message(
-        self, *, from_number: str, to_number: str, body: str, callbacks: CallbackUrls
+        self,
+        *,
+        from_number: str,
+        to_number: str,
+        body: str,
+        callbacks: CallbackUrls,
+        media_urls: Sequence[str] = (),
     ) -> str:
-        text = InboundTextNotice(texts.new_text_id(), from_number, to_number, body)
+        text = InboundTextNotice(texts.new_text_id(), from_number, to_number, body, tuple(media_urls))
         try:
             await self._exchange.post.deliver(callbacks.events, text)
         except NoticeUndelivered as error:

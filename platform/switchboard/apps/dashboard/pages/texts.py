@@ -3,13 +3,14 @@
 from uuid import UUID
 
 from pydantic import Field
-from quart import url_for
+from quart import Response, url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
 from switchboard.apps.dashboard.ui.rendering import load_list, number_name, render, render_part
+from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import Page, PageQuery, Query
 from switchboard.resources.contacts import service as contacts
@@ -18,6 +19,7 @@ from switchboard.resources.sms import inbox
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsConversation
 from switchboard.resources.sms.schemas import MAX_BODY_CHARACTERS, Reply, SmsCreate, SmsMessageQuery
+from switchboard.resources.sms_media.responses import MediaResponder
 
 
 class InboxQuery(PageQuery):
@@ -64,6 +66,13 @@ async def send_text(session: TenantSession, data: SmsCreate) -> Next:
     """Send a text message."""
     message = await sms.send_message(session, data, author="person")
     return Next(url_for("dashboard.conversation_page", conversation_id=message.conversation_id))
+
+
+@dashboard.get("/dashboard/texts/media/<media_id>")
+@page()
+async def text_media(viewer: Viewer, media_id: UUID, responder: MediaResponder) -> Response:
+    """Serve a file of a received message, as the API does."""
+    return await responder.respond(viewer.organization_id, media_id)
 
 
 @dashboard.get("/dashboard/texts/<conversation_id>")

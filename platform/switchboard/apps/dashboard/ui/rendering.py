@@ -139,11 +139,30 @@ async def _notice(database: Database, viewer: Viewer | None) -> str:
 
 def install_filters(blueprint: Blueprint) -> None:
     """Register the template filters and globals."""
-    for word in (date_time, day, month, duration, dollars, phone, percent, count, prose, field_name, action_label):
+    for word in (
+        date_time,
+        day,
+        month,
+        duration,
+        dollars,
+        phone,
+        percent,
+        count,
+        prose,
+        field_name,
+        action_label,
+        media_link,
+    ):
         blueprint.add_app_template_filter(word, word.__name__)
     for part in (icon, logo, with_query):
         blueprint.add_app_template_global(part, part.__name__)
     blueprint.app_context_processor(lambda: {"tones": TONES})
+
+
+def media_link(url: str) -> str:
+    """Return the page of a file of a received message, whose address is the API's; any other address as it is."""
+    found = re.search(r"/v1/sms/media/([0-9a-f-]{36})$", url)
+    return url_for("dashboard.text_media", media_id=found[1]) if found else url
 
 
 def icon(name: str) -> Markup:

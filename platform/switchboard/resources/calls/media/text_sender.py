@@ -32,6 +32,7 @@ class CallTextSender:
             if number is None:
                 raise ToolError("the call's phone number is not the organization's any more")
             try:
-                await sms.compose_message(session, number, target, body, author="agent", agent_id=self.call.agent_id)
+                content = sms.MessageContent(body)
+                await sms.compose_message(session, number, target, content, author="agent", agent_id=self.call.agent_id)
             except ApiError as error:
                 raise ToolError(error.detail) from error

@@ -1,0 +1,1 @@
+"""Files of received text messages: fetching them from carriers, and serving them."""
