@@ -5,7 +5,7 @@ from alembic import op
 from switchboard.migrations.tenancy import protect_table
 
 revision = "0030"
-down_revision = "0028"
+down_revision = "0029"
 oldest_program = "0001"
 
 
