@@ -27,6 +27,7 @@ NOUNS = {
     "conversation": "sms_conversation",
     "entry": "do_not_call_entry",
     "request": "privacy_request",
+    "media": "sms_media",
 }
 
 
