@@ -72,6 +72,7 @@ class AuditAction(StrEnum):
     OAUTH_CLIENT_DELETED = "oauth_client.deleted"
     OAUTH_GRANT_CREATED = "oauth_grant.created"
     OAUTH_GRANT_REVOKED = "oauth_grant.revoked"
+    ORGANIZATION_UPDATED = "organization.updated"
     OUTBOUND_PAUSED = "outbound.paused"
     PERSON_ERASED = "person.erased"
     PERSON_EXPORTED = "person.exported"
@@ -90,6 +91,7 @@ class AuditAction(StrEnum):
     SIMULATION_CREATED = "simulation.created"
     SMS_MESSAGE_SENT = "sms_message.sent"
     TENANT_FILE_APPLIED = "tenant_file.applied"
+    TENANT_FILE_EXPORTED = "tenant_file.exported"
     TRANSCRIPT_READ = "transcript.read"
     USER_PASSWORD_CHANGED = "user.password_changed"  # noqa: S105 - the name of an action
     USER_SESSIONS_ENDED = "user.sessions_ended"

@@ -20,6 +20,7 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
     live_calls,
     live_parts,
     oauth_clients,
+    organization,
     overview,
     phone_numbers,
     privacy,

@@ -37,9 +37,13 @@ def find_tenant_file(tenants_dir: Path, slug: str | None) -> Path | None:
 
 
 def require_no_file(tenants_dir: Path, slug: str | None) -> None:
-    """Raise `InvalidState` for an organization whose providers are configured by a tenant file."""
+    """Raise `InvalidState` for an organization that is configured by a tenant file. The message has the command that
+    applies changes of the file.
+    """
     if (path := find_tenant_file(tenants_dir, slug)) is not None:
-        raise InvalidState(f"The providers of this organization come from {path.name}. Change them there.")
+        raise InvalidState(
+            f"The operator sets this organization in {path}. Edit the file and run `switchboard tenants apply {path}`."
+        )
 
 
 async def list_providers(session: TenantSession) -> list[ProviderConfiguration]:

@@ -281,10 +281,10 @@ async def check_provider(viewer: Viewer, capability: str, name: str, check: Sett
 
 
 def _file(settings: Settings, viewer: Viewer) -> str:
-    """Return the name of the tenant file that sets the organization's providers; empty if there is none."""
+    """Return the path of the tenant file that sets the organization's providers; empty if there is none."""
     organization = viewer.organization
     path = editing.find_tenant_file(settings.tenants_dir, organization.slug if organization else None)
-    return path.name if path is not None else ""
+    return str(path) if path is not None else ""
 
 
 def _require_no_file(settings: Settings, viewer: Viewer) -> None:
