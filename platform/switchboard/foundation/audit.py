@@ -88,6 +88,7 @@ class AuditAction(StrEnum):
     RECORDINGS_KEY_DESTROYED = "recordings_key.destroyed"
     TEXTS_KEY_DESTROYED = "texts_key.destroyed"
     TEXTS_REENCRYPTED = "texts.reencrypted"
+    SETUP_DISMISSED = "setup.dismissed"
     SIMULATION_CREATED = "simulation.created"
     SMS_MESSAGE_SENT = "sms_message.sent"
     TENANT_FILE_APPLIED = "tenant_file.applied"

@@ -25,6 +25,7 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
     phone_numbers,
     privacy,
     providers,
+    setup,
     sign_in,
     single_sign_on,
     team,

@@ -2,11 +2,16 @@
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import page
+from switchboard.apps.dashboard.pages.providers import NAMES, find_own_file
+from switchboard.apps.dashboard.setup import read_setup
 from switchboard.apps.dashboard.ui import charts
 from switchboard.apps.dashboard.ui.charts import Series
 from switchboard.apps.dashboard.ui.rendering import TONES, count, dollars, load_list, render
+from switchboard.apps.dashboard.viewer import Viewer, is_https
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.schemas import PageQuery
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.analytics import service as analytics
 from switchboard.resources.analytics.schemas import DayOut, DaysQuery, OverviewOut
 from switchboard.resources.calls import service as calls
@@ -23,8 +28,10 @@ STEPS = {
 
 @dashboard.get("/dashboard")
 @page(query=DaysQuery)
-async def overview(session: TenantSession, query: DaysQuery) -> str:
-    """Show statistics, charts, and the latest calls."""
+async def overview(
+    session: TenantSession, query: DaysQuery, *, viewer: Viewer, registry: Registry, settings: Settings
+) -> str:
+    """Show statistics, charts, and the latest calls; in a new installation, owners also see the setup list."""
     figures = await analytics.summarize_calls(session, query.days)
     days = await analytics.count_calls_by_day(session, query.days)
     ended = await analytics.count_outcomes(session, query.days)
@@ -32,6 +39,10 @@ async def overview(session: TenantSession, query: DaysQuery) -> str:
     return await render(
         "dashboard/overview.html",
         query=query,
+        setup=await read_setup(session, registry) if viewer.has_role("owner") else None,
+        names=NAMES,
+        file=find_own_file(settings, viewer),
+        is_public=is_https(settings),
         figures=figures,
         calls_chart=_calls(days),
         cost_chart=charts.build_bar_chart(
