@@ -826,6 +826,70 @@ class ListCallsQuery(TypedDict):
     """
     Status of the calls.
     """
+    created_after: NotRequired[str | None]
+    """
+    Earliest time of creation.
+    """
+    created_before: NotRequired[str | None]
+    """
+    Time of creation that the calls are before.
+    """
+    ended_reason: NotRequired[
+        Literal[
+            "caller_hung_up",
+            "agent_hung_up",
+            "silence",
+            "max_duration",
+            "voicemail",
+            "transferred",
+            "taken_over",
+            "canceled",
+            "no_consent",
+            "do_not_call",
+            "destination_not_allowed",
+            "invalid_number",
+            "insufficient_balance",
+            "provider_failed",
+            "shutdown",
+            "error",
+        ]
+        | None
+    ]
+    """
+    Reason for which the calls ended.
+    """
+    user_sentiment: NotRequired[Literal["positive", "neutral", "negative", "unknown"] | None]
+    """
+    Sentiment of the other party.
+    """
+    call_successful: NotRequired[bool | None]
+    """
+    Success, as judged by the analysis.
+    """
+    min_duration_seconds: NotRequired[int | None]
+    """
+    Shortest duration.
+    """
+    max_duration_seconds: NotRequired[int | None]
+    """
+    Longest duration.
+    """
+    phone: NotRequired[str | None]
+    """
+    Phone number of either party.
+    """
+    contact_id: NotRequired[str | None]
+    """
+    Id of the contact who has either party's number.
+    """
+    tag: NotRequired[str | None]
+    """
+    A tag of the contact, ignoring case; commas separate tags.
+    """
+    transcript: NotRequired[str | None]
+    """
+    Words that one entry of the transcript contains, ignoring case. 409 if transcripts are encrypted.
+    """
 
 
 class ListCampaignsQuery(TypedDict):

@@ -1796,14 +1796,36 @@ export interface components {
         ListCallsQuery: {
             /** @description Id of the agent. */
             agent_id?: string | null;
+            /** @description Success, as judged by the analysis. */
+            call_successful?: boolean | null;
+            /** @description Id of the contact who has either party's number. */
+            contact_id?: string | null;
+            /** @description Earliest time of creation. */
+            created_after?: string | null;
+            /** @description Time of creation that the calls are before. */
+            created_before?: string | null;
             /** @description Direction of the calls. */
             direction?: ("inbound" | "outbound") | null;
+            /** @description Reason for which the calls ended. */
+            ended_reason?: ("caller_hung_up" | "agent_hung_up" | "silence" | "max_duration" | "voicemail" | "transferred" | "taken_over" | "canceled" | "no_consent" | "do_not_call" | "destination_not_allowed" | "invalid_number" | "insufficient_balance" | "provider_failed" | "shutdown" | "error") | null;
             /** @description Maximum number of items on the page. */
             limit?: number;
+            /** @description Longest duration. */
+            max_duration_seconds?: number | null;
+            /** @description Shortest duration. */
+            min_duration_seconds?: number | null;
             /** @description Number of newer items to skip. */
             offset?: number;
+            /** @description Phone number of either party. */
+            phone?: string | null;
             /** @description Status of the calls. */
             status?: ("queued" | "ringing" | "in-progress" | "completed" | "busy" | "no-answer" | "failed" | "canceled") | null;
+            /** @description A tag of the contact, ignoring case; commas separate tags. */
+            tag?: string | null;
+            /** @description Words that one entry of the transcript contains, ignoring case. 409 if transcripts are encrypted. */
+            transcript?: string | null;
+            /** @description Sentiment of the other party. */
+            user_sentiment?: ("positive" | "neutral" | "negative" | "unknown") | null;
         };
         /** @description Query parameters of `campaigns.list_contacts`. */
         ListCampaignContactsQuery: {

@@ -6,6 +6,7 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
     audit,
     authorize,
     automations,
+    call_list,
     calls,
     campaign_editor,
     campaigns,

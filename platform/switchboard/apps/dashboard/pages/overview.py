@@ -1,11 +1,17 @@
 """The overview: statistics of recent calls."""
 
+from datetime import date
+from urllib.parse import urlencode
+
+from quart import url_for
+
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import page
 from switchboard.apps.dashboard.pages.providers import NAMES, find_own_file
 from switchboard.apps.dashboard.setup import read_setup
 from switchboard.apps.dashboard.ui import charts
 from switchboard.apps.dashboard.ui.charts import Series
+from switchboard.apps.dashboard.ui.labels import ENDED
 from switchboard.apps.dashboard.ui.rendering import TONES, count, dollars, load_list, render
 from switchboard.apps.dashboard.viewer import Viewer, is_https
 from switchboard.foundation.database import TenantSession
@@ -35,6 +41,7 @@ async def overview(
     figures = await analytics.summarize_calls(session, query.days)
     days = await analytics.count_calls_by_day(session, query.days)
     ended = await analytics.count_outcomes(session, query.days)
+    first = figures.period.first
     steps = await analytics.measure_step_latencies(session, query.days)
     return await render(
         "dashboard/overview.html",
@@ -50,13 +57,18 @@ async def overview(
             [day.date for day in days],
             [Series("cost", "accent", [float(day.cost) for day in days])],
             dollars,
+            _link_day,
         ),
         outcomes=charts.build_shares(
-            [(one.reason.replace("_", " "), one.calls, TONES.get(one.reason, "calm")) for one in ended], count
+            [(one.reason.replace("_", " "), one.calls, TONES.get(one.reason, "calm")) for one in ended],
+            count,
+            [_link(first, **{"ended_reason" if one.reason in ENDED else "status": one.reason}) for one in ended],
         ),
         sentiment=_sentiment(figures),
         latencies=charts.build_shares(
-            [(STEPS[step.step], step.p50, "accent") for step in steps], lambda ms: f"{ms:,.0f} ms"
+            [(STEPS[step.step], step.p50, "accent") for step in steps],
+            lambda ms: f"{ms:,.0f} ms",
+            [_link(first, status="completed") for _ in steps],
         ),
         slowest=steps[-1].p95 if steps else None,
         recent=await load_list(session, calls.list_calls(session), PageQuery(limit=RECENT)),
@@ -70,7 +82,16 @@ def _calls(days: list[DayOut]) -> charts.BarChart:
         Series("failed", "bad", [float(day.failed) for day in days]),
         Series("other", "calm", other),
     ]
-    return charts.build_bar_chart("Calls per day", [day.date for day in days], series, count)
+    return charts.build_bar_chart("Calls per day", [day.date for day in days], series, count, _link_day)
+
+
+def _link(first_day: date, **filters: str) -> str:
+    """Return the address of the calls since a day."""
+    return f"{url_for('dashboard.calls_page')}?{urlencode({'first_day': first_day.isoformat(), **filters})}"
+
+
+def _link_day(day: date) -> str:
+    return _link(day, last_day=day.isoformat())
 
 
 def _sentiment(figures: OverviewOut) -> list[charts.Share]:
@@ -82,7 +103,11 @@ def _sentiment(figures: OverviewOut) -> list[charts.Share]:
         ("not judged", felt.unknown),
     )
     return (
-        charts.build_shares([(name, float(number), TONES.get(name, "calm")) for name, number in named], count)
+        charts.build_shares(
+            [(name, float(number), TONES.get(name, "calm")) for name, number in named],
+            count,
+            [_link(figures.period.first, user_sentiment=name.replace("not judged", "unknown")) for name, _ in named],
+        )
         if figures.total_calls
         else []
     )
