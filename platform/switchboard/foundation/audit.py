@@ -50,6 +50,7 @@ class AuditAction(StrEnum):
     CONTACT_CREATED = "contact.created"
     CONTACT_UPDATED = "contact.updated"
     CONTACT_DELETED = "contact.deleted"
+    DATA_EXPORTED = "data.exported"
     DESTINATIONS_NARROWED = "destinations.narrowed"
     DO_NOT_CALL_ENTRY_CREATED = "do_not_call_entry.created"
     DO_NOT_CALL_ENTRY_DELETED = "do_not_call_entry.deleted"

@@ -14,6 +14,7 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
     contacts,
     destinations,
     do_not_call,
+    exports,
     integration,
     invitations,
     keys,

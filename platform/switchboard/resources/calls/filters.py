@@ -1,19 +1,20 @@
 """Filters of the list of calls, and the search of their transcripts."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import cast
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, any_, func, or_
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import TenantSession, TenantTable
 from switchboard.foundation.web.errors import InvalidState
-from switchboard.foundation.web.paging import paginate
+from switchboard.foundation.web.paging import paginate, select_after
 from switchboard.foundation.web.schemas import Page, parse_id
 from switchboard.resources.calls.models import Call, TranscriptLine
-from switchboard.resources.calls.schemas import CallQuery
+from switchboard.resources.calls.schemas import CallFilters, CallQuery
 from switchboard.resources.contacts.models import Contact
 from switchboard.resources.identity.service import get_policy
 
@@ -21,7 +22,7 @@ TENANT, SEARCH = "switchboard_tenant", "switchboard_search"
 NOBODY = UUID(int=0)
 
 
-def filter_calls(session: TenantSession, query: CallQuery) -> SelectOfScalar[Call]:
+def filter_calls(session: TenantSession, query: CallFilters) -> SelectOfScalar[Call]:
     """Select the organization's calls that match a query, apart from the words of their transcripts."""
     return session.select(Call).where(*_list_conditions(session, query))
 
@@ -37,13 +38,40 @@ async def find_calls(session: TenantSession, query: CallQuery) -> Page[Call]:
     """
     if query.transcript is None:
         return await paginate(session, filter_calls(session, query), lambda call: call, query)
-    ids, total = await _search_transcripts(session, query, query.transcript)
-    rows = session.select(Call).where(col(Call.id).in_(ids))
-    items = list((await session.exec(rows.order_by(col(Call.created_at).desc(), col(Call.id).desc()))).all())
+    found = await _search_transcripts(session, query)
+    async with _show_only(session, query.transcript):
+        total = (await session.exec(select(func.count()).select_from(found.subquery()))).one()
+        ids = await _list_ids(session, select_after(found, None).offset(query.offset).limit(query.limit))
+    items = await _list_by_id(session, ids)
     return Page[Call].model_construct(items=items, total=total, limit=query.limit, offset=query.offset)
 
 
-def _list_conditions(session: TenantSession, query: CallQuery) -> list[ColumnElement[bool]]:
+async def list_call_batch(
+    session: TenantSession, query: CallFilters, *, after: TenantTable | None, limit: int
+) -> list[Call]:
+    """List the calls that match a query, newest first, from the one that follows `after`. Raises `InvalidState` as
+    `find_calls` does.
+    """
+    if query.transcript is None:
+        part = select_after(filter_calls(session, query), after).limit(limit)
+        return list((await session.exec(part)).all())
+    part = select_after(await _search_transcripts(session, query), after).limit(limit)
+    async with _show_only(session, query.transcript):
+        ids = await _list_ids(session, part)
+    return await _list_by_id(session, ids)
+
+
+async def _list_ids(session: TenantSession, rows: SelectOfScalar[Call]) -> Sequence[UUID]:
+    return (await session.exec(cast("SelectOfScalar[UUID]", rows.with_only_columns(col(Call.id))))).all()
+
+
+async def _list_by_id(session: TenantSession, ids: Sequence[UUID]) -> list[Call]:
+    """List calls newest first. The tenant role may decrypt their texts, and the role of the search may not."""
+    rows = session.select(Call).where(col(Call.id).in_(ids))
+    return list((await session.exec(select_after(rows, None))).all())
+
+
+def _list_conditions(session: TenantSession, query: CallFilters) -> list[ColumnElement[bool]]:
     """Return the conditions on columns. Those of equality keep the shape that row counters know."""
     exact = {
         Call.direction: query.direction,
@@ -79,17 +107,17 @@ def _belongs_to(session: TenantSession, condition: ColumnElement[bool]) -> Colum
     return or_(col(Call.from_number).in_(numbers), col(Call.to_number).in_(numbers))
 
 
-async def _search_transcripts(session: TenantSession, query: CallQuery, words: str) -> tuple[list[UUID], int]:
-    """Return the ids of one page of calls with these words in an entry of the transcript, and the total."""
+async def _search_transcripts(session: TenantSession, query: CallFilters) -> SelectOfScalar[Call]:
+    """Select the calls that match a query and have a visible entry of the transcript. Raises `InvalidState` if
+    transcripts are encrypted.
+    """
     if (await get_policy(session, session.organization_id)).encryption.texts:
         raise InvalidState("The organization's transcripts are encrypted and cannot be searched.")
-    matching = select(TranscriptLine.call_id).where(session.owns(TranscriptLine))
-    found = [session.owns(Call), *_list_conditions(session, query), col(Call.id).in_(matching)]
-    newest = select(Call.id).where(*found).order_by(col(Call.created_at).desc(), col(Call.id).desc())
-    async with _show_only(session, words):
-        total = (await session.exec(select(func.count()).select_from(Call).where(*found))).one()
-        ids = (await session.exec(newest.offset(query.offset).limit(query.limit))).all()
-    return list(ids), total
+    # Materialized: PostgreSQL does not know how rare the words are, and would look through each call, newest first.
+    visible = (
+        select(TranscriptLine.call_id).where(session.owns(TranscriptLine)).cte("visible").prefix_with("materialized")
+    )
+    return filter_calls(session, query).where(col(Call.id).in_(select(visible.c.call_id)))
 
 
 @asynccontextmanager

@@ -16,6 +16,7 @@ from switchboard.foundation.web.schemas import (
     PageQuery,
     PhoneNumberFilter,
     PhoneNumberText,
+    Query,
     ReferenceId,
     RequestBody,
 )
@@ -65,8 +66,8 @@ class CallCreate(RequestBody):
         return value
 
 
-class CallQuery(PageQuery):
-    """Filters of the call list."""
+class CallFilters(Query):
+    """Filters of calls."""
 
     agent_id: str | None = Field(None, max_length=64, description="Id of the agent.")
     direction: Direction | None = Field(None, description="Direction of the calls.")
@@ -92,6 +93,10 @@ class CallQuery(PageQuery):
         max_length=MAX_LABEL,
         description="Words that one entry of the transcript contains, ignoring case. 409 if transcripts are encrypted.",
     )
+
+
+class CallQuery(CallFilters, PageQuery):
+    """Filters of the call list, and the page."""
 
 
 class TurnLatencyOut(Answer):

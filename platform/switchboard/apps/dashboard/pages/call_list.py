@@ -1,7 +1,7 @@
 """The list of calls: filters and saved views."""
 
 from datetime import date, datetime, time, timedelta
-from typing import Final
+from typing import Final, Self
 from urllib.parse import parse_qsl, urlencode
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -40,7 +40,7 @@ class CallsQuery(CallQuery):
     first_day: date | None = None
     last_day: date | None = None
 
-    def cover_days(self, timezone: str) -> "CallsQuery":
+    def cover_days(self, timezone: str) -> Self:
         """Return the query with the days as times."""
         zone = ZoneInfo(timezone)
         times = {}
@@ -66,8 +66,7 @@ class NewView(RequestBody):
 @page(query=CallsQuery)
 async def calls_page(session: TenantSession, viewer: Viewer, query: CallsQuery) -> str:
     """List the calls, newest first."""
-    organization = viewer.organization
-    found = await _load_page(session, query.cover_days(organization.timezone if organization else "UTC"))
+    found = await _load_page(session, query.cover_days(viewer.timezone))
     filters = query.encode_filters()
     return await render(
         "dashboard/calls/list.html",

@@ -1,4 +1,6 @@
-"""Indexes of the filters of calls: one that has every filtered column, and the words of transcripts."""
+"""Indexes of the filters of calls (one that has every filtered column, and the words of transcripts), and of the export
+of text messages.
+"""
 
 from alembic import op
 from switchboard.migrations.indexes import create_index_concurrently
@@ -27,6 +29,9 @@ def upgrade() -> None:
     )
     create_index_concurrently(
         "ix_transcript_line_words", "transcript_line", ["transcript_words(organization_id, content)"], method="gin"
+    )
+    create_index_concurrently(
+        "ix_sms_message_organization_id_created_at_id", "sms_message", ["organization_id", "created_at", "id"]
     )
     with op.get_context().autocommit_block():
         # The first one has the same keys.
