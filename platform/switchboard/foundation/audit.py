@@ -49,6 +49,7 @@ class AuditAction(StrEnum):
     CAMPAIGN_DELETED = "campaign.deleted"
     CONTACT_CREATED = "contact.created"
     CONTACT_UPDATED = "contact.updated"
+    CONTACTS_IMPORTED = "contacts.imported"
     CONTACT_DELETED = "contact.deleted"
     DATA_EXPORTED = "data.exported"
     DESTINATIONS_NARROWED = "destinations.narrowed"

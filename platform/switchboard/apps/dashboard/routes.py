@@ -11,6 +11,7 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
     campaign_editor,
     campaigns,
     connected_apps,
+    contact_import,
     contacts,
     destinations,
     do_not_call,
