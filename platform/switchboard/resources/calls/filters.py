@@ -20,6 +20,8 @@ from switchboard.resources.identity.service import get_policy
 
 TENANT, SEARCH = "switchboard_tenant", "switchboard_search"
 NOBODY = UUID(int=0)
+FEW = 10_000
+"""Matches up to which a search sorts all of them. Of more, the newest are soon found among the newest calls."""
 
 
 def filter_calls(session: TenantSession, query: CallFilters) -> SelectOfScalar[Call]:
@@ -38,27 +40,43 @@ async def find_calls(session: TenantSession, query: CallQuery) -> Page[Call]:
     """
     if query.transcript is None:
         return await paginate(session, filter_calls(session, query), lambda call: call, query)
-    found = await _search_transcripts(session, query)
+    await _require_searchable(session)
+    entries = select(TranscriptLine.call_id).where(session.owns(TranscriptLine))
+    found = filter_calls(session, query)
     async with _show_only(session, query.transcript):
-        total = (await session.exec(select(func.count()).select_from(found.subquery()))).one()
-        ids = await _list_ids(session, select_after(found, None).offset(query.offset).limit(query.limit))
+        total = (await session.exec(select(func.count()).select_from(_keep(found, entries).subquery()))).one()
+        if total <= FEW:
+            # PostgreSQL does not know how rare the words are, and would look through each call, newest first.
+            visible = entries.cte("visible").prefix_with("materialized")
+            entries = select(visible.c.call_id)
+        part = select_after(_keep(found, entries), None).offset(query.offset).limit(query.limit)
+        ids = await _list_ids(session, part)
     items = await _list_by_id(session, ids)
     return Page[Call].model_construct(items=items, total=total, limit=query.limit, offset=query.offset)
 
 
 async def list_call_batch(
     session: TenantSession, query: CallFilters, *, after: TenantTable | None, limit: int
-) -> list[Call]:
-    """List the calls that match a query, newest first, from the one that follows `after`. Raises `InvalidState` as
-    `find_calls` does.
+) -> tuple[list[Call], Call | None]:
+    """Look at the next `limit` calls after `after`, newest first, and return those that match the query, and the last
+    one looked at, or None at the end of the list. Raises `InvalidState` as `find_calls` does.
+
+    Only those calls are looked at, however rare the words are, so that every batch is as fast.
     """
+    rows = (await session.exec(select_after(filter_calls(session, query), after).limit(limit))).all()
+    last = rows[-1] if len(rows) == limit else None
     if query.transcript is None:
-        part = select_after(filter_calls(session, query), after).limit(limit)
-        return list((await session.exec(part)).all())
-    part = select_after(await _search_transcripts(session, query), after).limit(limit)
+        return list(rows), last
+    await _require_searchable(session)
+    matching = select(TranscriptLine.call_id).where(session.owns(TranscriptLine))
+    matching = matching.where(col(TranscriptLine.call_id).in_([call.id for call in rows]))
     async with _show_only(session, query.transcript):
-        ids = await _list_ids(session, part)
-    return await _list_by_id(session, ids)
+        ids = set((await session.exec(matching)).all())
+    return [call for call in rows if call.id in ids], last
+
+
+def _keep(rows: SelectOfScalar[Call], call_ids: SelectOfScalar[UUID]) -> SelectOfScalar[Call]:
+    return rows.where(col(Call.id).in_(call_ids))
 
 
 async def _list_ids(session: TenantSession, rows: SelectOfScalar[Call]) -> Sequence[UUID]:
@@ -107,17 +125,9 @@ def _belongs_to(session: TenantSession, condition: ColumnElement[bool]) -> Colum
     return or_(col(Call.from_number).in_(numbers), col(Call.to_number).in_(numbers))
 
 
-async def _search_transcripts(session: TenantSession, query: CallFilters) -> SelectOfScalar[Call]:
-    """Select the calls that match a query and have a visible entry of the transcript. Raises `InvalidState` if
-    transcripts are encrypted.
-    """
+async def _require_searchable(session: TenantSession) -> None:
     if (await get_policy(session, session.organization_id)).encryption.texts:
         raise InvalidState("The organization's transcripts are encrypted and cannot be searched.")
-    # Materialized: PostgreSQL does not know how rare the words are, and would look through each call, newest first.
-    visible = (
-        select(TranscriptLine.call_id).where(session.owns(TranscriptLine)).cte("visible").prefix_with("materialized")
-    )
-    return filter_calls(session, query).where(col(Call.id).in_(select(visible.c.call_id)))
 
 
 @asynccontextmanager

@@ -41,11 +41,13 @@ class Exporter:
     async def _iterate(
         self, organization_id: UUID, export: Export, export_format: ExportFormat, batch: Batch
     ) -> AsyncIterator[bytes]:
-        yield encode_header(export.model, export_format)
+        if header := encode_header(export.model, export_format):
+            yield header
         rows, last = batch
         while rows or last:
-            # In a thread, because calls whose audio this process carries must not wait.
-            yield await asyncio.to_thread(encode_rows, rows, export_format)
+            if rows:
+                # In a thread, because calls whose audio this process carries must not wait.
+                yield await asyncio.to_thread(encode_rows, rows, export_format)
             if last is None:
                 return
             async with self.database.tenant(organization_id) as session:

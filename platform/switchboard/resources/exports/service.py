@@ -50,8 +50,8 @@ def export_calls(filters: CallFilters, *, base_url: str) -> Export:
     """Return the export of the calls that match the filters."""
 
     async def read(session: TenantSession, after: TenantTable | None) -> Batch:
-        found = await list_call_batch(session, filters, after=after, limit=BATCH)
-        return [CallOut.of(call, base_url=base_url) for call in found], _find_last(found)
+        found, last = await list_call_batch(session, filters, after=after, limit=BATCH)
+        return [CallOut.of(call, base_url=base_url) for call in found], last
 
     return Export("calls", CallOut, _list_given(filters), read)
 
@@ -60,8 +60,8 @@ def export_transcripts(filters: CallFilters) -> Export:
     """Return the export of the transcripts of the calls that match the filters, redacted as they are stored."""
 
     async def read(session: TenantSession, after: TenantTable | None) -> Batch:
-        found = await list_call_batch(session, filters, after=after, limit=BATCH)
-        return [TranscriptRow.of(line) for line in await _list_lines(session, found)], _find_last(found)
+        found, last = await list_call_batch(session, filters, after=after, limit=BATCH)
+        return [TranscriptRow.of(line) for line in await _list_lines(session, found)], last
 
     return Export("transcripts", TranscriptRow, _list_given(filters), read)
 

@@ -1,5 +1,6 @@
 """Importing contacts from a list, which is previewed before it is saved."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from pydantic import ValidationError
@@ -25,7 +26,7 @@ from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.schemas import ContactCreate
 from switchboard.resources.phone_numbers import service as numbers
 
-FIELDS: Final = ("email", "company", "notes", "tags", "address", "role")
+FIELDS: Final[Sequence[str]] = ("email", "company", "notes", "tags", "address", "role")
 """Columns that are read under the names of contacts' fields, besides number and name."""
 MAX_CONTACTS: Final = 100_000
 
@@ -75,8 +76,10 @@ def _read_contacts(found: ContactList) -> list[ContactCreate]:
     places = {name: heads.index(name) for name in FIELDS if name in heads} if found.layout.header else {}
     read = []
     for person, line, cells in zip(found.people, found.lines, found.cells, strict=True):
-        given = {name: cells[place] for name, place in places.items() if place < len(cells) and cells[place]}
-        fields = {"phone_number": person.phone_number, "name": person.name, **given}
+        given: dict[str, str] = {
+            name: cells[place] for name, place in places.items() if place < len(cells) and cells[place]
+        }
+        fields: dict[str, str | None] = {"phone_number": person.phone_number, "name": person.name, **given}
         try:
             read.append(ContactCreate.model_validate(fields))
         except ValidationError as error:
