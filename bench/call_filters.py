@@ -12,6 +12,7 @@ from quart.typing import TestClientProtocol
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from switchboard.apps.embedded import DataDirectory
+from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server import app
 from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import Settings
@@ -114,7 +115,7 @@ async def measure(directory: DataDirectory) -> None:
     await upgrade(directory.database_url)
     database = create_async_engine(directory.database_url.replace("postgresql://", "postgresql+asyncpg://"))
     unlimited = RateLimit(per_second=100_000, burst=1_000_000)
-    async with app.open_process_runtime(
+    async with open_process_runtime(
         Settings(data_dir=directory.path), database_url=directory.database_url, redis_url=directory.redis_url
     ) as parts:
         policy = Policy(rate_limits=RateLimits(read=unlimited, write=unlimited))

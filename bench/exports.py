@@ -7,6 +7,7 @@ import time
 from quart.typing import TestClientProtocol
 from sqlalchemy.ext.asyncio import create_async_engine
 from switchboard.apps.embedded import DataDirectory
+from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server import app
 from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import Settings
@@ -34,7 +35,7 @@ async def stream(client: TestClientProtocol, key: str, path: str) -> tuple[int, 
 async def measure(directory: DataDirectory) -> None:
     await upgrade(directory.database_url)
     database = create_async_engine(directory.database_url.replace("postgresql://", "postgresql+asyncpg://"))
-    async with app.open_process_runtime(
+    async with open_process_runtime(
         Settings(data_dir=directory.path), database_url=directory.database_url, redis_url=directory.redis_url
     ) as parts:
         client = app.create_app(parts).test_client()
