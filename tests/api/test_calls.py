@@ -1,19 +1,26 @@
 """Calls through the API. Calls over each carrier are in tests/carriers/test_scenarios.py."""
 
 import asyncio
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import aiohttp
 import pytest
+from sqlalchemy import text
 from switchboard.apps.server.http_server import GRACE_SECONDS
 from switchboard.foundation.database import now
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callback_urls import build_media_url
+from switchboard.resources.calls.models import TranscriptLine
+from switchboard.resources.identity.policy import Encryption, Policy
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform, Organizations, run_server
 from tests.fixtures.calls import add_call
 from tests.fixtures.json_access import Json, at, objects_at
+
+MONDAY = datetime(2026, 11, 16, 9, tzinfo=UTC)
 
 
 async def get_only_call(live: LivePlatform) -> Json:
@@ -69,6 +76,113 @@ async def test_calls_are_filtered(live: LivePlatform) -> None:
         assert (await live.caller.get(f"/v1/calls?{query}")).json["total"] == total, query
     assert (await live.caller.get("/v1/calls?status=nonsense")).status == 422
     assert (await live.caller.get(f"/v1/calls/{call['id']}/recording")).status == 404
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Two days of calls: one of a contact with words in its transcript, one of somebody else."""
+
+    first: str
+    second: str
+
+    def expect(self, names: str) -> list[str]:
+        return [getattr(self, name) for name in names.split()]
+
+
+async def add_sample(runtime: Runtime, caller: Caller) -> Sample:
+    first = await add_call(
+        runtime,
+        caller,
+        MONDAY,
+        ended_reason="silence",
+        user_sentiment="negative",
+        call_successful=False,
+        duration_seconds=30,
+        from_number="+15550100031",
+    )
+    second = await add_call(
+        runtime,
+        caller,
+        MONDAY + timedelta(days=1),
+        user_sentiment="positive",
+        call_successful=True,
+        duration_seconds=90,
+    )
+    async with runtime.database.tenant(caller.organization_id) as session:
+        for position, words in enumerate(("I need an Invoice", "for order 4711, please")):
+            session.add(
+                TranscriptLine(
+                    organization_id=caller.organization_id,
+                    call_id=first.id,
+                    position=position,
+                    role="user",
+                    content=words,
+                    timestamp_ms=0,
+                    ended_ms=0,
+                )
+            )
+    return Sample(str(first.id), str(second.id))
+
+
+async def test_each_filter_finds_its_calls(runtime: Runtime, caller: Caller, stranger: Caller) -> None:
+    sample = await add_sample(runtime, caller)
+    await add_sample(runtime, stranger)
+    contact = {"phone_number": "+15550100031", "name": "Ada", "tags": "VIP, late payer"}
+    contact_id = (await caller.post("/v1/contacts", contact)).json["id"]
+    for query, expected in {
+        "created_after=2026-11-17T00:00:00Z": "second",
+        "created_before=2026-11-17T00:00:00Z": "first",
+        "created_after=2026-11-16T08:00:00Z&created_before=2026-11-18T00:00:00Z": "second first",
+        "ended_reason=silence": "first",
+        "user_sentiment=positive": "second",
+        "call_successful=false": "first",
+        "min_duration_seconds=31": "second",
+        "max_duration_seconds=30": "first",
+        "phone=%2B15550100031": "first",
+        f"contact_id={contact_id}": "first",
+        "contact_id=nobody": "",
+        "tag=vip": "first",
+        "tag=late%20payer": "first",
+        "tag=late": "",
+        "transcript=invoice": "first",
+        "transcript=4711%20order": "first",
+        "transcript=invoice%204711": "",
+        "transcript=invoice&user_sentiment=positive": "",
+        "transcript=invoice&tag=vip&call_successful=false": "first",
+    }.items():
+        page = (await caller.get(f"/v1/calls?{query}")).json
+        assert [item["id"] for item in objects_at(page, "items")] == sample.expect(expected), query
+        assert page["total"] == len(expected.split()), query
+    pages = [(await caller.get(f"/v1/calls?call_successful=false&transcript=invoice&offset={n}")).json for n in (0, 1)]
+    assert [(len(objects_at(page, "items")), page["total"]) for page in pages] == [(1, 1), (0, 1)]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "created_after=monday",
+        "ended_reason=boredom",
+        "user_sentiment=sad",
+        "min_duration_seconds=-1",
+        "tag=",
+        "transcript=",
+    ],
+)
+async def test_a_filter_that_is_not_valid_is_refused(caller: Caller, query: str) -> None:
+    refused = await caller.get(f"/v1/calls?{query}")
+    assert refused.status == 422
+    assert at(refused.json, "errors", 0, "field") == query.partition("=")[0]
+
+
+async def test_encrypted_transcripts_are_not_searched(runtime: Runtime, organizations: Organizations) -> None:
+    caller = await organizations.create(policy=Policy(encryption=Encryption(texts=True)))
+    await add_sample(runtime, caller)
+    refused = await caller.get("/v1/calls?transcript=invoice")
+    assert (refused.status, refused.json["code"]) == (409, "invalid_state")
+    async with runtime.database.tenant(caller.organization_id) as session:
+        words = text("select unnest(transcript_words(organization_id, content)) from transcript_line")
+        entries = await (await session.connection()).execute(words)
+        assert {row[0] for row in entries.all()} == {str(caller.organization_id)}
 
 
 async def test_calls_of_other_organizations_are_not_found(live: LivePlatform, organizations: Organizations) -> None:

@@ -70,7 +70,9 @@ async def ask(operator: Operator, database_url: str, *arguments: str) -> dict[st
 async def login(servers: DataDirectory) -> AsyncIterator[str]:
     """An ordinary login, with only the privileges that docs/how-to/operating.md names."""
     await administrate(
-        servers, f"create role {LOGIN} login", f"grant switchboard_tenant, switchboard_system to {LOGIN}"
+        servers,
+        f"create role {LOGIN} login",
+        f"grant switchboard_tenant, switchboard_system, switchboard_search to {LOGIN}",
     )
     yield LOGIN
     await administrate(servers, f"drop role {LOGIN}")

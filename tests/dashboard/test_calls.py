@@ -1,12 +1,14 @@
 """The pages of calls."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from html import unescape
 from typing import Any
 
 from playwright.async_api import expect
 from switchboard.foundation.database import now
 from switchboard.resources.calls.models import Call, TranscriptLine
+from switchboard.resources.identity.models import Organization
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform
@@ -270,8 +272,69 @@ async def test_calls_with_a_number_are_found_in_both_directions(
         runtime, caller, moment, direction="outbound", from_number="+15550100200", to_number="+15550100002"
     )
     owner = await people.join(caller.organization_id)
-    page = (await owner.get("/dashboard/calls?number=%2B1 (555) 010-0001".replace(" ", "%20"))).html
+    page = (await owner.get("/dashboard/calls?phone=%2B1 (555) 010-0001".replace(" ", "%20"))).html
     assert [str(call.id) in page for call in (one, other, third)] == [True, True, False]
-    outbound = (await owner.get("/dashboard/calls?number=%2B15550100001&direction=outbound")).html
+    outbound = (await owner.get("/dashboard/calls?phone=%2B15550100001&direction=outbound")).html
     assert [str(call.id) in outbound for call in (one, other, third)] == [False, True, False]
-    assert "No matching calls" in (await owner.get("/dashboard/calls?number=nobody")).html
+    assert "No matching calls" in (await owner.get("/dashboard/calls?phone=nobody")).html
+
+
+async def test_days_and_other_filters_find_calls_and_are_saved_as_a_view(
+    people: People, runtime: Runtime, caller: Caller, stranger: Caller
+) -> None:
+    owner = await people.join(caller.organization_id)
+    async with runtime.database.system() as session:
+        (await session.get_one(Organization, caller.organization_id)).timezone = "Asia/Tokyo"
+    early = datetime(2026, 11, 16, 14, 59, tzinfo=UTC)  # 23:59 in Tokyo
+    await add_call(runtime, caller, early, from_number="+15550100041", user_sentiment="negative")
+    await add_call(runtime, caller, early + timedelta(minutes=1), from_number="+15550100042")
+    query = "first_day=2026-11-16&last_day=2026-11-16"
+    page = (await owner.get(f"/dashboard/calls?{query}&ended_reason=")).html
+    assert "555-010-0041" in page
+    assert "555-010-0042" not in page
+    assert "555-010-0041" in (await owner.get("/dashboard/calls?user_sentiment=negative&min_duration_seconds=0")).html
+    saved = await owner.post("/dashboard/calls/views", {"name": "A Monday", "query": f"{query}&offset=50"})
+    assert saved.location == f"/dashboard/calls?{query}"
+    page = (await owner.get(saved.location)).html
+    assert "A Monday" in page
+    assert (await owner.post("/dashboard/calls/views", {"name": "Bad", "query": "status=odd"})).status == 303
+    assert "Bad" not in (await owner.get("/dashboard/calls")).html.partition("</nav>")[2]
+    colleague = await people.join(caller.organization_id, role="member")
+    assert "A Monday" in (await colleague.get("/dashboard/calls")).html
+    foreigner = await people.join(stranger.organization_id)
+    assert "A Monday" not in (await foreigner.get("/dashboard/calls")).html
+    delete = re.search(r"/dashboard/calls/views/[\w-]+/delete", page)
+    assert delete
+    assert (await foreigner.post(delete[0])).status == 404
+    await owner.post(delete[0])
+    assert "A Monday" not in (await owner.get("/dashboard/calls")).html.replace("The view was deleted", "")
+
+
+async def test_every_bar_of_the_overview_leads_to_its_calls(people: People, runtime: Runtime, caller: Caller) -> None:
+    owner = await people.join(caller.organization_id)
+    await add_call(
+        runtime, caller, now(), from_number="+15550100041", ended_reason="silence", user_sentiment="negative"
+    )
+    await add_call(runtime, caller, now(), status="busy", user_sentiment="positive", ended_at=now())
+    await add_call(runtime, caller, now() - timedelta(days=40), ended_reason="silence")
+    async with runtime.database.tenant(caller.organization_id) as session:
+        for call in (await session.exec(session.select(Call))).all():
+            call.ended_at = now()
+    page = (await owner.get("/dashboard?days=7")).html
+    links = [unescape(link) for link in re.findall(r'href="(/dashboard/calls\?[^"]+)"', page)]
+    assert len([link for link in links if "last_day" in link]) == 2 * 7
+    for part, expected in (("ended_reason=silence", 1), ("status=busy", 1), ("user_sentiment=negative", 1)):
+        found = (await owner.get(next(link for link in links if part in link))).html
+        assert found.count('class="row-link"') == expected, part
+
+
+async def test_the_filters_are_accessible(window: Window) -> None:
+    await window.open("/dashboard/calls?ended_reason=silence")
+    await window.check_accessibility()
+    await window.page.set_viewport_size({"width": 390, "height": 844})
+    await window.check_accessibility()
+    assert await window.page.evaluate("document.documentElement.scrollWidth") <= 390
+    await window.page.get_by_label("Name of the view").fill("Silent")
+    await window.page.get_by_role("button", name="Save view").click()
+    await window.page.get_by_role("link", name="Silent").wait_for()
+    await window.check_accessibility()

@@ -2,6 +2,7 @@
 
 from tests.fixtures.app import Caller, LivePlatform
 from tests.fixtures.dashboard import People, Window
+from tests.fixtures.json_access import objects_at
 from tests.fixtures.webhooks import list_items
 
 
@@ -106,3 +107,95 @@ async def test_a_page_beyond_the_end_of_a_list_shows_the_last_page(people: Peopl
     assert "Person 1" not in page
     assert "3–3 of 3" in page
     assert 'rel="prev" href="/dashboard/contacts?limit=2&amp;offset=0"' in page
+
+
+async def test_contacts_are_imported_from_csv_after_a_preview(people: People, caller: Caller) -> None:
+    owner = await people.join(caller.organization_id)
+    known = await caller.post("/v1/contacts", {"phone_number": "+15550100001", "name": "Ada", "notes": "Kept"})
+    rows = (
+        "name,phone number,email,tags,company\n"
+        'Ada Lovelace,+15550100001,ada@example.com,"vip, late",\n'
+        "Grace,+1 555 010 0002,,,Navy\n"
+        "Grace again,+15550100002,,,\n"
+        "Nobody,12,,,\n"
+    )
+    preview = (await owner.post("/dashboard/contacts/import/preview", {"people": rows})).html
+    assert "1 duplicate removed" in preview
+    assert "1 line</strong>" in preview or "1 line cannot be used" in preview
+    assert (await caller.get("/v1/contacts")).json["total"] == 1, "a preview saves nothing"
+    assert (await owner.post("/dashboard/contacts/import", {"people": rows})).status == 422
+    imported = await owner.post("/dashboard/contacts/import", {"people": rows, "leave_out": "true"})
+    assert imported.status == 303
+    assert "1 contacts were created, and 1 updated." in (await owner.get("/dashboard/contacts")).html
+    ada = (await caller.get(f"/v1/contacts/{known.json['id']}")).json
+    assert [ada[name] for name in ("name", "notes", "email", "tags")] == [
+        "Ada Lovelace",
+        "Kept",
+        "ada@example.com",
+        "vip, late",
+    ]
+    found = objects_at((await caller.get("/v1/contacts?search=navy")).json, "items")
+    assert [item["phone_number"] for item in found] == ["+15550100002"], "imported contacts are searched"
+    entries = await people.list_audit_entries(caller.organization_id)
+    assert entries[-1][1:] == ("contacts.imported", "1 created, 1 updated")
+
+
+async def test_an_export_of_contacts_is_imported_again(people: People, caller: Caller, stranger: Caller) -> None:
+    owner, other = await people.join(caller.organization_id), await people.join(stranger.organization_id)
+    contact = {"phone_number": "+15550100001", "name": "Ada", "tags": "vip, late", "address": "12 Mill Lane"}
+    await caller.post("/v1/contacts", contact)
+    exported = (await owner.get("/dashboard/exports/contacts")).html
+    assert (await other.post("/dashboard/contacts/import", {"people": exported})).status == 303
+    copied = objects_at((await stranger.get("/v1/contacts")).json, "items")
+    assert [{name: item[name] for name in contact} for item in copied] == [contact]
+
+
+async def test_a_cell_that_is_too_long_is_named_with_its_line(people: People, caller: Caller) -> None:
+    owner = await people.join(caller.organization_id)
+    rows = f"phone,name,company\n+15550100001,Ada,Navy\n+15550100002,Grace,{'x' * 256}\n"
+    refused = await owner.post("/dashboard/contacts/import", {"people": rows})
+    assert refused.status == 422
+    assert "line 3: company" in refused.html
+    assert (await caller.get("/v1/contacts")).json["total"] == 0
+
+
+async def test_selected_contacts_are_tagged_not_called_and_deleted(
+    people: People, caller: Caller, stranger: Caller
+) -> None:
+    owner = await people.join(caller.organization_id)
+    ids = []
+    for number in ("+15550100001", "+15550100002", "+15550100003"):
+        ids.append(str((await caller.post("/v1/contacts", {"phone_number": number, "tags": "vip"})).json["id"]))
+    foreign = str((await stranger.post("/v1/contacts", {"phone_number": "+15550100001"})).json["id"])
+    chosen = [*ids[:2], foreign]
+    url = "/dashboard/contacts/selected"
+    assert (await owner.post(url, {"ids[]": chosen, "act": "tag", "tag": "Late"})).status == 303
+    page = (await owner.get("/dashboard/contacts")).html
+    assert "2 contacts were tagged." in page
+    assert page.count("vip, Late") == 2
+    await owner.post(url, {"ids[]": chosen, "act": "do_not_call"})
+    blocked = objects_at((await caller.get("/v1/do-not-call")).json, "items")
+    assert {entry["phone_number"] for entry in blocked} == {"+15550100001", "+15550100002"}
+    await owner.post(url, {"ids[]": chosen, "act": "delete"})
+    left = objects_at((await caller.get("/v1/contacts")).json, "items")
+    assert [item["id"] for item in left] == ids[2:]
+    assert (await stranger.get("/v1/contacts")).json["total"] == 1
+    assert (await owner.post(url, {"act": "delete"})).status == 303
+    assert "required" in (await owner.get("/dashboard/contacts")).html
+
+
+async def test_all_contacts_of_a_page_are_selected_at_once(window: Window, live: LivePlatform) -> None:
+    for number in ("+15550100001", "+15550100002"):
+        await live.caller.post("/v1/contacts", {"phone_number": number})
+    await window.open("/dashboard/contacts")
+    await window.page.get_by_label("Select all on this page").check()
+    await window.page.get_by_label("Tag", exact=True).fill("spring")
+    await window.check_accessibility()
+    await window.press("Apply")
+    await window.page.get_by_text("2 contacts were tagged.").wait_for()
+    await window.page.get_by_role("link", name="Import").click()
+    await window.page.get_by_label("Lines").fill("+15550100003, Grace")
+    await window.page.get_by_role("button", name="Preview the list").click()
+    await window.check_accessibility()
+    await window.page.get_by_role("button", name="Import", exact=True).click()
+    await window.page.get_by_text("1 contacts were created, and 0 updated.").wait_for()

@@ -28,6 +28,7 @@ NOUNS = {
     "entry": "do_not_call_entry",
     "request": "privacy_request",
     "media": "sms_media",
+    "view": "saved_view",
 }
 
 
@@ -79,6 +80,7 @@ async def test_foreign_ids_are_answered_like_unknown_ids_on_every_page(
     victim = await populate(live)
     member = await people.join(victim.organization_id)
     await member.post("/dashboard/team", {"email": "somebody@example.com", "role": "member"})
+    await member.post("/dashboard/calls/views", {"name": "Busy", "query": "status=busy"})
     stranger = await people.join((await organizations.create()).organization_id)
     await wait_until_quiet(live.runtime, victim)
     before = await read_rows(live.runtime, victim)

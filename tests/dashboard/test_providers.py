@@ -295,7 +295,7 @@ async def test_settings_from_a_tenant_file_are_read_only(
     assert 'name="settings.model"' not in refused.html
     for way in ("up", "remove"):
         await owner.post(f"{OWL}/{way}")
-        assert "Change them there." in (await owner.get("/dashboard/providers")).html
+        assert f"switchboard tenants apply {tmp_path}" in (await owner.get("/dashboard/providers")).html
     assert await list_models(runtime, caller) == ["scripted", "owl"]
     assert (await get_owl_settings(runtime, caller))["model"] == "barn"
 

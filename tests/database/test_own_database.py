@@ -19,12 +19,12 @@ def build_url(servers: DataDirectory, login: str) -> str:
     return f"postgresql://{login}@/{login}?host={servers.sockets}"
 
 
-async def test_an_ordinary_login_with_the_two_roles_suffices(servers: DataDirectory) -> None:
+async def test_an_ordinary_login_with_the_roles_suffices(servers: DataDirectory) -> None:
     await administrate(
         servers,
         "create role plain login",
         "create database plain owner plain",
-        "grant switchboard_tenant, switchboard_system to plain",
+        "grant switchboard_tenant, switchboard_system, switchboard_search to plain",
     )
     await upgrade(build_url(servers, "plain"))
     await upgrade(build_url(servers, "plain"))
@@ -57,7 +57,7 @@ async def test_an_ordinary_login_counts_existing_rows(servers: DataDirectory) ->
         servers,
         "create role older login",
         "create database older owner older",
-        "grant switchboard_tenant, switchboard_system to older",
+        "grant switchboard_tenant, switchboard_system, switchboard_search to older",
     )
     await upgrade(build_url(servers, "older"))
     engine = create_async_engine(build_url(servers, "older").replace("postgresql", "postgresql+asyncpg"))
@@ -79,7 +79,7 @@ async def test_a_schema_of_another_version_is_named_and_refused(servers: DataDir
         servers,
         "create role foreign_schema login",
         "create database foreign_schema owner foreign_schema",
-        "grant switchboard_tenant, switchboard_system to foreign_schema",
+        "grant switchboard_tenant, switchboard_system, switchboard_search to foreign_schema",
     )
     await upgrade(build_url(servers, "foreign_schema"))
     engine = create_async_engine(build_url(servers, "foreign_schema").replace("postgresql", "postgresql+asyncpg"))

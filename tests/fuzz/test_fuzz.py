@@ -13,18 +13,29 @@ from pathlib import Path
 
 import pytest
 
-from tests.fixtures.servers import REPOSITORY
-
 EXAMPLES = os.environ.get("FUZZ_EXAMPLES", "10")
 PORT = "18097"
 START_SECONDS = 120
-FREE = """
+TENANT = """name = "Demo"
 [rate_limits.read]
 per_second = 100000.0
 burst = 100000
 [rate_limits.write]
 per_second = 100000.0
 burst = 100000
+
+[[telephony]]
+provider = "loopback"
+[[speech_to_text]]
+provider = "pocketsphinx"
+[[text_to_speech]]
+provider = "espeak"
+[[llm]]
+provider = "scripted"
+[[embedding]]
+provider = "minilm"
+[[vector_store]]
+provider = "lancedb"
 """
 
 
@@ -32,7 +43,7 @@ burst = 100000
 async def test_responses_to_generated_requests_match_the_schema(tmp_path: Path) -> None:
     tenants = tmp_path / "tenants"
     tenants.mkdir()
-    (tenants / "demo.toml").write_text((REPOSITORY / "tenants" / "demo.toml").read_text() + FREE)
+    (tenants / "demo.toml").write_text(TENANT)
     settings = {"DATA_DIR": str(tmp_path / "data"), "PORT": PORT, "TENANTS_DIR": str(tenants), "LOG_LEVEL": "ERROR"}
     environment = {**os.environ, **{f"SWITCHBOARD_{name}": value for name, value in settings.items()}}
     platform = await asyncio.create_subprocess_exec(

@@ -58,6 +58,7 @@ FOLDERS = {
     "campaigns": "campaigns",
     "contacts": "contacts",
     "do-not-call": "do_not_call",
+    "exports": "exports",
     "browser-call": "browser_calls",
     "phone-numbers": "phone_numbers",
     "privacy-requests": "privacy",

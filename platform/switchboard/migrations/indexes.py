@@ -6,7 +6,15 @@ from alembic import op
 from sqlalchemy import text
 
 
-def create_index_concurrently(name: str, table: str, columns: Sequence[str], *, predicate: str | None = None) -> None:
+def create_index_concurrently(
+    name: str,
+    table: str,
+    columns: Sequence[str],
+    *,
+    include: Sequence[str] = (),
+    method: str = "btree",
+    predicate: str | None = None,
+) -> None:
     """Create an index without a lock that writers wait for, outside of the migration's transaction.
 
     It waits for the transactions that are open, however long they take, and holds nobody up. What an interrupted
@@ -14,9 +22,12 @@ def create_index_concurrently(name: str, table: str, columns: Sequence[str], *, 
     may be run again; it must do nothing else.
     """
     condition = f" where {predicate}" if predicate else ""
+    included = f" include ({', '.join(include)})" if include else ""
     with op.get_context().autocommit_block():
         lock_timeout = op.get_bind().execute(text("show lock_timeout")).scalar_one()
         op.execute("set lock_timeout = 0")
         op.execute(f"drop index concurrently if exists {name}")
-        op.execute(f"create index concurrently {name} on {table} ({', '.join(columns)}){condition}")
+        op.execute(
+            f"create index concurrently {name} on {table} using {method} ({', '.join(columns)}){included}{condition}"
+        )
         op.execute(f"set lock_timeout = '{lock_timeout}'")

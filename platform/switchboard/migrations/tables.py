@@ -17,6 +17,7 @@ from switchboard.resources.knowledge_bases import models as knowledge_bases
 from switchboard.resources.oauth import models as oauth
 from switchboard.resources.phone_numbers import models as phone_numbers
 from switchboard.resources.privacy import models as privacy
+from switchboard.resources.saved_views import models as saved_views
 from switchboard.resources.simulations import models as simulations
 from switchboard.resources.sms import models as sms
 
@@ -37,6 +38,7 @@ TABLES = (
     phone_numbers,
     privacy,
     providers,
+    saved_views,
     simulations,
     sms,
     web,

@@ -14,7 +14,7 @@ from switchboard.migrations.schema import SchemaState, compare_schema, load_scri
 
 logger = structlog.get_logger()
 LOCK = 7_265_001
-ROLES = ("switchboard_tenant", "switchboard_system")
+ROLES = ("switchboard_tenant", "switchboard_system", "switchboard_search")
 POLL_SECONDS = 0.2
 LOCK_TIMEOUT = "3s"
 """Time for which a migration waits for a lock: whoever comes after it waits that long as well."""

@@ -375,6 +375,43 @@ class AsyncDocuments:
         return await self._transport.fetch(request, models.DocumentOut)
 
 
+class AsyncExports:
+    """Methods of `exports`."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def export_calls(self, **query: Unpack[requests.ExportCallsQuery]) -> bytes:
+        """Export calls."""
+        request = ApiRequest("GET", "/v1/exports/calls", query=query)
+        return await self._transport.send(request)
+
+    async def export_campaign_contacts(self, **query: Unpack[requests.ExportCampaignContactsQuery]) -> bytes:
+        """Export a campaign's contacts with their results."""
+        request = ApiRequest("GET", "/v1/exports/campaign-contacts", query=query)
+        return await self._transport.send(request)
+
+    async def export_contacts(self, **query: Unpack[requests.ExportContactsQuery]) -> bytes:
+        """Export contacts."""
+        request = ApiRequest("GET", "/v1/exports/contacts", query=query)
+        return await self._transport.send(request)
+
+    async def export_messages(self, **query: Unpack[requests.ExportMessagesQuery]) -> bytes:
+        """Export text messages."""
+        request = ApiRequest("GET", "/v1/exports/messages", query=query)
+        return await self._transport.send(request)
+
+    async def export_transcripts(self, **query: Unpack[requests.ExportTranscriptsQuery]) -> bytes:
+        """Export the transcripts of calls."""
+        request = ApiRequest("GET", "/v1/exports/transcripts", query=query)
+        return await self._transport.send(request)
+
+    async def export_usage(self, **query: Unpack[requests.ExportUsageQuery]) -> bytes:
+        """Export the usage of the last twelve months."""
+        request = ApiRequest("GET", "/v1/exports/usage", query=query)
+        return await self._transport.send(request)
+
+
 class AsyncIntegrations:
     """Methods of `integrations`."""
 
@@ -706,6 +743,7 @@ class AsyncResources:
         self.contacts = AsyncContacts(transport)
         self.do_not_call = AsyncDoNotCall(transport)
         self.documents = AsyncDocuments(transport)
+        self.exports = AsyncExports(transport)
         self.integrations = AsyncIntegrations(transport)
         self.knowledge_bases = AsyncKnowledgeBases(transport)
         self.phone_numbers = AsyncPhoneNumbers(transport)

@@ -826,6 +826,70 @@ class ListCallsQuery(TypedDict):
     """
     Status of the calls.
     """
+    created_after: NotRequired[str | None]
+    """
+    Earliest time of creation.
+    """
+    created_before: NotRequired[str | None]
+    """
+    Time of creation that the calls are before.
+    """
+    ended_reason: NotRequired[
+        Literal[
+            "caller_hung_up",
+            "agent_hung_up",
+            "silence",
+            "max_duration",
+            "voicemail",
+            "transferred",
+            "taken_over",
+            "canceled",
+            "no_consent",
+            "do_not_call",
+            "destination_not_allowed",
+            "invalid_number",
+            "insufficient_balance",
+            "provider_failed",
+            "shutdown",
+            "error",
+        ]
+        | None
+    ]
+    """
+    Reason for which the calls ended.
+    """
+    user_sentiment: NotRequired[Literal["positive", "neutral", "negative", "unknown"] | None]
+    """
+    Sentiment of the other party.
+    """
+    call_successful: NotRequired[bool | None]
+    """
+    Success, as judged by the analysis.
+    """
+    min_duration_seconds: NotRequired[int | None]
+    """
+    Shortest duration.
+    """
+    max_duration_seconds: NotRequired[int | None]
+    """
+    Longest duration.
+    """
+    phone: NotRequired[str | None]
+    """
+    Phone number of either party.
+    """
+    contact_id: NotRequired[str | None]
+    """
+    Id of the contact who has either party's number.
+    """
+    tag: NotRequired[str | None]
+    """
+    A tag of the contact, ignoring case; commas separate tags.
+    """
+    transcript: NotRequired[str | None]
+    """
+    Words that one entry of the transcript contains, ignoring case. 409 if transcripts are encrypted.
+    """
 
 
 class ListCampaignsQuery(TypedDict):
@@ -903,6 +967,240 @@ class ListDoNotCallEntriesQuery(TypedDict):
     phone_number: NotRequired[str | None]
     """
     Exact phone number.
+    """
+
+
+class ExportCallsQuery(TypedDict):
+    """
+    Query parameters of `exports.export_calls`.
+    """
+
+    agent_id: NotRequired[str | None]
+    """
+    Id of the agent.
+    """
+    direction: NotRequired[Literal["inbound", "outbound"] | None]
+    """
+    Direction of the calls.
+    """
+    status: NotRequired[
+        Literal["queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled"] | None
+    ]
+    """
+    Status of the calls.
+    """
+    created_after: NotRequired[str | None]
+    """
+    Earliest time of creation.
+    """
+    created_before: NotRequired[str | None]
+    """
+    Time of creation that the calls are before.
+    """
+    ended_reason: NotRequired[
+        Literal[
+            "caller_hung_up",
+            "agent_hung_up",
+            "silence",
+            "max_duration",
+            "voicemail",
+            "transferred",
+            "taken_over",
+            "canceled",
+            "no_consent",
+            "do_not_call",
+            "destination_not_allowed",
+            "invalid_number",
+            "insufficient_balance",
+            "provider_failed",
+            "shutdown",
+            "error",
+        ]
+        | None
+    ]
+    """
+    Reason for which the calls ended.
+    """
+    user_sentiment: NotRequired[Literal["positive", "neutral", "negative", "unknown"] | None]
+    """
+    Sentiment of the other party.
+    """
+    call_successful: NotRequired[bool | None]
+    """
+    Success, as judged by the analysis.
+    """
+    min_duration_seconds: NotRequired[int | None]
+    """
+    Shortest duration.
+    """
+    max_duration_seconds: NotRequired[int | None]
+    """
+    Longest duration.
+    """
+    phone: NotRequired[str | None]
+    """
+    Phone number of either party.
+    """
+    contact_id: NotRequired[str | None]
+    """
+    Id of the contact who has either party's number.
+    """
+    tag: NotRequired[str | None]
+    """
+    A tag of the contact, ignoring case; commas separate tags.
+    """
+    transcript: NotRequired[str | None]
+    """
+    Words that one entry of the transcript contains, ignoring case. 409 if transcripts are encrypted.
+    """
+    format: NotRequired[Literal["csv", "jsonl"]]
+    """
+    `csv`: with a header. `jsonl`: one JSON object a line.
+    """
+
+
+class ExportCampaignContactsQuery(TypedDict):
+    """
+    Query parameters of `exports.export_campaign_contacts`.
+    """
+
+    format: NotRequired[Literal["csv", "jsonl"]]
+    """
+    `csv`: with a header. `jsonl`: one JSON object a line.
+    """
+    campaign_id: str
+    """
+    Id of the campaign.
+    """
+
+
+class ExportContactsQuery(TypedDict):
+    """
+    Query parameters of `exports.export_contacts`.
+    """
+
+    format: NotRequired[Literal["csv", "jsonl"]]
+    """
+    `csv`: with a header. `jsonl`: one JSON object a line.
+    """
+
+
+class ExportMessagesQuery(TypedDict):
+    """
+    Query parameters of `exports.export_messages`.
+    """
+
+    format: NotRequired[Literal["csv", "jsonl"]]
+    """
+    `csv`: with a header. `jsonl`: one JSON object a line.
+    """
+    created_after: NotRequired[str | None]
+    """
+    Earliest time of creation.
+    """
+    created_before: NotRequired[str | None]
+    """
+    Time of creation that the rows are before.
+    """
+
+
+class ExportTranscriptsQuery(TypedDict):
+    """
+    Query parameters of `exports.export_transcripts`.
+    """
+
+    agent_id: NotRequired[str | None]
+    """
+    Id of the agent.
+    """
+    direction: NotRequired[Literal["inbound", "outbound"] | None]
+    """
+    Direction of the calls.
+    """
+    status: NotRequired[
+        Literal["queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled"] | None
+    ]
+    """
+    Status of the calls.
+    """
+    created_after: NotRequired[str | None]
+    """
+    Earliest time of creation.
+    """
+    created_before: NotRequired[str | None]
+    """
+    Time of creation that the calls are before.
+    """
+    ended_reason: NotRequired[
+        Literal[
+            "caller_hung_up",
+            "agent_hung_up",
+            "silence",
+            "max_duration",
+            "voicemail",
+            "transferred",
+            "taken_over",
+            "canceled",
+            "no_consent",
+            "do_not_call",
+            "destination_not_allowed",
+            "invalid_number",
+            "insufficient_balance",
+            "provider_failed",
+            "shutdown",
+            "error",
+        ]
+        | None
+    ]
+    """
+    Reason for which the calls ended.
+    """
+    user_sentiment: NotRequired[Literal["positive", "neutral", "negative", "unknown"] | None]
+    """
+    Sentiment of the other party.
+    """
+    call_successful: NotRequired[bool | None]
+    """
+    Success, as judged by the analysis.
+    """
+    min_duration_seconds: NotRequired[int | None]
+    """
+    Shortest duration.
+    """
+    max_duration_seconds: NotRequired[int | None]
+    """
+    Longest duration.
+    """
+    phone: NotRequired[str | None]
+    """
+    Phone number of either party.
+    """
+    contact_id: NotRequired[str | None]
+    """
+    Id of the contact who has either party's number.
+    """
+    tag: NotRequired[str | None]
+    """
+    A tag of the contact, ignoring case; commas separate tags.
+    """
+    transcript: NotRequired[str | None]
+    """
+    Words that one entry of the transcript contains, ignoring case. 409 if transcripts are encrypted.
+    """
+    format: NotRequired[Literal["csv", "jsonl"]]
+    """
+    `csv`: with a header. `jsonl`: one JSON object a line.
+    """
+
+
+class ExportUsageQuery(TypedDict):
+    """
+    Query parameters of `exports.export_usage`.
+    """
+
+    format: NotRequired[Literal["csv", "jsonl"]]
+    """
+    `csv`: with a header. `jsonl`: one JSON object a line.
     """
 
 

@@ -371,6 +371,43 @@ class Documents:
         return self._transport.fetch(request, models.DocumentOut)
 
 
+class Exports:
+    """Methods of `exports`."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def export_calls(self, **query: Unpack[requests.ExportCallsQuery]) -> bytes:
+        """Export calls."""
+        request = ApiRequest("GET", "/v1/exports/calls", query=query)
+        return self._transport.send(request)
+
+    def export_campaign_contacts(self, **query: Unpack[requests.ExportCampaignContactsQuery]) -> bytes:
+        """Export a campaign's contacts with their results."""
+        request = ApiRequest("GET", "/v1/exports/campaign-contacts", query=query)
+        return self._transport.send(request)
+
+    def export_contacts(self, **query: Unpack[requests.ExportContactsQuery]) -> bytes:
+        """Export contacts."""
+        request = ApiRequest("GET", "/v1/exports/contacts", query=query)
+        return self._transport.send(request)
+
+    def export_messages(self, **query: Unpack[requests.ExportMessagesQuery]) -> bytes:
+        """Export text messages."""
+        request = ApiRequest("GET", "/v1/exports/messages", query=query)
+        return self._transport.send(request)
+
+    def export_transcripts(self, **query: Unpack[requests.ExportTranscriptsQuery]) -> bytes:
+        """Export the transcripts of calls."""
+        request = ApiRequest("GET", "/v1/exports/transcripts", query=query)
+        return self._transport.send(request)
+
+    def export_usage(self, **query: Unpack[requests.ExportUsageQuery]) -> bytes:
+        """Export the usage of the last twelve months."""
+        request = ApiRequest("GET", "/v1/exports/usage", query=query)
+        return self._transport.send(request)
+
+
 class Integrations:
     """Methods of `integrations`."""
 
@@ -698,6 +735,7 @@ class Resources:
         self.contacts = Contacts(transport)
         self.do_not_call = DoNotCall(transport)
         self.documents = Documents(transport)
+        self.exports = Exports(transport)
         self.integrations = Integrations(transport)
         self.knowledge_bases = KnowledgeBases(transport)
         self.phone_numbers = PhoneNumbers(transport)

@@ -388,6 +388,53 @@ export class Documents {
   }
 }
 
+/** Methods of `exports`. */
+export class Exports {
+  constructor(private readonly transport: Transport) {}
+
+  /** Export calls. */
+  exportCalls(query: api.ExportCallsQuery = {}, options: RequestOptions = {}): Promise<ArrayBuffer> {
+    const ids = {};
+    const request = { method: "GET", path: "/v1/exports/calls", ids, query, options };
+    return this.transport.fetchBytes(request);
+  }
+
+  /** Export a campaign's contacts with their results. */
+  exportCampaignContacts(query: api.ExportCampaignContactsQuery, options: RequestOptions = {}): Promise<ArrayBuffer> {
+    const ids = {};
+    const request = { method: "GET", path: "/v1/exports/campaign-contacts", ids, query, options };
+    return this.transport.fetchBytes(request);
+  }
+
+  /** Export contacts. */
+  exportContacts(query: api.ExportContactsQuery = {}, options: RequestOptions = {}): Promise<ArrayBuffer> {
+    const ids = {};
+    const request = { method: "GET", path: "/v1/exports/contacts", ids, query, options };
+    return this.transport.fetchBytes(request);
+  }
+
+  /** Export text messages. */
+  exportMessages(query: api.ExportMessagesQuery = {}, options: RequestOptions = {}): Promise<ArrayBuffer> {
+    const ids = {};
+    const request = { method: "GET", path: "/v1/exports/messages", ids, query, options };
+    return this.transport.fetchBytes(request);
+  }
+
+  /** Export the transcripts of calls. */
+  exportTranscripts(query: api.ExportTranscriptsQuery = {}, options: RequestOptions = {}): Promise<ArrayBuffer> {
+    const ids = {};
+    const request = { method: "GET", path: "/v1/exports/transcripts", ids, query, options };
+    return this.transport.fetchBytes(request);
+  }
+
+  /** Export the usage of the last twelve months. */
+  exportUsage(query: api.ExportUsageQuery = {}, options: RequestOptions = {}): Promise<ArrayBuffer> {
+    const ids = {};
+    const request = { method: "GET", path: "/v1/exports/usage", ids, query, options };
+    return this.transport.fetchBytes(request);
+  }
+}
+
 /** Methods of `integrations`. */
 export class Integrations {
   constructor(private readonly transport: Transport) {}
@@ -704,6 +751,7 @@ export class Resources {
   readonly contacts: Contacts;
   readonly doNotCall: DoNotCall;
   readonly documents: Documents;
+  readonly exports: Exports;
   readonly integrations: Integrations;
   readonly knowledgeBases: KnowledgeBases;
   readonly phoneNumbers: PhoneNumbers;
@@ -725,6 +773,7 @@ export class Resources {
     this.contacts = new Contacts(transport);
     this.doNotCall = new DoNotCall(transport);
     this.documents = new Documents(transport);
+    this.exports = new Exports(transport);
     this.integrations = new Integrations(transport);
     this.knowledgeBases = new KnowledgeBases(transport);
     this.phoneNumbers = new PhoneNumbers(transport);

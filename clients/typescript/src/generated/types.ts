@@ -1616,6 +1616,63 @@ export interface components {
             /** @description Every event that endpoints can subscribe to. */
             items: components["schemas"]["EventOut"][];
         };
+        /** @description Query parameters of `exports.export_calls`. */
+        ExportCallsQuery: {
+            /** @description Id of the agent. */
+            agent_id?: string | null;
+            /** @description Success, as judged by the analysis. */
+            call_successful?: boolean | null;
+            /** @description Id of the contact who has either party's number. */
+            contact_id?: string | null;
+            /** @description Earliest time of creation. */
+            created_after?: string | null;
+            /** @description Time of creation that the calls are before. */
+            created_before?: string | null;
+            /** @description Direction of the calls. */
+            direction?: ("inbound" | "outbound") | null;
+            /** @description Reason for which the calls ended. */
+            ended_reason?: ("caller_hung_up" | "agent_hung_up" | "silence" | "max_duration" | "voicemail" | "transferred" | "taken_over" | "canceled" | "no_consent" | "do_not_call" | "destination_not_allowed" | "invalid_number" | "insufficient_balance" | "provider_failed" | "shutdown" | "error") | null;
+            /**
+             * @description `csv`: with a header. `jsonl`: one JSON object a line.
+             * @enum {string}
+             */
+            format?: "csv" | "jsonl";
+            /** @description Longest duration. */
+            max_duration_seconds?: number | null;
+            /** @description Shortest duration. */
+            min_duration_seconds?: number | null;
+            /** @description Phone number of either party. */
+            phone?: string | null;
+            /** @description Status of the calls. */
+            status?: ("queued" | "ringing" | "in-progress" | "completed" | "busy" | "no-answer" | "failed" | "canceled") | null;
+            /** @description A tag of the contact, ignoring case; commas separate tags. */
+            tag?: string | null;
+            /** @description Words that one entry of the transcript contains, ignoring case. 409 if transcripts are encrypted. */
+            transcript?: string | null;
+            /** @description Sentiment of the other party. */
+            user_sentiment?: ("positive" | "neutral" | "negative" | "unknown") | null;
+        };
+        /** @description Query parameters of `exports.export_campaign_contacts`. */
+        ExportCampaignContactsQuery: {
+            /**
+             * Format: uuid
+             * @description Id of the campaign.
+             */
+            campaign_id: string;
+            /**
+             * @description `csv`: with a header. `jsonl`: one JSON object a line.
+             * @enum {string}
+             */
+            format?: "csv" | "jsonl";
+        };
+        /** @description Query parameters of `exports.export_contacts`. */
+        ExportContactsQuery: {
+            /**
+             * @description `csv`: with a header. `jsonl`: one JSON object a line.
+             * @enum {string}
+             */
+            format?: "csv" | "jsonl";
+        };
         /** @description Link to the file of an export that needs no credential until it expires. */
         ExportLinkOut: {
             /**
@@ -1625,6 +1682,62 @@ export interface components {
             expires_at: string;
             /** @description Address of the file. */
             url: string;
+        };
+        /** @description Query parameters of `exports.export_messages`. */
+        ExportMessagesQuery: {
+            /** @description Earliest time of creation. */
+            created_after?: string | null;
+            /** @description Time of creation that the rows are before. */
+            created_before?: string | null;
+            /**
+             * @description `csv`: with a header. `jsonl`: one JSON object a line.
+             * @enum {string}
+             */
+            format?: "csv" | "jsonl";
+        };
+        /** @description Query parameters of `exports.export_transcripts`. */
+        ExportTranscriptsQuery: {
+            /** @description Id of the agent. */
+            agent_id?: string | null;
+            /** @description Success, as judged by the analysis. */
+            call_successful?: boolean | null;
+            /** @description Id of the contact who has either party's number. */
+            contact_id?: string | null;
+            /** @description Earliest time of creation. */
+            created_after?: string | null;
+            /** @description Time of creation that the calls are before. */
+            created_before?: string | null;
+            /** @description Direction of the calls. */
+            direction?: ("inbound" | "outbound") | null;
+            /** @description Reason for which the calls ended. */
+            ended_reason?: ("caller_hung_up" | "agent_hung_up" | "silence" | "max_duration" | "voicemail" | "transferred" | "taken_over" | "canceled" | "no_consent" | "do_not_call" | "destination_not_allowed" | "invalid_number" | "insufficient_balance" | "provider_failed" | "shutdown" | "error") | null;
+            /**
+             * @description `csv`: with a header. `jsonl`: one JSON object a line.
+             * @enum {string}
+             */
+            format?: "csv" | "jsonl";
+            /** @description Longest duration. */
+            max_duration_seconds?: number | null;
+            /** @description Shortest duration. */
+            min_duration_seconds?: number | null;
+            /** @description Phone number of either party. */
+            phone?: string | null;
+            /** @description Status of the calls. */
+            status?: ("queued" | "ringing" | "in-progress" | "completed" | "busy" | "no-answer" | "failed" | "canceled") | null;
+            /** @description A tag of the contact, ignoring case; commas separate tags. */
+            tag?: string | null;
+            /** @description Words that one entry of the transcript contains, ignoring case. 409 if transcripts are encrypted. */
+            transcript?: string | null;
+            /** @description Sentiment of the other party. */
+            user_sentiment?: ("positive" | "neutral" | "negative" | "unknown") | null;
+        };
+        /** @description Query parameters of `exports.export_usage`. */
+        ExportUsageQuery: {
+            /**
+             * @description `csv`: with a header. `jsonl`: one JSON object a line.
+             * @enum {string}
+             */
+            format?: "csv" | "jsonl";
         };
         /** @description A value to extract from a call. */
         ExtractedField: {
@@ -1796,14 +1909,36 @@ export interface components {
         ListCallsQuery: {
             /** @description Id of the agent. */
             agent_id?: string | null;
+            /** @description Success, as judged by the analysis. */
+            call_successful?: boolean | null;
+            /** @description Id of the contact who has either party's number. */
+            contact_id?: string | null;
+            /** @description Earliest time of creation. */
+            created_after?: string | null;
+            /** @description Time of creation that the calls are before. */
+            created_before?: string | null;
             /** @description Direction of the calls. */
             direction?: ("inbound" | "outbound") | null;
+            /** @description Reason for which the calls ended. */
+            ended_reason?: ("caller_hung_up" | "agent_hung_up" | "silence" | "max_duration" | "voicemail" | "transferred" | "taken_over" | "canceled" | "no_consent" | "do_not_call" | "destination_not_allowed" | "invalid_number" | "insufficient_balance" | "provider_failed" | "shutdown" | "error") | null;
             /** @description Maximum number of items on the page. */
             limit?: number;
+            /** @description Longest duration. */
+            max_duration_seconds?: number | null;
+            /** @description Shortest duration. */
+            min_duration_seconds?: number | null;
             /** @description Number of newer items to skip. */
             offset?: number;
+            /** @description Phone number of either party. */
+            phone?: string | null;
             /** @description Status of the calls. */
             status?: ("queued" | "ringing" | "in-progress" | "completed" | "busy" | "no-answer" | "failed" | "canceled") | null;
+            /** @description A tag of the contact, ignoring case; commas separate tags. */
+            tag?: string | null;
+            /** @description Words that one entry of the transcript contains, ignoring case. 409 if transcripts are encrypted. */
+            transcript?: string | null;
+            /** @description Sentiment of the other party. */
+            user_sentiment?: ("positive" | "neutral" | "negative" | "unknown") | null;
         };
         /** @description Query parameters of `campaigns.list_contacts`. */
         ListCampaignContactsQuery: {
@@ -2809,7 +2944,13 @@ export type EndpointOut = components['schemas']['EndpointOut'];
 export type EndpointUpdate = components['schemas']['EndpointUpdate'];
 export type EventOut = components['schemas']['EventOut'];
 export type EventsOut = components['schemas']['EventsOut'];
+export type ExportCallsQuery = components['schemas']['ExportCallsQuery'];
+export type ExportCampaignContactsQuery = components['schemas']['ExportCampaignContactsQuery'];
+export type ExportContactsQuery = components['schemas']['ExportContactsQuery'];
 export type ExportLinkOut = components['schemas']['ExportLinkOut'];
+export type ExportMessagesQuery = components['schemas']['ExportMessagesQuery'];
+export type ExportTranscriptsQuery = components['schemas']['ExportTranscriptsQuery'];
+export type ExportUsageQuery = components['schemas']['ExportUsageQuery'];
 export type ExtractedField = components['schemas']['ExtractedField'];
 export type ExtractionSchema = components['schemas']['ExtractionSchema'];
 export type GetCallsOverTimeQuery = components['schemas']['GetCallsOverTimeQuery'];

@@ -1,4 +1,7 @@
-"""The demo organization: from `tenants/demo.toml`, with an agent, a phone number, an API key, and a user."""
+"""The demo organization, with an agent, a phone number, an API key, and a user.
+
+Its providers need no account and are replaced in the dashboard. A `demo.toml` among the tenant files sets them instead.
+"""
 
 import json
 import os
@@ -20,7 +23,8 @@ from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentCreate
 from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.credentials import digest
-from switchboard.resources.identity.models import ApiKey, User
+from switchboard.resources.identity.models import ApiKey, Organization, User
+from switchboard.resources.identity.policy import Policy, Prices
 from switchboard.resources.phone_numbers import purchases
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy
@@ -28,6 +32,7 @@ from switchboard.runtime import Runtime
 
 NUMBER = "+15550100200"
 EMAIL = "demo@example.com"
+POLICY = Policy(prices=Prices(call_minute=0.01, transcription_minute=0.005, speech_1000_characters=0.01))
 PROMPT = (
     "You answer the phone of the Blue Door bakery.\n"
     'When the caller says "what are your opening hours" or "when are you open" or "opening hours": say '
@@ -68,20 +73,28 @@ class Demo:
 
 async def seed(runtime: Runtime) -> Demo:
     """Create the missing parts of the demo; existing parts stay unchanged."""
+    organization_id = await _organization(runtime)
+    api_key, password = await _credentials(runtime.database, runtime.settings.data_dir, organization_id)
+    return Demo(organization_id, await _number_and_agent(runtime, organization_id), api_key, password)
+
+
+async def _organization(runtime: Runtime) -> UUID:
     path = runtime.settings.tenants_dir / "demo.toml"
-    file = (
-        read_file(path, runtime.registry)
-        if path.exists()
-        else TenantFile(path, "Demo", providers=list_embedded_providers(runtime.registry))
-    )
+    if path.exists():
+        file = read_file(path, runtime.registry)
+    else:
+        async with runtime.database.system() as session:
+            known = await session.exec(select(Organization.id).where(col(Organization.slug) == path.stem))
+            if (organization_id := known.one_or_none()) is not None:
+                return organization_id
+        file = TenantFile(path, "Demo", policy=POLICY, providers=list_embedded_providers(runtime.registry))
     if file.faults:
         raise Failure("; ".join(map(str, file.faults)))
     try:
         organization_id, _ = await apply_tenant_file(runtime.database, runtime.registry, runtime.keyring, file)
     except ProviderInUse as error:
         raise Failure(str(error)) from None
-    api_key, password = await _credentials(runtime.database, runtime.settings.data_dir, organization_id)
-    return Demo(organization_id, await _number_and_agent(runtime, organization_id), api_key, password)
+    return organization_id
 
 
 async def _number_and_agent(runtime: Runtime, organization_id: UUID) -> str:

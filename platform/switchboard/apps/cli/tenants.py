@@ -1,22 +1,25 @@
-"""`tenants check`, `diff`, `apply`."""
+"""`tenants check`, `diff`, `apply`, `export`."""
 
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from uuid import UUID
 
 import click
 from pydantic import JsonValue
 
 from switchboard.apps.cli.output import as_json, print_result, run_async
-from switchboard.apps.cli.session import open_runtime
+from switchboard.apps.cli.session import open_runtime, require_organization
 from switchboard.apps.running_processes import list_restarts
 from switchboard.apps.tenant_files.apply import ProviderInUse, apply_tenant_file, compare_tenant_file
+from switchboard.apps.tenant_files.export import export_tenant_file
 from switchboard.apps.tenant_files.files import FileError, TenantFile, read_file, read_folder
 from switchboard.apps.tenant_files.vendors import check_vendors
 from switchboard.engine.providers.factory import ProviderFactory
 from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import Settings, load_settings
 from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.identity.service import OPERATOR
 
 paths_argument = click.argument("paths", type=click.Path(path_type=Path, exists=True), nargs=-1)
 
@@ -93,6 +96,18 @@ async def apply_files(paths: tuple[Path, ...], as_json: bool) -> None:
                     changes[file.slug] = list(changed)
         restarts = await list_restarts(runtime.redis, runtime.registry)
     _show(changes, refused, restarts or (), as_json=as_json)
+
+
+@tenants.command("export")
+@click.argument("organization_id", type=UUID)
+@run_async
+async def export_file(organization_id: UUID) -> None:
+    """Print an organization's settings as a tenant file. Secrets are left out and named."""
+    async with open_runtime() as runtime:
+        await require_organization(runtime.database, organization_id)
+        async with runtime.database.tenant(organization_id, actor=OPERATOR) as session:
+            text = await export_tenant_file(session, runtime.registry, runtime.keyring)
+    click.echo(text, nl=False)
 
 
 def _read_files(paths: Sequence[Path], settings: Settings, registry: Registry) -> list[TenantFile]:

@@ -51,6 +51,11 @@ class Viewer:
             raise PageForbidden("You do not belong to an organization yet. Ask an owner to invite you.")
         return self.organization.id
 
+    @property
+    def timezone(self) -> str:
+        """The organization's IANA time zone; UTC for a user without an organization."""
+        return self.organization.timezone if self.organization else "UTC"
+
     def has_role(self, role: str) -> bool:
         """Return whether the user is at least a `member`, `owner`, or `superadmin`."""
         if role == "superadmin":

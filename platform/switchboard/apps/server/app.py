@@ -33,6 +33,7 @@ from switchboard.resources.campaigns.routes import blueprint as campaigns
 from switchboard.resources.carrier_callbacks.routes import blueprint as carriers
 from switchboard.resources.contacts.routes import blueprint as contacts
 from switchboard.resources.do_not_call.routes import blueprint as do_not_call
+from switchboard.resources.exports.routes import blueprint as exports
 from switchboard.resources.integrations.routes import blueprint as integrations
 from switchboard.resources.knowledge_bases.routes import blueprint as knowledge_bases
 from switchboard.resources.oauth.routes import blueprint as oauth
@@ -56,6 +57,7 @@ BLUEPRINTS = (
     campaigns,
     contacts,
     do_not_call,
+    exports,
     privacy,
     phone_numbers,
     sms,

@@ -1,4 +1,6 @@
-"""Apply tenant files to the database, or describe what applying them would change."""
+"""Apply tenant files to the database, or describe what applying them would change; and change what they set without
+a file.
+"""
 
 from contextlib import suppress
 from uuid import UUID
@@ -14,6 +16,7 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.resources.agents.service import PROVIDER_FIELDS, list_agents_using_provider
 from switchboard.resources.identity.models import Organization
+from switchboard.resources.identity.policy import Policy
 from switchboard.resources.identity.service import OPERATOR, create_organization
 
 
@@ -39,6 +42,17 @@ async def apply_tenant_file(
                 f"{file.path}: {'; '.join(missed)}: keep the provider, or choose another one for these agents first"
             )
     return organization_id, changes
+
+
+async def update_organization(
+    database: Database, organization_id: UUID, *, actor: str, name: str, timezone: str, policy: Policy
+) -> None:
+    """Change an organization that no tenant file sets, and record the changes in its audit log."""
+    async with database.system() as session:
+        organization = await session.get_one(Organization, organization_id, with_for_update=True)
+        if changes := _update(organization, name=name, timezone=timezone, policy=policy):
+            async with session.narrow(organization_id) as tenant:
+                record_audit_as(tenant, organization_id, actor, AuditAction.ORGANIZATION_UPDATED, "; ".join(changes))
 
 
 async def compare_tenant_file(database: Database, registry: Registry, keyring: KeyRing, file: TenantFile) -> list[str]:
@@ -88,15 +102,15 @@ async def _save_organization(session: SystemSession, file: TenantFile) -> tuple[
     if organization is None:
         organization = await create_organization(session, name=file.name, slug=file.slug)
         changes.append(f"create organization {file.name}")
-    changes += _update(organization, file)
+    changes += _update(organization, name=file.name, timezone=file.timezone, policy=file.policy)
     return organization, changes
 
 
-def _update(organization: Organization, file: TenantFile) -> list[str]:
-    wanted = {"name": file.name, "timezone": file.timezone, "policy": file.policy.model_dump(mode="json")}
+def _update(organization: Organization, *, name: str, timezone: str, policy: Policy) -> list[str]:
+    wanted = {"name": name, "timezone": timezone, "policy": policy.model_dump(mode="json")}
     changes = []
-    for name, value in wanted.items():
-        if getattr(organization, name) != value:
-            changes.append(f"change {name}")
-            setattr(organization, name, value)
+    for field, value in wanted.items():
+        if getattr(organization, field) != value:
+            changes.append(f"change {field}")
+            setattr(organization, field, value)
     return changes

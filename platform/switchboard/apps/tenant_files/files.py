@@ -11,6 +11,7 @@ from zoneinfo import available_timezones
 from pydantic import JsonValue, ValidationError
 
 from switchboard.apps.tenant_files.lines import find_line, find_line_numbers
+from switchboard.apps.tenant_files.policy_faults import list_policy_faults
 from switchboard.engine.providers.configuration import (
     ProviderSpec,
     UnknownProvider,
@@ -28,9 +29,7 @@ from switchboard.plugin_sdk.registry import (
     Registry,
     parse_settings,
 )
-from switchboard.resources.agents.redaction import list_kinds
-from switchboard.resources.disclosure.presets import list_unknown_presets, load_presets
-from switchboard.resources.identity.policy import Policy, RedactionDefault
+from switchboard.resources.identity.policy import Policy
 
 OWN_KEYS = ("name", "timezone")
 
@@ -104,7 +103,6 @@ class _Reader:
             self._read_providers(capability, content.get(capability.value, []))
         for kind in ExtensionKind:
             self._read_extensions(kind, content.get(kind.value, {}))
-        self._check_detectors(content)
         return self._file
 
     def _read_organization(self, content: dict[str, Any]) -> None:
@@ -123,27 +121,10 @@ class _Reader:
         except ValidationError as error:
             for item in error.errors(include_url=False, include_context=False, include_input=False):
                 self._fault(".".join(map(str, item["loc"])), item["msg"])
-        else:
-            self._check_redaction(self._file.policy.redaction)
-            if unknown := list_unknown_presets(self._file.policy.disclosure.presets):
-                self._fault("disclosure.presets", f"unknown: {', '.join(unknown)}; known: {', '.join(load_presets())}")
-
-    def _check_redaction(self, default: RedactionDefault) -> None:
-        """Report kinds that nothing detects: a misspelled one would let private data through."""
-        known = list_kinds(self._registry)
-        for key, kinds in (("kinds", default.kinds), ("visible_to_model", default.visible_to_model)):
-            if unknown := sorted(set(kinds) - known.keys()):
-                self._fault(f"redaction.{key}", f"unknown: {', '.join(unknown)}; known: {', '.join(known)}")
-
-    def _check_detectors(self, content: dict[str, Any]) -> None:
-        """Report kinds whose detector requires settings that the file does not have."""
-        chosen, kind = set(self._file.policy.redaction.kinds), ExtensionKind.PRIVATE_DATA_DETECTOR
-        for detector in self._registry.detectors:
-            if detector.name in chosen and detector.name not in content.get(kind.value, {}):
-                try:
-                    parse_settings(detector, detector.initial_settings())
-                except InvalidSettings:
-                    self._fault("redaction.kinds", f"{detector.name} needs settings in [{kind.value}.{detector.name}]")
+            return
+        detectors = content.get(ExtensionKind.PRIVATE_DATA_DETECTOR.value, {})
+        for key, message in list_policy_faults(self._file.policy, self._registry, detectors):
+            self._fault(key, message)
 
     def _read_providers(self, capability: Capability, tables: object) -> None:
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):

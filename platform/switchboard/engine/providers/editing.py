@@ -4,6 +4,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -37,9 +38,13 @@ def find_tenant_file(tenants_dir: Path, slug: str | None) -> Path | None:
 
 
 def require_no_file(tenants_dir: Path, slug: str | None) -> None:
-    """Raise `InvalidState` for an organization whose providers are configured by a tenant file."""
+    """Raise `InvalidState` for an organization that is configured by a tenant file. The message has the command that
+    applies changes of the file.
+    """
     if (path := find_tenant_file(tenants_dir, slug)) is not None:
-        raise InvalidState(f"The providers of this organization come from {path.name}. Change them there.")
+        raise InvalidState(
+            f"The operator sets this organization in {path}. Edit the file and run `switchboard tenants apply {path}`."
+        )
 
 
 async def list_providers(session: TenantSession) -> list[ProviderConfiguration]:
@@ -80,16 +85,25 @@ def list_operator_settings(kind: type[Configurable]) -> frozenset[str]:
 
 
 async def put_provider(
-    session: TenantSession, registry: Registry, keyring: KeyRing, wanted: ProviderSpec, *, by_operator: bool
+    session: TenantSession,
+    registry: Registry,
+    keyring: KeyRing,
+    wanted: ProviderSpec,
+    *,
+    by_operator: bool,
+    as_first: bool = False,
 ) -> None:
-    """Add a provider or an extension after the others, or change the settings of an existing one.
+    """Add a provider or an extension after the others, or `as_first` before them, or change the settings of an existing
+    one.
 
     Secrets that are not given keep their value, and so do operator-only settings and the kind of process unless the
     operator asks. Raises `NotFound` for an unknown provider, and `ValidationFailed` with the settings' names as fields.
     """
     rows = await _lock_providers(session)
     row = next((row for row in rows if (row.capability, row.name) == (wanted.capability, wanted.name)), None)
-    position = row.position if row is not None else max((row.position for row in rows), default=-1) + 1
+    places = [row.position for row in rows]
+    added = min(places, default=1) - 1 if as_first else max(places, default=-1) + 1
+    position = row.position if row is not None else added
     try:
         kind = require_class(registry, wanted)
         settings = _merge_settings(kind, row, decrypt_secrets(keyring, row), wanted.settings, by_operator=by_operator)
@@ -126,6 +140,13 @@ def _merge_settings(
     kept = {**(row.settings if row is not None else {}), **secrets}
     hidden = locked | find_secret_settings(kind.Settings)
     return {**{name: value for name, value in kept.items() if name in hidden}, **given}
+
+
+async def record_check(session: TenantSession, capability: AnyCapability, name: str, began_at: datetime) -> None:
+    """Record that a check of a provider's or an extension's settings succeeded."""
+    row = await find_provider(session, capability, name)
+    if row is not None:
+        row.checked_at = began_at
 
 
 async def remove_provider(session: TenantSession, capability: AnyCapability, name: str) -> None:

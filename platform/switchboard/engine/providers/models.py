@@ -35,7 +35,8 @@ class ProviderConfiguration(TenantTable, table=True):
     """One provider of one capability, or one extension; `capability` is then its kind.
 
     `position` is its place in the order of failover; extensions have no order. `secrets` is a JSON object encrypted by
-    the key ring. `process` is a `ProcessMode`.
+    the key ring. `process` is a `ProcessMode`. `checked_at` is when the last check that
+    succeeded began.
     """
 
     __tablename__ = "provider_configuration"
@@ -48,3 +49,4 @@ class ProviderConfiguration(TenantTable, table=True):
     settings: dict[str, Any] = json_column()
     secrets: str = Field(sa_column_kwargs=encryption_label(SECRETS_LABEL))
     updated_at: datetime = Field(default_factory=now)
+    checked_at: datetime | None = None

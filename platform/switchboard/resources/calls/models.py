@@ -35,7 +35,23 @@ class Call(TenantTable, table=True):
     __row_counter__ = RowCounter(facets=("agent_id", "direction", "status"))
     __table_args__ = (
         UniqueConstraint("organization_id", "id"),
-        Index(None, "organization_id", "created_at", "id"),
+        Index(
+            "ix_call_filtered",
+            "organization_id",
+            "created_at",
+            "id",
+            postgresql_include=[
+                "direction",
+                "status",
+                "agent_id",
+                "ended_reason",
+                "user_sentiment",
+                "call_successful",
+                "duration_seconds",
+                "from_number",
+                "to_number",
+            ],
+        ),
         Index(None, "organization_id", "agent_id", "created_at"),
         Index(None, "organization_id", "status", "created_at"),
         Index(None, "organization_id", "from_number", "created_at"),

@@ -1,9 +1,9 @@
 """Request and response schemas of calls."""
 
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import ConfigDict, Field, JsonValue, field_validator
+from pydantic import ConfigDict, Field, JsonValue, WithJsonSchema, field_validator
 
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.foundation.events.catalog import CallStatus, Direction
@@ -11,18 +11,26 @@ from switchboard.foundation.web.schemas import (
     Answer,
     CreatedAt,
     Dollars,
+    GivenMoment,
     Moment,
     PageQuery,
+    PhoneNumberFilter,
     PhoneNumberText,
+    Query,
     ReferenceId,
     RequestBody,
 )
 from switchboard.resources.calls.models import Call, TranscriptLine
+from switchboard.resources.contacts.schemas import MAX_LABEL
 
 Sentiment = Literal["positive", "neutral", "negative", "unknown"]
 ENDED_REASONS = ", ".join(f"`{reason}`" for reason in EndedReason)
 MAX_METADATA_KEYS = 100
 MAX_METADATA_CHARACTERS = 16_000
+EndedReasonFilter = Annotated[
+    EndedReason, WithJsonSchema({"type": "string", "enum": [reason.value for reason in EndedReason]})
+]
+DurationFilter = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 class CallCreate(RequestBody):
@@ -58,12 +66,37 @@ class CallCreate(RequestBody):
         return value
 
 
-class CallQuery(PageQuery):
-    """Filters of the call list."""
+class CallFilters(Query):
+    """Filters of calls."""
 
     agent_id: str | None = Field(None, max_length=64, description="Id of the agent.")
     direction: Direction | None = Field(None, description="Direction of the calls.")
     status: CallStatus | None = Field(None, description="Status of the calls.")
+    created_after: GivenMoment | None = Field(None, description="Earliest time of creation.")
+    created_before: GivenMoment | None = Field(None, description="Time of creation that the calls are before.")
+    ended_reason: EndedReasonFilter | None = Field(None, description="Reason for which the calls ended.")
+    user_sentiment: Sentiment | None = Field(None, description="Sentiment of the other party.")
+    call_successful: bool | None = Field(None, description="Success, as judged by the analysis.")
+    min_duration_seconds: DurationFilter | None = Field(None, description="Shortest duration.")
+    max_duration_seconds: DurationFilter | None = Field(None, description="Longest duration.")
+    phone: PhoneNumberFilter | None = Field(None, description="Phone number of either party.")
+    contact_id: str | None = Field(None, max_length=64, description="Id of the contact who has either party's number.")
+    tag: str | None = Field(
+        None,
+        min_length=1,
+        max_length=MAX_LABEL,
+        description="A tag of the contact, ignoring case; commas separate tags.",
+    )
+    transcript: str | None = Field(
+        None,
+        min_length=1,
+        max_length=MAX_LABEL,
+        description="Words that one entry of the transcript contains, ignoring case. 409 if transcripts are encrypted.",
+    )
+
+
+class CallQuery(CallFilters, PageQuery):
+    """Filters of the call list, and the page."""
 
 
 class TurnLatencyOut(Answer):

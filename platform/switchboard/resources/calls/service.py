@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import JsonValue
-from sqlalchemy import func, or_
+from sqlalchemy import func
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
@@ -24,7 +24,7 @@ from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import estimate_call_cost
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.outbound_limits import pause_at_call_limits
-from switchboard.resources.calls.schemas import CallCreate, CallQuery
+from switchboard.resources.calls.schemas import CallCreate
 from switchboard.resources.calls.states import ORDER
 from switchboard.resources.destinations.limits import require_unpaused
 from switchboard.resources.destinations.service import require_allowed_destination
@@ -36,23 +36,9 @@ from switchboard.resources.phone_numbers.models import PhoneNumber
 ON_DO_NOT_CALL_LIST = "The number is on the organization's do-not-call list."
 
 
-def list_calls(session: TenantSession, query: CallQuery | None = None) -> SelectOfScalar[Call]:
-    """Select the organization's calls that match a query."""
-    rows = session.select(Call)
-    if query is None:
-        return rows
-    if query.agent_id is not None:
-        rows = rows.where(col(Call.agent_id) == (parse_id(query.agent_id) or UUID(int=0)))
-    if query.direction is not None:
-        rows = rows.where(col(Call.direction) == query.direction)
-    if query.status is not None:
-        rows = rows.where(col(Call.status) == query.status)
-    return rows
-
-
-def filter_by_number(rows: SelectOfScalar[Call], phone_number: str) -> SelectOfScalar[Call]:
-    """Keep the calls from or to a number."""
-    return rows.where(or_(col(Call.from_number) == phone_number, col(Call.to_number) == phone_number))
+def list_calls(session: TenantSession) -> SelectOfScalar[Call]:
+    """Select the organization's calls."""
+    return session.select(Call)
 
 
 async def get_call(session: TenantSession, call_id: UUID, *, lock: bool = False) -> Call:

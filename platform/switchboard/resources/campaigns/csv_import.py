@@ -46,14 +46,15 @@ class LineError:
 
 @dataclass(slots=True)
 class ContactList:
-    """A parsed list. `lines` holds the line number of each contact; `repeated` counts the contacts whose number
-    stands above already.
+    """A parsed list. `lines` and `cells` hold the line number and the cells of each contact; `repeated` counts the
+    contacts whose number stands above already.
     """
 
     columns: list[str]
     layout: ColumnLayout
     people: list[ContactToCall] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
+    cells: list[Sequence[str]] = field(default_factory=list)
     faults: list[LineError] = field(default_factory=list)
 
     @property
@@ -180,6 +181,7 @@ def _add(found: ContactList, line: int, cells: Sequence[str], region: str | None
     else:
         found.people.append(person)
         found.lines.append(line)
+        found.cells.append(cells)
 
 
 def _number(given: str, region: str | None) -> str | None:

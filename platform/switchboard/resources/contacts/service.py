@@ -1,6 +1,6 @@
 """Business rules of contacts."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from sqlalchemy import update as update_rows
@@ -11,10 +11,12 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
-from switchboard.foundation.web.errors import Conflict, NotFound
+from switchboard.foundation.web.errors import Conflict, InvalidState, NotFound
 from switchboard.resources.contacts import search
 from switchboard.resources.contacts.models import Contact, ContactSearch
-from switchboard.resources.contacts.schemas import ContactCreate, ContactOut, ContactQuery, ContactUpdate
+from switchboard.resources.contacts.schemas import MAX_LABEL, ContactCreate, ContactOut, ContactQuery, ContactUpdate
+
+IMPORT_BATCH = 1_000
 
 
 def list_contacts(session: TenantSession, *, phone_number: str | None = None) -> SelectOfScalar[Contact]:
@@ -62,15 +64,66 @@ async def create_contact(session: TenantSession, data: ContactCreate) -> Contact
     contact = Contact(id=new_id(), organization_id=session.organization_id, **data.model_dump())
     session.add(contact)
     await _flush(session)
-    row = ContactSearch(
-        id=contact.id,
-        organization_id=contact.organization_id,
-        created_at=contact.created_at,
-        **search.build_search_columns(contact),
-    )
-    session.add(row)
+    session.add(_build_search_row(contact))
     record_audit(session, AuditAction.CONTACT_CREATED, contact.id, fields=data.model_fields_set)
     return contact
+
+
+async def import_contacts(session: TenantSession, given: Sequence[ContactCreate]) -> tuple[int, int]:
+    """Create contacts, and update those whose number has one by the fields that are not empty. Of several with one
+    number, the first counts. Returns the numbers of created and updated contacts.
+    """
+    by_number: dict[str, ContactCreate] = {}
+    for data in given:
+        by_number.setdefault(data.phone_number, data)
+    numbers, created, updated = list(by_number), 0, 0
+    for start in range(0, len(numbers), IMPORT_BATCH):
+        part = numbers[start : start + IMPORT_BATCH]
+        rows = list_contacts(session).where(col(Contact.phone_number).in_(part)).with_for_update()
+        known = {contact.phone_number: contact for contact in (await session.exec(rows)).all()}
+        for number in part:
+            if number in known:
+                updated += await _merge_contact(session, known[number], by_number[number])
+            else:
+                _add_contact(session, by_number[number])
+                created += 1
+        await _flush(session)
+    record_audit(session, AuditAction.CONTACTS_IMPORTED, f"{created} created, {updated} updated")
+    return created, updated
+
+
+def _add_contact(session: TenantSession, data: ContactCreate) -> None:
+    contact = Contact(id=new_id(), organization_id=session.organization_id, **data.model_dump())
+    session.add(contact)
+    session.add(_build_search_row(contact))
+
+
+async def _merge_contact(session: TenantSession, contact: Contact, data: ContactCreate) -> bool:
+    given = {name: value for name, value in data.model_dump(exclude_unset=True).items() if value is not None}
+    if all(getattr(contact, name) == value for name, value in given.items()):
+        return False
+    for name, value in given.items():
+        setattr(contact, name, value)
+    contact.updated_at = now()
+    await _update_search(session, contact)
+    return True
+
+
+async def add_tag(session: TenantSession, contact: Contact, tag: str) -> bool:
+    """Add a tag; return whether the contact did not have it in any letter case. Raises `InvalidState` for too many."""
+    tags = [known.strip() for known in (contact.tags or "").split(",") if known.strip()]
+    if tag.casefold() in {known.casefold() for known in tags}:
+        return False
+    joined = ", ".join([*tags, tag])
+    if len(joined) > MAX_LABEL:
+        raise InvalidState(f"the contact's tags would have more than {MAX_LABEL} characters")
+    await update_contact(session, contact.id, ContactUpdate(tags=joined))
+    return True
+
+
+async def list_contacts_by_id(session: TenantSession, contact_ids: Collection[UUID]) -> list[Contact]:
+    """List the contacts with these ids; unknown ids are left out."""
+    return list((await session.exec(list_contacts(session).where(col(Contact.id).in_(contact_ids)))).all())
 
 
 async def get_or_create_contact(session: TenantSession, phone_number: str) -> tuple[Contact, bool]:
@@ -85,13 +138,7 @@ async def get_or_create_contact(session: TenantSession, phone_number: str) -> tu
     )
     created = (await session.exec(made)).rowcount == 1
     if created:
-        row = ContactSearch(
-            id=fresh.id,
-            organization_id=fresh.organization_id,
-            created_at=fresh.created_at,
-            **search.build_search_columns(fresh),
-        )
-        session.add(row)
+        session.add(_build_search_row(fresh))
     return (await session.exec(list_contacts(session, phone_number=phone_number).with_for_update())).one(), created
 
 
@@ -106,9 +153,8 @@ async def update_contact(session: TenantSession, contact_id: UUID, data: Contact
         setattr(contact, field, getattr(data, field))
     contact.updated_at = now()
     await _flush(session)
-    if (compared := search.build_search_columns(contact)) != before:
-        rows = update_rows(ContactSearch).where(session.owns(ContactSearch), col(ContactSearch.id) == contact.id)
-        await session.exec(rows.values(compared))
+    if search.build_search_columns(contact) != before:
+        await _update_search(session, contact)
     record_audit(session, AuditAction.CONTACT_UPDATED, contact.id, fields=data.model_fields_set)
     return contact
 
@@ -117,6 +163,20 @@ async def delete_contact(session: TenantSession, contact_id: UUID) -> None:
     """Delete a contact for good; calls and text messages stay. Raises `NotFound`."""
     await session.delete(await get_contact(session, contact_id))
     record_audit(session, AuditAction.CONTACT_DELETED, contact_id)
+
+
+def _build_search_row(contact: Contact) -> ContactSearch:
+    return ContactSearch(
+        id=contact.id,
+        organization_id=contact.organization_id,
+        created_at=contact.created_at,
+        **search.build_search_columns(contact),
+    )
+
+
+async def _update_search(session: TenantSession, contact: Contact) -> None:
+    rows = update_rows(ContactSearch).where(session.owns(ContactSearch), col(ContactSearch.id) == contact.id)
+    await session.exec(rows.values(search.build_search_columns(contact)))
 
 
 async def _flush(session: TenantSession) -> None:

@@ -23,6 +23,7 @@ class Organization(SQLModel, table=True):
     timezone: str = "UTC"
     policy: dict[str, Any] = json_column()
     narrowed_destinations: dict[str, Any] | None = json_column(None)
+    setup_dismissed_at: datetime | None = None
     created_at: datetime = Field(default_factory=now)
 
 

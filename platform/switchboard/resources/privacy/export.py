@@ -16,6 +16,7 @@ from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, TenantSession
 from switchboard.foundation.object_store import ObjectNotFound
 from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.filters import filter_by_number
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive, StoredObject
 from switchboard.resources.privacy.number_pattern import NumberPattern
@@ -54,7 +55,7 @@ class PersonExporter:
             mentions = await _list_mentions(session, NumberPattern(phone_number))
             counted = Counter({name: len(rows) for name, rows in data.items()})
             record_audit(session, AuditAction.PERSON_EXPORTED, organization_id, fields=+counted)
-            theirs = calls.filter_by_number(calls.list_calls(session), phone_number)
+            theirs = filter_by_number(calls.list_calls(session), phone_number)
             recorded = (await session.exec(theirs.where(col(Call.has_recording)))).all()
             files = await list_stored_media(session, [row["id"] for row in data["sms_message"]])
         with ZipFile(file, "w", ZIP_DEFLATED) as archive:

@@ -60,6 +60,7 @@ class SmsMessage(TenantTable, table=True):
     __row_counter__ = RowCounter("conversation_id")
     __table_args__ = (
         Index(None, "organization_id", "conversation_id", "created_at", "id"),
+        Index(None, "organization_id", "created_at", "id"),
         Index("ix_sms_message_watched", "watch_at", postgresql_where=text("watch_at is not null")),
         Index(
             "uq_sms_message_carrier",

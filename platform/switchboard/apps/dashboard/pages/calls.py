@@ -1,4 +1,4 @@
-"""Calls: list, details (recording, transcript, latency, and costs), and placing a call."""
+"""Calls: details (recording, transcript, latency, and costs), and placing a call."""
 
 import json
 from collections.abc import Sequence
@@ -13,9 +13,8 @@ from switchboard.apps.dashboard.decorators import Next, action, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui import charts, waveform
 from switchboard.apps.dashboard.ui.labels import CAPABILITIES, CONSENT_ANSWERS, COST_PARTS, ENDED
-from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
 from switchboard.apps.dashboard.ui.live_parts import FinalPart
-from switchboard.apps.dashboard.ui.rendering import dollars, load_list, number_name, render, render_part
+from switchboard.apps.dashboard.ui.rendering import dollars, number_name, render, render_part
 from switchboard.apps.dashboard.ui.turn_latencies import STEPS, build_turns
 from switchboard.apps.dashboard.ui.turn_pauses import PauseMark, build_pause_marks
 from switchboard.apps.dashboard.viewer import Viewer
@@ -30,18 +29,10 @@ from switchboard.resources.calls.recordings import waveform_peaks
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.recordings.file_formats import RecordingDamaged
 from switchboard.resources.calls.recordings.responses import RecordingResponder
-from switchboard.resources.calls.schemas import CallCreate, CallQuery
+from switchboard.resources.calls.schemas import CallCreate
 from switchboard.resources.calls.states import is_over
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.phone_numbers import service as numbers
-
-STATUSES = ("queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled")
-
-
-class CallsQuery(CallQuery):
-    """Filters of the list of calls: those of the API, and a phone number."""
-
-    number: WrittenNumber | None = None
 
 
 class NewCallQuery(Query):
@@ -59,24 +50,6 @@ class Line:
     tool: str = ""
     result: str = ""
     pauses: Sequence[PauseMark] = ()
-
-
-@dashboard.get("/dashboard/calls")
-@page(query=CallsQuery)
-async def calls_page(session: TenantSession, query: CallsQuery) -> str:
-    """List the calls, newest first."""
-    wanted = calls.list_calls(session, query)
-    found = await load_list(session, calls.filter_by_number(wanted, query.number) if query.number else wanted, query)
-    return await render(
-        "dashboard/calls/list.html",
-        calls=found,
-        query=query,
-        statuses=STATUSES,
-        agents=await agents.get_agent_names(session),
-        names=await contacts.get_contact_names(
-            session, {number for call in found.items for number in (call.from_number, call.to_number)}
-        ),
-    )
 
 
 @dashboard.get("/dashboard/calls/new")

@@ -1,6 +1,5 @@
 """Creating and editing a campaign, and adding people. Every list is previewed before it is saved."""
 
-import asyncio
 from collections.abc import Mapping
 from datetime import datetime
 from uuid import UUID
@@ -8,26 +7,29 @@ from zoneinfo import ZoneInfo
 
 from pydantic import JsonValue
 from quart import request, url_for
-from werkzeug.datastructures import FileStorage
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms.contact_list import (
+    Values,
+    parse_list,
+    preview_list,
+    read_list_form,
+    require_usable,
+    show_again,
+)
 from switchboard.apps.dashboard.forms.form import Form, nest_fields, parse_form
 from switchboard.apps.dashboard.pages.campaigns import DELAYS, get_calling_hours, list_campaign_choices
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.web.errors import FieldError, InvalidState, ValidationFailed
+from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.campaigns import service as campaigns
-from switchboard.resources.campaigns.csv_import import ColumnLayout, ContactList, get_region, parse_contact_list
+from switchboard.resources.campaigns.csv_import import ContactList, get_region
 from switchboard.resources.campaigns.models import Campaign
 from switchboard.resources.campaigns.schemas import CampaignCreate, CampaignFields
 from switchboard.resources.phone_numbers import service as numbers
-
-Values = dict[str, JsonValue]
-FAULTS_SHOWN, PEOPLE_SHOWN = 100, 5
-ENCODINGS = ("utf-8-sig", "cp1252")
 
 
 @dashboard.get("/dashboard/campaigns/new")
@@ -40,8 +42,8 @@ async def new_campaign_page(session: TenantSession, viewer: Viewer, form: Form) 
         "voicemail_policy": {"carrier_detection": True},
     }
     if form.was_sent:
-        values, _ = await _read_form()
-        return await _show_form(session, viewer, _again(form, values), people=await _people(session, values))
+        values, _ = await read_list_form()
+        return await _show_form(session, viewer, show_again(form, values), people=await _people(session, values))
     return await _show_form(session, viewer, form.starting_with(beginning), people=None)
 
 
@@ -50,7 +52,7 @@ async def new_campaign_page(session: TenantSession, viewer: Viewer, form: Form) 
 async def preview_campaign(session: TenantSession, viewer: Viewer, sessions: BrowserSessions) -> str:
     """Show the form with a preview of its list. Nothing is saved."""
     await sessions.check_form(viewer)
-    values, faults = await _read_form()
+    values, faults = await read_list_form()
     return await _show_form(session, viewer, Form(values, errors=faults), people=await _people(session, values))
 
 
@@ -61,7 +63,7 @@ async def _show_form(session: TenantSession, viewer: Viewer, form: Form, *, peop
         **await list_campaign_choices(session),
         delays=list(DELAYS.items()),
         hours=get_calling_hours(viewer),
-        **_preview(people),
+        **preview_list(people),
     )
 
 
@@ -69,9 +71,9 @@ async def _show_form(session: TenantSession, viewer: Viewer, form: Form, *, peop
 @action(invalid=new_campaign_page)
 async def add_campaign(session: TenantSession, viewer: Viewer) -> Next:
     """Create a draft campaign from the previewed list."""
-    values, faults = await _read_form()
+    values, faults = await read_list_form()
     settings = _settings(values, viewer)
-    people = _sound(await _people(session, values), values, faults)
+    people = require_usable(await _people(session, values), values, faults)
     data = parse_form(CampaignCreate, {**settings, "contacts": people.people})  # type: ignore[dict-item]
     campaign = await campaigns.create_campaign(session, data)
     return Next(
@@ -118,9 +120,9 @@ async def campaign_people_page(session: TenantSession, campaign_id: UUID, form: 
     campaign = await _open_campaign(session, campaign_id)
     found = None
     if form.was_sent:
-        values, _ = await _read_form()
-        form, found = _again(form, values), await _people(session, values, campaign)
-    return await render("dashboard/campaigns/people.html", form=form, campaign=campaign, **_preview(found))
+        values, _ = await read_list_form()
+        form, found = show_again(form, values), await _people(session, values, campaign)
+    return await render("dashboard/campaigns/people.html", form=form, campaign=campaign, **preview_list(found))
 
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/people/preview")
@@ -130,10 +132,10 @@ async def preview_campaign_people(
 ) -> str:
     """Preview a list to add. Nothing is saved."""
     await sessions.check_form(viewer)
-    campaign, (values, faults) = await _open_campaign(session, campaign_id), await _read_form()
+    campaign, (values, faults) = await _open_campaign(session, campaign_id), await read_list_form()
     found = await _people(session, values, campaign)
     return await render(
-        "dashboard/campaigns/people.html", form=Form(values, errors=faults), campaign=campaign, **_preview(found)
+        "dashboard/campaigns/people.html", form=Form(values, errors=faults), campaign=campaign, **preview_list(found)
     )
 
 
@@ -141,9 +143,9 @@ async def preview_campaign_people(
 @action(invalid=campaign_people_page)
 async def add_campaign_people(session: TenantSession, campaign_id: UUID) -> Next:
     """Add the previewed people to a campaign."""
-    campaign, (values, faults) = await _open_campaign(session, campaign_id), await _read_form()
+    campaign, (values, faults) = await _open_campaign(session, campaign_id), await read_list_form()
     before = campaign.total_contacts
-    people = _sound(await _people(session, values, campaign), values, faults)
+    people = require_usable(await _people(session, values, campaign), values, faults)
     after = await campaigns.add_contacts(session, campaign_id, people.people)
     added = after.total_contacts - before
     notice = "1 person was added." if added == 1 else f"{added:,} people were added."
@@ -157,89 +159,14 @@ async def _open_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
     return campaign
 
 
-async def _read_form() -> tuple[Values, list[FieldError]]:
-    """Return the form's values, with the lines replaced by an uploaded file's text, and the file's errors."""
-    values = nest_fields(await request.form)
-    values["people"] = str(values.get("people") or "").replace("\r\n", "\n")
-    file = (await request.files).get("file")
-    if not isinstance(file, FileStorage) or not file.filename:
-        return values, []
-    file.seek(0)
-    text = _decode(file.read())
-    if text is None:
-        return values, [
-            {"field": "file", "message": f"{file.filename} is not a text file: save the spreadsheet as CSV"}
-        ]
-    values["people"] = text
-    values.pop("columns", None)
-    return values, []
-
-
-def _decode(content: bytes) -> str | None:
-    """Decode a file in the encodings of spreadsheets; None if it is not text."""
-    for encoding in ("utf-16", *ENCODINGS) if content[:2] in (b"\xff\xfe", b"\xfe\xff") else ENCODINGS:
-        try:
-            text = content.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-        return None if "\0" in text else text.replace("\r\n", "\n").replace("\r", "\n")
-    return None
-
-
-def _again(form: Form, values: Values) -> Form:
-    """Return a refused form with the text of its uploaded file."""
-    return Form(
-        values,
-        errors=[{"field": field, "message": message} for field, message in form.errors.items()],
-        message=form.message,
-    )
-
-
 async def _people(
     session: TenantSession, values: Mapping[str, JsonValue], campaign: Campaign | None = None
 ) -> ContactList:
-    """Parse the list in a thread: 100,000 lines take seconds, which would delay live calls."""
+    """Parse the list. Numbers without a country code are read like the campaign's own number."""
     number_id = campaign.phone_number_id if campaign else parse_id(str(values.get("phone_number_id")))
     number = await numbers.find_active_number(session, number_id) if number_id else None
     region = get_region(number.phone_number) if number else None
-    return await asyncio.to_thread(
-        parse_contact_list, str(values["people"]), region=region, layout=_layout(values.get("columns"))
-    )
-
-
-def _layout(chosen: JsonValue) -> ColumnLayout | None:
-    """Return the columns that the user chose in the preview."""
-    if not isinstance(chosen, dict) or not str(chosen.get("phone", "")).isdigit():
-        return None
-    name = str(chosen.get("name", ""))
-    return ColumnLayout(
-        int(str(chosen["phone"])), int(name) if name.isdigit() else None, chosen.get("header") == "true"
-    )
-
-
-def _sound(people: ContactList, values: Mapping[str, JsonValue], faults: list[FieldError]) -> ContactList:
-    """Raise `ValidationFailed` for an empty list, and for invalid lines that the user did not choose to skip."""
-    if faults:
-        raise ValidationFailed(faults[0]["message"], errors=faults)
-    if people.faults and values.get("leave_out") != "true":
-        lines = "1 line cannot" if len(people.faults) == 1 else f"{len(people.faults):,} lines cannot"
-        notice = f"{lines} be used. Correct the list, or skip the invalid lines."
-        raise ValidationFailed(notice, errors=[{"field": "people", "message": notice}])
-    if not people.people:
-        raise ValidationFailed.field("people", "is empty")
-    return people
-
-
-def _preview(people: ContactList | None) -> dict[str, object]:
-    if people is None:
-        return {"people": None}
-    columns = list(enumerate(people.columns))
-    return {
-        "people": people,
-        "columns": columns,
-        "sample": list(zip(people.lines, people.people, strict=True))[:PEOPLE_SHOWN],
-        "faults_shown": people.faults[:FAULTS_SHOWN],
-    }
+    return await parse_list(values, region=region)
 
 
 def _settings(values: Mapping[str, JsonValue], viewer: Viewer) -> Values:

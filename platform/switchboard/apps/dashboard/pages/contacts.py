@@ -1,7 +1,9 @@
 """Contacts: list, search, and edit."""
 
+from typing import Annotated, Literal
 from uuid import UUID
 
+from pydantic import Field
 from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
@@ -9,10 +11,11 @@ from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.web.schemas import Page
+from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.foundation.web.schemas import Page, RequestBody
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.models import Contact
-from switchboard.resources.contacts.schemas import ContactCreate, ContactQuery, ContactUpdate
+from switchboard.resources.contacts.schemas import MAX_LABEL, ContactCreate, ContactQuery, ContactUpdate
 from switchboard.resources.do_not_call import service as do_not_call
 
 
@@ -26,6 +29,34 @@ async def contacts_page(session: TenantSession, query: ContactQuery) -> str:
     else:
         listing = await load_list(session, contacts.list_contacts(session, phone_number=query.phone), query)
     return await render("dashboard/contacts/list.html", contacts=listing, query=query)
+
+
+class SelectedContacts(RequestBody):
+    """An action on selected contacts. `tag` is the tag to add."""
+
+    ids: list[UUID] = Field(min_length=1, max_length=100)
+    act: Literal["tag", "do_not_call", "delete"]
+    tag: Annotated[str, Field(max_length=MAX_LABEL, pattern="^[^,]*$")] = ""
+
+
+@dashboard.post("/dashboard/contacts/selected")
+@action(form=SelectedContacts)
+async def change_selected_contacts(session: TenantSession, data: SelectedContacts) -> Next:
+    """Tag, delete, or stop calling the selected contacts; all of them or, after an error, none."""
+    selected = await contacts.list_contacts_by_id(session, data.ids)
+    for contact in selected:
+        if data.act == "delete":
+            await contacts.delete_contact(session, contact.id)
+        elif data.act == "do_not_call":
+            if not await do_not_call.is_listed(session, contact.phone_number):
+                await do_not_call.add_entry(session, contact.phone_number, source="api")
+        elif data.tag:
+            await contacts.add_tag(session, contact, data.tag)
+        else:
+            raise ValidationFailed.field("tag", "is required")
+    done = {"tag": "tagged", "do_not_call": "put on the do-not-call list", "delete": "deleted"}[data.act]
+    count = "1 contact was" if len(selected) == 1 else f"{len(selected)} contacts were"
+    return Next(url_for("dashboard.contacts_page"), f"{count} {done}.")
 
 
 @dashboard.get("/dashboard/contacts/new")

@@ -1,12 +1,23 @@
 """The overview: statistics of recent calls."""
 
+from datetime import date
+from urllib.parse import urlencode
+
+from quart import url_for
+
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import page
+from switchboard.apps.dashboard.pages.providers import NAMES, find_own_file
+from switchboard.apps.dashboard.setup import read_setup
 from switchboard.apps.dashboard.ui import charts
 from switchboard.apps.dashboard.ui.charts import Series
+from switchboard.apps.dashboard.ui.labels import ENDED
 from switchboard.apps.dashboard.ui.rendering import TONES, count, dollars, load_list, render
+from switchboard.apps.dashboard.viewer import Viewer, is_https
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.schemas import PageQuery
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.analytics import service as analytics
 from switchboard.resources.analytics.schemas import DayOut, DaysQuery, OverviewOut
 from switchboard.resources.calls import service as calls
@@ -23,15 +34,22 @@ STEPS = {
 
 @dashboard.get("/dashboard")
 @page(query=DaysQuery)
-async def overview(session: TenantSession, query: DaysQuery) -> str:
-    """Show statistics, charts, and the latest calls."""
+async def overview(
+    session: TenantSession, query: DaysQuery, *, viewer: Viewer, registry: Registry, settings: Settings
+) -> str:
+    """Show statistics, charts, and the latest calls; in a new installation, owners also see the setup list."""
     figures = await analytics.summarize_calls(session, query.days)
     days = await analytics.count_calls_by_day(session, query.days)
     ended = await analytics.count_outcomes(session, query.days)
+    first = figures.period.first
     steps = await analytics.measure_step_latencies(session, query.days)
     return await render(
         "dashboard/overview.html",
         query=query,
+        setup=await read_setup(session, registry) if viewer.has_role("owner") else None,
+        names=NAMES,
+        file=find_own_file(settings, viewer),
+        is_public=is_https(settings),
         figures=figures,
         calls_chart=_calls(days),
         cost_chart=charts.build_bar_chart(
@@ -39,13 +57,18 @@ async def overview(session: TenantSession, query: DaysQuery) -> str:
             [day.date for day in days],
             [Series("cost", "accent", [float(day.cost) for day in days])],
             dollars,
+            _link_day,
         ),
         outcomes=charts.build_shares(
-            [(one.reason.replace("_", " "), one.calls, TONES.get(one.reason, "calm")) for one in ended], count
+            [(one.reason.replace("_", " "), one.calls, TONES.get(one.reason, "calm")) for one in ended],
+            count,
+            [_link(first, **{"ended_reason" if one.reason in ENDED else "status": one.reason}) for one in ended],
         ),
         sentiment=_sentiment(figures),
         latencies=charts.build_shares(
-            [(STEPS[step.step], step.p50, "accent") for step in steps], lambda ms: f"{ms:,.0f} ms"
+            [(STEPS[step.step], step.p50, "accent") for step in steps],
+            lambda ms: f"{ms:,.0f} ms",
+            [_link(first, status="completed") for _ in steps],
         ),
         slowest=steps[-1].p95 if steps else None,
         recent=await load_list(session, calls.list_calls(session), PageQuery(limit=RECENT)),
@@ -59,7 +82,16 @@ def _calls(days: list[DayOut]) -> charts.BarChart:
         Series("failed", "bad", [float(day.failed) for day in days]),
         Series("other", "calm", other),
     ]
-    return charts.build_bar_chart("Calls per day", [day.date for day in days], series, count)
+    return charts.build_bar_chart("Calls per day", [day.date for day in days], series, count, _link_day)
+
+
+def _link(first_day: date, **filters: str) -> str:
+    """Return the address of the calls since a day."""
+    return f"{url_for('dashboard.calls_page')}?{urlencode({'first_day': first_day.isoformat(), **filters})}"
+
+
+def _link_day(day: date) -> str:
+    return _link(day, last_day=day.isoformat())
 
 
 def _sentiment(figures: OverviewOut) -> list[charts.Share]:
@@ -71,7 +103,11 @@ def _sentiment(figures: OverviewOut) -> list[charts.Share]:
         ("not judged", felt.unknown),
     )
     return (
-        charts.build_shares([(name, float(number), TONES.get(name, "calm")) for name, number in named], count)
+        charts.build_shares(
+            [(name, float(number), TONES.get(name, "calm")) for name, number in named],
+            count,
+            [_link(figures.period.first, user_sentiment=name.replace("not judged", "unknown")) for name, _ in named],
+        )
         if figures.total_calls
         else []
     )

@@ -9,6 +9,7 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form, parse_form
 from switchboard.apps.dashboard.ui.labels import COUNTRIES, OUTSIDE
+from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
 from switchboard.apps.dashboard.ui.opening_hours import HOURS, Opening, drop_blank_rows, list_slots, list_timezones
 from switchboard.apps.dashboard.ui.rendering import day, load_list, phone, render
 from switchboard.apps.dashboard.viewer import Viewer
@@ -36,7 +37,7 @@ class SearchQuery(Query):
 class OrderQuery(Query):
     """The phone number to buy."""
 
-    phone_number: str = Field(max_length=20)
+    phone_number: WrittenNumber
 
 
 class NumberForm(PhoneNumberUpdate):

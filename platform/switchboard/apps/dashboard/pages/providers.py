@@ -13,7 +13,7 @@ from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms import schema_form
 from switchboard.apps.dashboard.forms.form import Form, nest_fields
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.apps.dashboard.viewer import Viewer, get_sending_page
 from switchboard.apps.running_processes import list_restarts
 from switchboard.engine.providers import editing
 from switchboard.engine.providers.checks import SettingsCheck
@@ -26,7 +26,7 @@ from switchboard.engine.providers.models import (
     ProcessMode,
     ProviderConfiguration,
 )
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
@@ -120,7 +120,7 @@ async def providers_page(
         "dashboard/providers/list.html",
         parts=[_part(extensions.registry, capability, found) for capability in Capability],
         extension_parts=[await _extension_part(session, extensions, kind, found) for kind in ExtensionKind],
-        file=_file(settings, viewer),
+        file=find_own_file(settings, viewer),
         processes=REMOTE_CAPABILITIES if viewer.has_role("superadmin") else (),
         restarts=await list_restarts(redis, extensions.registry) if viewer.has_role("superadmin") else (),
     )
@@ -174,7 +174,8 @@ async def provider_page(
         part=NAMES[_capability(capability)][0],
         processes=PROCESSES if viewer.has_role("superadmin") and capability in REMOTE_CAPABILITIES else (),
         capability=capability,
-        file=_file(editor.settings, viewer),
+        in_setup=request.args.get("after") == "setup",
+        file=find_own_file(editor.settings, viewer),
     )
 
 
@@ -184,7 +185,7 @@ async def save_provider(
     session: TenantSession, viewer: Viewer, capability: str, name: str, editor: ProviderEditor
 ) -> Next:
     """Add a provider or an extension, or update its settings."""
-    kind = editor.find_class(capability, name)
+    kind, in_setup = editor.find_class(capability, name), request.args.get("after") == "setup"
     _require_no_file(editor.settings, viewer)
     fields = nest_fields(await request.form)
     typed, process = fields.get("settings", {}), fields.get("process", SHARED_PROCESS)
@@ -200,12 +201,18 @@ async def save_provider(
     )
     try:
         await editing.put_provider(
-            session, editor.registry, editor.keyring, wanted, by_operator=viewer.has_role("superadmin")
+            session,
+            editor.registry,
+            editor.keyring,
+            wanted,
+            by_operator=viewer.has_role("superadmin"),
+            as_first=in_setup,
         )
     except ValidationFailed as error:
         problems = [(fault["field"], fault["message"]) for fault in error.errors]
         raise ValidationFailed(error.detail, errors=schema_form.merge_errors_by_field(problems, PREFIX)) from None
-    return Next(url_for("dashboard.providers_page"), f"{kind.title or name} was saved. Use Check to test it.")
+    after = url_for("dashboard.overview" if in_setup else "dashboard.providers_page")
+    return Next(after, f"{kind.title or name} was saved. Use Check to test it.")
 
 
 @dashboard.post("/dashboard/providers/<capability>/<provider:name>/up")
@@ -266,25 +273,28 @@ async def _list_extension_users(session: TenantSession, kind: ExtensionKind, nam
 
 @dashboard.post("/dashboard/providers/<capability>/<provider:name>/check")
 @action(role="owner")
-async def check_provider(viewer: Viewer, capability: str, name: str, check: SettingsCheck) -> Next:
-    """Check the settings of a provider or an extension and show the result."""
+async def check_provider(viewer: Viewer, capability: str, name: str, check: SettingsCheck, database: Database) -> Next:
+    """Check the settings of a provider or an extension and show the result where the button was."""
+    began_at = now()
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             await check.check(viewer.organization_id, _capability(capability), name)
         kind = check.extensions.registry.find_class(_capability(capability), name)
         notice = f"{(kind and kind.title) or name} works."
+        async with database.tenant(viewer.organization_id) as session:
+            await editing.record_check(session, _capability(capability), name, began_at)
     except ProviderError as error:
         notice = f"{name} does not work: {error.message}"
     except TimeoutError:
         notice = f"{name} did not respond within {CHECK_SECONDS} seconds."
-    return Next(url_for("dashboard.providers_page"), notice)
+    return Next(get_sending_page() or url_for("dashboard.providers_page"), notice)
 
 
-def _file(settings: Settings, viewer: Viewer) -> str:
-    """Return the name of the tenant file that sets the organization's providers; empty if there is none."""
+def find_own_file(settings: Settings, viewer: Viewer) -> str:
+    """Return the path of the tenant file that sets the organization's providers; empty if there is none."""
     organization = viewer.organization
     path = editing.find_tenant_file(settings.tenants_dir, organization.slug if organization else None)
-    return path.name if path is not None else ""
+    return str(path) if path is not None else ""
 
 
 def _require_no_file(settings: Settings, viewer: Viewer) -> None:

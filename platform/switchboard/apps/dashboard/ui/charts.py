@@ -25,6 +25,7 @@ class Bar:
     x: float
     title: str
     blocks: tuple[Block, ...]
+    href: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,13 @@ class Series:
 
 
 def build_bar_chart(
-    title: str, days: Sequence[date], series: Sequence[Series], words: Callable[[float], str]
+    title: str,
+    days: Sequence[date],
+    series: Sequence[Series],
+    words: Callable[[float], str],
+    address: Callable[[date], str],
 ) -> BarChart:
-    """Build a chart with one bar per day and stacked series. `words` formats a value."""
+    """Build a chart with one bar per day and stacked series. `words` formats a value, `address` a day's link."""
     most = max((sum(one.values[n] for one in series) for n in range(len(days))), default=0.0)
     scale = HEIGHT * HEADROOM / most if most else 0.0
     slot = WIDTH / max(len(days), 1)
@@ -61,7 +66,8 @@ def build_bar_chart(
     for n, day in enumerate(days):
         said = ", ".join(f"{one.name} {words(one.values[n])}" for one in series)
         blocks = _stack([(one.kind, one.values[n] * scale) for one in series])
-        made.append(Bar(round(n * slot, 2), round(n * slot + (slot - width) / 2, 2), f"{_short(day)}: {said}", blocks))
+        left = round(n * slot + (slot - width) / 2, 2)
+        made.append(Bar(round(n * slot, 2), left, f"{_short(day)}: {said}", blocks, address(day)))
     lines = tuple((HEIGHT - most * part * scale, words(most * part)) for part in (0.5, 1.0)) if most else ()
     return BarChart(title, tuple(made), slot, width, lines, _short(days[0]), _short(days[-1]))
 
@@ -81,15 +87,23 @@ def _short(day: date) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A row of a chart of shares: `width` is a percentage of the largest value."""
+    """A row of a chart of shares: `width` is a percentage of the largest value, `href` the page behind it or empty."""
 
     name: str
     figure: str
     width: float
     kind: str
+    href: str
 
 
-def build_shares(rows: Sequence[tuple[str, float, str]], words: Callable[[float], str]) -> list[Share]:
-    """Build the rows of a chart of shares from (name, value, class); the largest value has the longest bar."""
+def build_shares(
+    rows: Sequence[tuple[str, float, str]], words: Callable[[float], str], addresses: Sequence[str] = ()
+) -> list[Share]:
+    """Build the rows of a chart of shares from (name, value, class) and their pages; the largest value has the longest
+    bar.
+    """
     most = max((figure for _, figure, _ in rows), default=0) or 1
-    return [Share(name, words(figure), round(figure / most * 100, 1), kind) for name, figure, kind in rows]
+    return [
+        Share(name, words(figure), round(figure / most * 100, 1), kind, address)
+        for (name, figure, kind), address in zip(rows, addresses or [""] * len(rows), strict=True)
+    ]

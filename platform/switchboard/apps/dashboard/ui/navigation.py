@@ -63,5 +63,11 @@ SECTIONS = (
             Entry("Audit log", "/dashboard/audit", "list", "owner"),
         ),
     ),
-    Section("Installation", (Entry("OAuth clients", "/dashboard/oauth-clients", "shield", "superadmin"),)),
+    Section(
+        "Installation",
+        (
+            Entry("Organization settings", "/dashboard/organization", "list", "superadmin"),
+            Entry("OAuth clients", "/dashboard/oauth-clients", "shield", "superadmin"),
+        ),
+    ),
 )

@@ -4,11 +4,12 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.schemas import PhoneNumberText
 from switchboard.plugin_sdk import ActionContext, ActionError, ActionParams, JsonObject
 from switchboard.resources.automations.action_dependencies import DatabaseAction
 from switchboard.resources.contacts import service as contacts
-from switchboard.resources.contacts.schemas import MAX_LABEL, ContactUpdate
+from switchboard.resources.contacts.schemas import MAX_LABEL
 
 
 def _one_tag(value: str) -> str:
@@ -39,11 +40,8 @@ class TagContact(DatabaseAction[TagContactParams]):
 
     async def run(self, context: ActionContext, params: TagContactParams) -> JsonObject:
         contact, _ = await contacts.get_or_create_contact(self.session, params.phone_number)
-        tags = [tag.strip() for tag in (contact.tags or "").split(",") if tag.strip()]
-        added = params.tag.casefold() not in {tag.casefold() for tag in tags}
-        if added:
-            joined = ", ".join([*tags, params.tag])
-            if len(joined) > MAX_LABEL:
-                raise ActionError(f"the contact's tags would have more than {MAX_LABEL} characters", retryable=False)
-            await contacts.update_contact(self.session, contact.id, ContactUpdate(tags=joined))
+        try:
+            added = await contacts.add_tag(self.session, contact, params.tag)
+        except InvalidState as error:
+            raise ActionError(error.detail, retryable=False) from None
         return {"contact_id": str(contact.id), "added": added}

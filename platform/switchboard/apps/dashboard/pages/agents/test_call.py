@@ -11,6 +11,7 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import PageQuery, ReferenceId
 from switchboard.resources.agents import service as agents
 from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.filters import filter_calls
 from switchboard.resources.calls.schemas import CallCreate, CallQuery
 from switchboard.resources.phone_numbers import service as numbers
 
@@ -36,7 +37,7 @@ async def try_page(session: TenantSession, agent_id: UUID, form: Form) -> str:
         # The form would turn a name with a dot into an object.
         names=[name for name in find_placeholders(agent.greeting_message, agent.system_prompt) if "." not in name],
         latest=await load_list(
-            session, calls.list_calls(session, CallQuery(agent_id=str(agent_id))), PageQuery(limit=LATEST)
+            session, filter_calls(session, CallQuery(agent_id=str(agent_id))), PageQuery(limit=LATEST)
         ),
     )
 

@@ -22,6 +22,10 @@ if (menu && navigation) {
   document.getElementById("content").addEventListener("click", () => showMenu(false));
 }
 
+document.querySelector("[data-select-all]")?.addEventListener("change", ({ target }) => {
+  for (const box of document.getElementsByName(target.dataset.selectAll)) box.checked = target.checked;
+});
+
 document.querySelector("[data-theme-switch]")?.addEventListener("click", () => {
   const root = document.documentElement;
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;

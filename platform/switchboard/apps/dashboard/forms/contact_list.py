@@ -1,0 +1,97 @@
+"""The form of a list of contacts: pasted lines or a CSV file, previewed before it is saved."""
+
+import asyncio
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+from quart import request
+from werkzeug.datastructures import FileStorage
+
+from switchboard.apps.dashboard.forms.form import Form, nest_fields
+from switchboard.foundation.web.errors import FieldError, ValidationFailed
+from switchboard.resources.campaigns.csv_import import ColumnLayout, ContactList, parse_contact_list
+
+Values = dict[str, JsonValue]
+FAULTS_SHOWN, PEOPLE_SHOWN = 100, 5
+ENCODINGS = ("utf-8-sig", "cp1252")
+
+
+async def parse_list(values: Mapping[str, JsonValue], *, region: str | None) -> ContactList:
+    """Parse the list in a thread: 100,000 lines take seconds, which would delay live calls."""
+    return await asyncio.to_thread(
+        parse_contact_list, str(values["people"]), region=region, layout=_layout(values.get("columns"))
+    )
+
+
+async def read_list_form() -> tuple[Values, list[FieldError]]:
+    """Return the form's values, with the lines replaced by an uploaded file's text, and the file's errors."""
+    values = nest_fields(await request.form)
+    values["people"] = str(values.get("people") or "").replace("\r\n", "\n")
+    file = (await request.files).get("file")
+    if not isinstance(file, FileStorage) or not file.filename:
+        return values, []
+    file.seek(0)
+    text = _decode(file.read())
+    if text is None:
+        return values, [
+            {"field": "file", "message": f"{file.filename} is not a text file: save the spreadsheet as CSV"}
+        ]
+    values["people"] = text
+    values.pop("columns", None)
+    return values, []
+
+
+def _decode(content: bytes) -> str | None:
+    """Decode a file in the encodings of spreadsheets; None if it is not text."""
+    for encoding in ("utf-16", *ENCODINGS) if content[:2] in (b"\xff\xfe", b"\xfe\xff") else ENCODINGS:
+        try:
+            text = content.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        return None if "\0" in text else text.replace("\r\n", "\n").replace("\r", "\n")
+    return None
+
+
+def show_again(form: Form, values: Values) -> Form:
+    """Return a refused form with the text of its uploaded file."""
+    return Form(
+        values,
+        errors=[{"field": field, "message": message} for field, message in form.errors.items()],
+        message=form.message,
+    )
+
+
+def _layout(chosen: JsonValue) -> ColumnLayout | None:
+    """Return the columns that the user chose in the preview."""
+    if not isinstance(chosen, dict) or not str(chosen.get("phone", "")).isdigit():
+        return None
+    name = str(chosen.get("name", ""))
+    return ColumnLayout(
+        int(str(chosen["phone"])), int(name) if name.isdigit() else None, chosen.get("header") == "true"
+    )
+
+
+def require_usable(people: ContactList, values: Mapping[str, JsonValue], faults: list[FieldError]) -> ContactList:
+    """Raise `ValidationFailed` for an empty list, and for invalid lines that the user did not choose to skip."""
+    if faults:
+        raise ValidationFailed(faults[0]["message"], errors=faults)
+    if people.faults and values.get("leave_out") != "true":
+        lines = "1 line cannot" if len(people.faults) == 1 else f"{len(people.faults):,} lines cannot"
+        notice = f"{lines} be used. Correct the list, or skip the invalid lines."
+        raise ValidationFailed(notice, errors=[{"field": "people", "message": notice}])
+    if not people.people:
+        raise ValidationFailed.field("people", "is empty")
+    return people
+
+
+def preview_list(people: ContactList | None) -> dict[str, object]:
+    """Return the values of `people_fields.html`'s preview."""
+    if people is None:
+        return {"people": None}
+    columns = list(enumerate(people.columns))
+    return {
+        "people": people,
+        "columns": columns,
+        "sample": list(zip(people.lines, people.people, strict=True))[:PEOPLE_SHOWN],
+        "faults_shown": people.faults[:FAULTS_SHOWN],
+    }

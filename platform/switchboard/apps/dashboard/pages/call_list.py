@@ -1,0 +1,111 @@
+"""The list of calls: filters and saved views."""
+
+from datetime import date, datetime, time, timedelta
+from typing import Final, Self
+from urllib.parse import parse_qsl, urlencode
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from pydantic import Field
+from quart import url_for
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.ui.labels import ENDED
+from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
+from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.pipeline import parse_query
+from switchboard.foundation.web.schemas import Name, Page, RequestBody
+from switchboard.resources.agents import service as agents
+from switchboard.resources.calls.filters import find_calls
+from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.schemas import CallQuery
+from switchboard.resources.contacts import service as contacts
+from switchboard.resources.saved_views import service as saved_views
+
+STATUSES: Final = ("queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled")
+SENTIMENTS: Final = ("positive", "neutral", "negative", "unknown")
+PAGE: Final = "calls"
+PLACES: Final = ("limit", "offset")
+COMMON: Final = ("agent_id", "direction", "status", "phone", "first_day", "last_day")
+"""Filters that the page always shows; the others are folded."""
+
+
+class CallsQuery(CallQuery):
+    """Filters of the list of calls: those of the API, with days of the organization's time zone."""
+
+    phone: WrittenNumber | None = None
+    first_day: date | None = None
+    last_day: date | None = None
+
+    def cover_days(self, timezone: str) -> Self:
+        """Return the query with the days as times."""
+        zone = ZoneInfo(timezone)
+        times = {}
+        if self.first_day is not None:
+            times["created_after"] = datetime.combine(self.first_day, time(), zone)
+        if self.last_day is not None:
+            times["created_before"] = datetime.combine(self.last_day + timedelta(days=1), time(), zone)
+        return self.model_copy(update=times)
+
+    def encode_filters(self) -> str:
+        """Return the filters that are set, URL-encoded."""
+        return urlencode(self.model_dump(mode="json", exclude_none=True, exclude=set(PLACES)))
+
+
+class NewView(RequestBody):
+    """A view to save: its name, and the filters as the page's query has them."""
+
+    name: Name
+    query: str = Field(max_length=2_000)
+
+
+@dashboard.get("/dashboard/calls")
+@page(query=CallsQuery)
+async def calls_page(session: TenantSession, viewer: Viewer, query: CallsQuery) -> str:
+    """List the calls, newest first."""
+    found = await _load_page(session, query.cover_days(viewer.timezone))
+    filters = query.encode_filters()
+    return await render(
+        "dashboard/calls/list.html",
+        calls=found,
+        query=query,
+        filters=filters,
+        has_more_filters=bool(query.model_dump(exclude_none=True).keys() - {*COMMON, *PLACES}),
+        views=await saved_views.list_views(session, PAGE),
+        statuses=[(status, status) for status in STATUSES],
+        sentiments=[(sentiment, sentiment) for sentiment in SENTIMENTS],
+        ended_reasons=ENDED,
+        agents=await agents.get_agent_names(session),
+        names=await contacts.get_contact_names(
+            session, {number for call in found.items for number in (call.from_number, call.to_number)}
+        ),
+    )
+
+
+@dashboard.post("/dashboard/calls/views")
+@action(form=NewView)
+async def save_calls_view(session: TenantSession, data: NewView) -> Next:
+    """Save the filters under a name, for the whole organization."""
+    query = parse_query(CallsQuery, dict(parse_qsl(data.query)))
+    await saved_views.save_view(session, PAGE, data.name, query.encode_filters())
+    return Next(f"{url_for('dashboard.calls_page')}?{query.encode_filters()}", f"{data.name} was saved.")
+
+
+@dashboard.post("/dashboard/calls/views/<view_id>/delete")
+@action()
+async def delete_calls_view(session: TenantSession, view_id: UUID) -> Next:
+    """Delete a saved view."""
+    await saved_views.delete_view(session, view_id)
+    return Next(url_for("dashboard.calls_page"), "The view was deleted.")
+
+
+async def _load_page(session: TenantSession, query: CallQuery) -> Page[Call]:
+    """Return one page of the calls. If the list has become shorter than the offset, return its last page."""
+    found = await find_calls(session, query)
+    if found.items or not found.total:
+        return found
+    last = (found.total - 1) // query.limit * query.limit
+    return await find_calls(session, query.model_copy(update={"offset": last}))

@@ -1,0 +1,88 @@
+"""Importing contacts from a list, which is previewed before it is saved."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from pydantic import ValidationError
+from quart import url_for
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms.contact_list import (
+    Values,
+    parse_list,
+    preview_list,
+    read_list_form,
+    require_usable,
+    show_again,
+)
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer
+from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.resources.campaigns.csv_import import ContactList, get_region
+from switchboard.resources.contacts import service as contacts
+from switchboard.resources.contacts.schemas import ContactCreate
+from switchboard.resources.phone_numbers import service as numbers
+
+FIELDS: Final[Sequence[str]] = ("email", "company", "notes", "tags", "address", "role")
+"""Columns that are read under the names of contacts' fields, besides number and name."""
+MAX_CONTACTS: Final = 100_000
+
+
+@dashboard.get("/dashboard/contacts/import")
+@page()
+async def import_contacts_page(session: TenantSession, form: Form) -> str:
+    """Show the form of an import."""
+    found = None
+    if form.was_sent:
+        values, _ = await read_list_form()
+        form, found = show_again(form, values), await _parse(session, values)
+    return await render("dashboard/contacts/import.html", form=form, **preview_list(found))
+
+
+@dashboard.post("/dashboard/contacts/import/preview")
+@page()
+async def preview_contacts(session: TenantSession, viewer: Viewer, sessions: BrowserSessions) -> str:
+    """Preview a list to import. Nothing is saved."""
+    await sessions.check_form(viewer)
+    values, faults = await read_list_form()
+    found = await _parse(session, values)
+    return await render("dashboard/contacts/import.html", form=Form(values, errors=faults), **preview_list(found))
+
+
+@dashboard.post("/dashboard/contacts/import")
+@action(invalid=import_contacts_page)
+async def import_contacts(session: TenantSession) -> Next:
+    """Import the previewed list."""
+    values, faults = await read_list_form()
+    found = require_usable(await _parse(session, values), values, faults)
+    if len(found.people) > MAX_CONTACTS:
+        raise ValidationFailed.field("people", f"has more than {MAX_CONTACTS:,} contacts")
+    created, updated = await contacts.import_contacts(session, _read_contacts(found))
+    return Next(url_for("dashboard.contacts_page"), f"{created:,} contacts were created, and {updated:,} updated.")
+
+
+async def _parse(session: TenantSession, values: Values) -> ContactList:
+    """Parse the list. Numbers without a country code are read like the organization's first number."""
+    own = await numbers.list_active_numbers(session)
+    return await parse_list(values, region=get_region(own[0].phone_number) if own else None)
+
+
+def _read_contacts(found: ContactList) -> list[ContactCreate]:
+    """Return the contacts with the fields that the header names. Raises `ValidationFailed` with the line."""
+    heads = [head.strip().casefold() for head in found.columns]
+    places = {name: heads.index(name) for name in FIELDS if name in heads} if found.layout.header else {}
+    read = []
+    for person, line, cells in zip(found.people, found.lines, found.cells, strict=True):
+        given: dict[str, str] = {
+            name: cells[place] for name, place in places.items() if place < len(cells) and cells[place]
+        }
+        fields: dict[str, str | None] = {"phone_number": person.phone_number, "name": person.name, **given}
+        try:
+            read.append(ContactCreate.model_validate(fields))
+        except ValidationError as error:
+            fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            raise ValidationFailed.field("people", f"line {line}: {fault['loc'][0]}: {fault['msg']}") from None
+    return read

@@ -1,0 +1,75 @@
+"""Downloads of whole lists. The lists link to them with their filters."""
+
+from uuid import UUID
+
+from quart import Response
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import page
+from switchboard.apps.dashboard.pages.call_list import CallsQuery
+from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.foundation.settings import Settings
+from switchboard.resources.exports import service as exports
+from switchboard.resources.exports.responses import Exporter
+from switchboard.resources.exports.schemas import ExportQuery, PeriodExportQuery
+from switchboard.resources.exports.service import Export
+
+
+class CallsExportQuery(CallsQuery, ExportQuery):
+    """The filters of the list of calls, and the format."""
+
+
+@dashboard.get("/dashboard/exports/calls")
+@page(query=CallsExportQuery)
+async def export_calls(viewer: Viewer, query: CallsExportQuery, exporter: Exporter, settings: Settings) -> Response:
+    """Download the calls that match the filters."""
+    covered = query.cover_days(viewer.timezone)
+    return await _respond(exporter, viewer, exports.export_calls(covered, base_url=settings.base_url), query)
+
+
+@dashboard.get("/dashboard/exports/transcripts")
+@page(query=CallsExportQuery)
+async def export_transcripts(viewer: Viewer, query: CallsExportQuery, exporter: Exporter) -> Response:
+    """Download the transcripts of the calls that match the filters."""
+    return await _respond(exporter, viewer, exports.export_transcripts(query.cover_days(viewer.timezone)), query)
+
+
+@dashboard.get("/dashboard/exports/messages")
+@page(query=PeriodExportQuery)
+async def export_messages(viewer: Viewer, query: PeriodExportQuery, exporter: Exporter) -> Response:
+    """Download the text messages."""
+    return await _respond(exporter, viewer, exports.export_messages(query), query)
+
+
+@dashboard.get("/dashboard/exports/contacts")
+@page(query=ExportQuery)
+async def export_contacts(viewer: Viewer, query: ExportQuery, exporter: Exporter) -> Response:
+    """Download the contacts."""
+    return await _respond(exporter, viewer, exports.export_contacts(), query)
+
+
+@dashboard.get("/dashboard/exports/campaigns/<campaign_id>")
+@page(query=ExportQuery)
+async def export_campaign_contacts(
+    viewer: Viewer, campaign_id: UUID, query: ExportQuery, exporter: Exporter
+) -> Response:
+    """Download a campaign's contacts with their results."""
+    return await _respond(exporter, viewer, exports.export_campaign_contacts(str(campaign_id)), query)
+
+
+@dashboard.get("/dashboard/exports/usage")
+@page(query=ExportQuery)
+async def export_usage(viewer: Viewer, query: ExportQuery, exporter: Exporter) -> Response:
+    """Download the usage by month."""
+    return await _respond(exporter, viewer, exports.export_usage(), query)
+
+
+@dashboard.get("/dashboard/exports/audit-log")
+@page(role="owner", query=ExportQuery)
+async def export_audit_log(viewer: Viewer, query: ExportQuery, exporter: Exporter) -> Response:
+    """Download the audit log."""
+    return await _respond(exporter, viewer, exports.export_audit_log(), query)
+
+
+async def _respond(exporter: Exporter, viewer: Viewer, export: Export, query: ExportQuery) -> Response:
+    return await exporter.respond(viewer.organization_id, export, query.format, actor=viewer.principal.actor)

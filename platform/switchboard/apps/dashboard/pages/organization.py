@@ -1,0 +1,103 @@
+"""The settings that an operator sets for an organization: those of a tenant file, in the browser."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from zoneinfo import available_timezones
+
+from pydantic import JsonValue
+from quart import Response, request, url_for
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms.form import Form, nest_fields
+from switchboard.apps.dashboard.forms.policy import list_policy_groups, policy_to_form, read_policy, refuse_policy
+from switchboard.apps.dashboard.ui.opening_hours import list_timezones
+from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.apps.tenant_files.apply import update_organization
+from switchboard.apps.tenant_files.export import export_tenant_file
+from switchboard.apps.tenant_files.policy_faults import list_policy_faults
+from switchboard.engine.providers import editing
+from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.plugin_sdk.registry import ExtensionKind, Registry
+from switchboard.resources.identity.models import Organization
+from switchboard.resources.identity.policy import Policy
+
+MAX_NAME = 255
+
+
+@dataclass(frozen=True, slots=True)
+class OrganizationEditor:
+    """Parts of the process that change an organization."""
+
+    settings: Settings
+    database: Database
+    registry: Registry
+
+
+@dashboard.get("/dashboard/organization")
+@page(role="superadmin")
+async def organization_page(session: TenantSession, settings: Settings, form: Form) -> str:
+    """Show the organization's settings, as its tenant file has them."""
+    organization = await session.get_one(Organization, session.organization_id)
+    values: dict[str, JsonValue] = {
+        "name": organization.name,
+        "timezone": organization.timezone,
+        "policy": policy_to_form(Policy.read(organization.policy)),
+    }
+    path = editing.find_tenant_file(settings.tenants_dir, organization.slug)
+    return await render(
+        "dashboard/organization.html",
+        form=form.starting_with(values),
+        groups=list_policy_groups(),
+        timezones=[(zone, zone.replace("_", " ")) for zone in list_timezones()],
+        file=str(path) if path else "",
+    )
+
+
+@dashboard.post("/dashboard/organization")
+@action(role="superadmin", invalid=organization_page)
+async def save_organization(session: TenantSession, viewer: Viewer, editor: OrganizationEditor) -> Next:
+    """Save the organization's settings."""
+    organization = await session.get_one(Organization, session.organization_id)
+    editing.require_no_file(editor.settings.tenants_dir, organization.slug)
+    fields = nest_fields(await request.form)
+    name, timezone = _read_name(fields), str(fields.get("timezone", ""))
+    if timezone not in available_timezones():
+        raise ValidationFailed.field("timezone", "is not an IANA time zone")
+    typed = fields.get("policy")
+    policy = read_policy(typed if isinstance(typed, dict) else {})
+    rows = await editing.list_providers(session)
+    detectors = {row.name for row in rows if row.capability == ExtensionKind.PRIVATE_DATA_DETECTOR}
+    if faults := list_policy_faults(policy, editor.registry, detectors):
+        raise refuse_policy(faults)
+    await update_organization(
+        editor.database,
+        viewer.organization_id,
+        actor=viewer.principal.actor,
+        name=name,
+        timezone=timezone,
+        policy=policy,
+    )
+    return Next(url_for("dashboard.organization_page"), "Saved.")
+
+
+def _read_name(fields: Mapping[str, JsonValue]) -> str:
+    name = str(fields.get("name", "")).strip()
+    if not 0 < len(name) <= MAX_NAME:
+        raise ValidationFailed.field("name", f"must have 1 to {MAX_NAME} characters")
+    return name
+
+
+@dashboard.post("/dashboard/organization/tenant-file")
+@action(role="superadmin")
+async def download_tenant_file(session: TenantSession, registry: Registry, keyring: KeyRing) -> Response:
+    """Download the organization's settings as a tenant file, without secrets."""
+    organization = await session.get_one(Organization, session.organization_id)
+    text = await export_tenant_file(session, registry, keyring)
+    name = f"{organization.slug or 'organization'}.toml"
+    disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(text, headers=disposition, content_type="application/toml; charset=utf-8")

@@ -1,0 +1,110 @@
+"""The way of a new installation from the offline providers to its own telephone, as a list of steps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlmodel import col
+
+from switchboard.apps.tenant_files.defaults import EMBEDDED
+from switchboard.engine.providers.editing import list_providers
+from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.foundation.database import TenantSession
+from switchboard.plugin_sdk.provider import Configurable
+from switchboard.plugin_sdk.registry import Capability, Registry
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.models import Call
+from switchboard.resources.identity.models import Organization
+from switchboard.resources.phone_numbers import service as numbers
+
+CAPABILITIES: Final = (
+    Capability.TELEPHONY,
+    Capability.LLM,
+    Capability.TEXT_TO_SPEECH,
+    Capability.SPEECH_TO_TEXT,
+)
+MOST_AGENTS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderStep:
+    """The choice of one capability's provider: the configured one and its class, or the ones to choose from."""
+
+    capability: Capability
+    chosen: ProviderConfiguration | None
+    kind: type[Configurable] | None
+    offers: Sequence[type[Configurable]]
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether the provider works with its current settings, as far as the last check shows."""
+        checked_at = self.chosen.checked_at if self.chosen else None
+        return self.chosen is not None and checked_at is not None and checked_at >= self.chosen.updated_at
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """The steps: providers, an agent that uses them (or `offline_agents`, which do not yet), a phone number, a call."""
+
+    providers: Sequence[ProviderStep]
+    has_agent: bool
+    offline_agents: Sequence[Agent]
+    has_number: bool
+    has_call: bool
+
+    @property
+    def agents_can_switch(self) -> bool:
+        """Return whether there are a model, a voice, and transcription for an agent to use."""
+        return all(step.chosen is not None for step in self.providers if step.capability is not Capability.TELEPHONY)
+
+    @property
+    def done(self) -> int:
+        """Return the number of steps that are done."""
+        return sum(step.is_done for step in self.providers) + self.has_agent + self.has_number + self.has_call
+
+    @property
+    def total(self) -> int:
+        """Return the number of steps."""
+        return len(self.providers) + 3
+
+
+async def read_setup(session: TenantSession, registry: Registry) -> Setup | None:
+    """Return the organization's steps; None if all are done, or the list was dismissed."""
+    if (await session.get_one(Organization, session.organization_id)).setup_dismissed_at is not None:
+        return None
+    steps = await list_provider_steps(session, registry)
+    carrier = steps[0].chosen
+    found = (await session.exec(agents.list_agents(session).order_by(col(Agent.created_at)))).all()
+    offline = [agent for agent in found if _uses_offline_provider(agent)]
+    setup = Setup(
+        steps,
+        has_agent=len(offline) < len(found),
+        offline_agents=offline[:MOST_AGENTS],
+        has_number=carrier is not None and bool(await numbers.list_numbers_at_carrier(session, carrier.name)),
+        has_call=carrier is not None and await _has_call(session, carrier.name),
+    )
+    return None if setup.done == setup.total else setup
+
+
+async def list_provider_steps(session: TenantSession, registry: Registry) -> list[ProviderStep]:
+    """Return the steps of the providers. The offline providers, which need no account, do not count."""
+    rows = await list_providers(session)
+    steps = []
+    for capability in CAPABILITIES:
+        own = (row for row in rows if row.capability == capability and row.name != EMBEDDED[capability])
+        chosen = next(own, None)
+        offers = [kind for kind in registry.list_classes(capability) if kind.name != EMBEDDED[capability]]
+        kind = registry.find_class(capability, chosen.name) if chosen else None
+        steps.append(ProviderStep(capability, chosen, kind, offers))
+    return steps
+
+
+def _uses_offline_provider(agent: Agent) -> bool:
+    return any(getattr(agent, field) == EMBEDDED[capability] for field, capability in agents.PROVIDER_FIELDS.items())
+
+
+async def _has_call(session: TenantSession, carrier: str) -> bool:
+    rows = calls.list_calls(session).where(col(Call.carrier) == carrier, col(Call.started_at).is_not(None))
+    return (await session.exec(rows.order_by(col(Call.created_at).desc()).limit(1))).first() is not None

@@ -1,0 +1,144 @@
+"""Filters of the list of calls, and the search of their transcripts."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import cast
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, any_, func, or_
+from sqlmodel import col, select
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.database import TenantSession, TenantTable
+from switchboard.foundation.web.errors import InvalidState
+from switchboard.foundation.web.paging import paginate, select_after
+from switchboard.foundation.web.schemas import Page, parse_id
+from switchboard.resources.calls.models import Call, TranscriptLine
+from switchboard.resources.calls.schemas import CallFilters, CallQuery
+from switchboard.resources.contacts.models import Contact
+from switchboard.resources.identity.service import get_policy
+
+TENANT, SEARCH = "switchboard_tenant", "switchboard_search"
+NOBODY = UUID(int=0)
+FEW = 10_000
+"""Matches up to which a search sorts all of them. Of more, the newest are soon found among the newest calls."""
+
+
+def filter_calls(session: TenantSession, query: CallFilters) -> SelectOfScalar[Call]:
+    """Select the organization's calls that match a query, apart from the words of their transcripts."""
+    return session.select(Call).where(*_list_conditions(session, query))
+
+
+def filter_by_number(rows: SelectOfScalar[Call], phone_number: str) -> SelectOfScalar[Call]:
+    """Keep the calls from or to a number."""
+    return rows.where(or_(col(Call.from_number) == phone_number, col(Call.to_number) == phone_number))
+
+
+async def find_calls(session: TenantSession, query: CallQuery) -> Page[Call]:
+    """Return one page of the calls that match a query, newest first. Raises `InvalidState` for words of encrypted
+    transcripts.
+    """
+    if query.transcript is None:
+        return await paginate(session, filter_calls(session, query), lambda call: call, query)
+    await _require_searchable(session)
+    entries = select(TranscriptLine.call_id).where(session.owns(TranscriptLine))
+    found = filter_calls(session, query)
+    async with _show_only(session, query.transcript):
+        total = (await session.exec(select(func.count()).select_from(_keep(found, entries).subquery()))).one()
+        if total <= FEW:
+            # PostgreSQL does not know how rare the words are, and would look through each call, newest first.
+            visible = entries.cte("visible").prefix_with("materialized")
+            entries = select(visible.c.call_id)
+        part = select_after(_keep(found, entries), None).offset(query.offset).limit(query.limit)
+        ids = await _list_ids(session, part)
+    items = await _list_by_id(session, ids)
+    return Page[Call].model_construct(items=items, total=total, limit=query.limit, offset=query.offset)
+
+
+async def list_call_batch(
+    session: TenantSession, query: CallFilters, *, after: TenantTable | None, limit: int
+) -> tuple[list[Call], Call | None]:
+    """Look at the next `limit` calls after `after`, newest first, and return those that match the query, and the last
+    one looked at, or None at the end of the list. Raises `InvalidState` as `find_calls` does.
+
+    Only those calls are looked at, however rare the words are, so that every batch is as fast.
+    """
+    rows = (await session.exec(select_after(filter_calls(session, query), after).limit(limit))).all()
+    last = rows[-1] if len(rows) == limit else None
+    if query.transcript is None:
+        return list(rows), last
+    await _require_searchable(session)
+    matching = select(TranscriptLine.call_id).where(session.owns(TranscriptLine))
+    matching = matching.where(col(TranscriptLine.call_id).in_([call.id for call in rows]))
+    async with _show_only(session, query.transcript):
+        ids = set((await session.exec(matching)).all())
+    return [call for call in rows if call.id in ids], last
+
+
+def _keep(rows: SelectOfScalar[Call], call_ids: SelectOfScalar[UUID]) -> SelectOfScalar[Call]:
+    return rows.where(col(Call.id).in_(call_ids))
+
+
+async def _list_ids(session: TenantSession, rows: SelectOfScalar[Call]) -> Sequence[UUID]:
+    return (await session.exec(cast("SelectOfScalar[UUID]", rows.with_only_columns(col(Call.id))))).all()
+
+
+async def _list_by_id(session: TenantSession, ids: Sequence[UUID]) -> list[Call]:
+    """List calls newest first. The tenant role may decrypt their texts, and the role of the search may not."""
+    rows = session.select(Call).where(col(Call.id).in_(ids))
+    return list((await session.exec(select_after(rows, None))).all())
+
+
+def _list_conditions(session: TenantSession, query: CallFilters) -> list[ColumnElement[bool]]:
+    """Return the conditions on columns. Those of equality keep the shape that row counters know."""
+    exact = {
+        Call.direction: query.direction,
+        Call.status: query.status,
+        Call.ended_reason: query.ended_reason,
+        Call.user_sentiment: query.user_sentiment,
+        Call.call_successful: query.call_successful,
+    }
+    conditions = [col(column) == value for column, value in exact.items() if value is not None]
+    if query.agent_id is not None:
+        conditions.append(col(Call.agent_id) == (parse_id(query.agent_id) or NOBODY))
+    if query.created_after is not None:
+        conditions.append(col(Call.created_at) >= query.created_after)
+    if query.created_before is not None:
+        conditions.append(col(Call.created_at) < query.created_before)
+    if query.min_duration_seconds is not None:
+        conditions.append(col(Call.duration_seconds) >= query.min_duration_seconds)
+    if query.max_duration_seconds is not None:
+        conditions.append(col(Call.duration_seconds) <= query.max_duration_seconds)
+    if query.phone is not None:
+        conditions.append(or_(col(Call.from_number) == query.phone, col(Call.to_number) == query.phone))
+    if query.contact_id is not None:
+        conditions.append(_belongs_to(session, col(Contact.id) == (parse_id(query.contact_id) or NOBODY)))
+    if query.tag is not None:
+        tags = func.regexp_split_to_array(func.lower(func.trim(col(Contact.tags))), r"\s*,\s*")
+        conditions.append(_belongs_to(session, func.lower(query.tag) == any_(tags)))
+    return conditions
+
+
+def _belongs_to(session: TenantSession, condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Return the condition that a contact who meets `condition` has the number of either party."""
+    numbers = select(Contact.phone_number).where(session.owns(Contact), condition)
+    return or_(col(Call.from_number).in_(numbers), col(Call.to_number).in_(numbers))
+
+
+async def _require_searchable(session: TenantSession) -> None:
+    if (await get_policy(session, session.organization_id)).encryption.texts:
+        raise InvalidState("The organization's transcripts are encrypted and cannot be searched.")
+
+
+@asynccontextmanager
+async def _show_only(session: TenantSession, words: str) -> AsyncIterator[None]:
+    """Take the role whose policy shows only the entries of transcripts with these words.
+
+    Row-level security keeps a query's own condition out of the index, because it might leak hidden rows; a condition of
+    the policy itself may use the index. The tenant role has no such condition, which would cost every reader.
+    """
+    for name, value in (("app.transcript_search", words), ("role", SEARCH)):
+        await session.exec(select(func.set_config(name, value, True)))
+    yield
+    for name, value in (("role", TENANT), ("app.transcript_search", "")):
+        await session.exec(select(func.set_config(name, value, True)))

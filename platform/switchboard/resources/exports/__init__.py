@@ -1,0 +1,1 @@
+"""Exports: whole lists as CSV or JSON Lines, streamed."""

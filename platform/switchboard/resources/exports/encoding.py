@@ -1,0 +1,53 @@
+"""Rows as CSV (RFC 4180, UTF-8) and as JSON Lines."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from pydantic import BaseModel, JsonValue
+
+from switchboard.resources.exports.schemas import ExportFormat
+
+CONTENT_TYPES: Final[dict[ExportFormat, str]] = {
+    "csv": "text/csv; charset=utf-8; header=present",
+    "jsonl": "application/jsonl; charset=utf-8",
+}
+FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""Beginnings of cells that spreadsheets may calculate (OWASP, CSV Injection)."""
+PHONE_NUMBER: Final = re.compile(r"\+[0-9]{1,15}")
+
+
+def encode_header(model: type[BaseModel], export_format: ExportFormat) -> bytes:
+    """Return the header of a CSV file; nothing for JSON Lines."""
+    return _write_csv([list(model.model_fields)]) if export_format == "csv" else b""
+
+
+def encode_rows(rows: Sequence[BaseModel], export_format: ExportFormat) -> bytes:
+    """Return rows as lines. Lists and objects are JSON in a cell of CSV, and null is an empty cell."""
+    if export_format == "jsonl":
+        return b"".join(row.model_dump_json().encode() + b"\n" for row in rows)
+    return _write_csv([[_to_cell(value) for value in row.model_dump(mode="json").values()] for row in rows])
+
+
+def _write_csv(rows: Sequence[Sequence[str]]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows(rows)
+    return text.getvalue().encode()
+
+
+def _to_cell(value: JsonValue) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return _neutralize(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _neutralize(text: str) -> str:
+    """Return a text that no spreadsheet calculates: an apostrophe goes before one that begins like a formula. A phone
+    number in E.164 is a number and stays, so that the file can be imported again.
+    """
+    return f"'{text}" if text.startswith(FORMULA_STARTS) and not PHONE_NUMBER.fullmatch(text) else text

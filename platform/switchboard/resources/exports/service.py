@@ -1,0 +1,146 @@
+"""The lists that can be exported, read newest first in batches. A batch begins after the last row of the one before."""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias, TypeVar
+from uuid import UUID
+
+from pydantic import BaseModel
+from sqlmodel import col
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.database import TenantSession, TenantTable
+from switchboard.foundation.web.paging import select_after
+from switchboard.foundation.web.schemas import parse_id
+from switchboard.resources.calls.filters import list_call_batch
+from switchboard.resources.calls.models import Call, TranscriptLine
+from switchboard.resources.calls.schemas import CallFilters, CallOut
+from switchboard.resources.campaigns import service as campaigns
+from switchboard.resources.campaigns.schemas import CampaignContactOut
+from switchboard.resources.contacts import service as contacts
+from switchboard.resources.contacts.schemas import ContactOut
+from switchboard.resources.exports.schemas import AuditRow, PeriodExportQuery, TranscriptRow
+from switchboard.resources.identity import service as identity
+from switchboard.resources.sms import service as sms
+from switchboard.resources.sms.models import SmsMessage
+from switchboard.resources.sms.schemas import SmsMessageOut
+from switchboard.resources.usage import service as usage
+from switchboard.resources.usage.schemas import UsageOut
+
+BATCH: Final = 200
+MONTHS: Final = 12
+NOBODY: Final = UUID(int=0)
+
+Batch: TypeAlias = tuple[Sequence[BaseModel], TenantTable | None]
+"""Rows to write, and the row after which the next batch begins; None after the last batch."""
+Row = TypeVar("Row", bound=TenantTable)
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A list to export: its name, the shape of its rows, the names of its filters, and the reader of a batch."""
+
+    name: str
+    model: type[BaseModel]
+    filters: Iterable[str]
+    read: Callable[[TenantSession, TenantTable | None], Awaitable[Batch]]
+
+
+def export_calls(filters: CallFilters, *, base_url: str) -> Export:
+    """Return the export of the calls that match the filters."""
+
+    async def read(session: TenantSession, after: TenantTable | None) -> Batch:
+        found, last = await list_call_batch(session, filters, after=after, limit=BATCH)
+        return [CallOut.of(call, base_url=base_url) for call in found], last
+
+    return Export("calls", CallOut, _list_given(filters), read)
+
+
+def export_transcripts(filters: CallFilters) -> Export:
+    """Return the export of the transcripts of the calls that match the filters, redacted as they are stored."""
+
+    async def read(session: TenantSession, after: TenantTable | None) -> Batch:
+        found, last = await list_call_batch(session, filters, after=after, limit=BATCH)
+        return [TranscriptRow.of(line) for line in await _list_lines(session, found)], last
+
+    return Export("transcripts", TranscriptRow, _list_given(filters), read)
+
+
+async def _list_lines(session: TenantSession, found: Sequence[Call]) -> list[TranscriptLine]:
+    places = {call.id: place for place, call in enumerate(found) if call.has_transcript}
+    rows = session.select(TranscriptLine).where(col(TranscriptLine.call_id).in_(places))
+    lines = (await session.exec(rows)).all()
+    return sorted(lines, key=lambda line: (places[line.call_id], line.timestamp_ms, line.position))
+
+
+def export_messages(period: PeriodExportQuery) -> Export:
+    """Return the export of a period's text messages."""
+
+    def select(session: TenantSession) -> SelectOfScalar[SmsMessage]:
+        rows = sms.list_messages(session)
+        if period.created_after is not None:
+            rows = rows.where(col(SmsMessage.created_at) >= period.created_after)
+        return rows if period.created_before is None else rows.where(col(SmsMessage.created_at) < period.created_before)
+
+    return _export_list("messages", SmsMessageOut, select, SmsMessageOut.of, filters=_list_given(period))
+
+
+def export_contacts() -> Export:
+    """Return the export of the contacts."""
+    return _export_list("contacts", ContactOut, contacts.list_contacts, ContactOut.of)
+
+
+def export_campaign_contacts(campaign_id: str) -> Export:
+    """Return the export of a campaign's contacts and results. Reading it raises `NotFound` for an unknown campaign."""
+    key = parse_id(campaign_id) or NOBODY
+    export = _export_list(
+        "campaign-contacts",
+        CampaignContactOut,
+        lambda session: campaigns.list_campaign_contacts(session, key),
+        CampaignContactOut.of,
+        filters=(str(key),),
+    )
+
+    async def read(session: TenantSession, after: TenantTable | None) -> Batch:
+        await campaigns.get_campaign(session, key)
+        return await export.read(session, after)
+
+    return Export(export.name, export.model, export.filters, read)
+
+
+def export_usage() -> Export:
+    """Return the export of the latest months' usage."""
+
+    async def read(session: TenantSession, _after: TenantTable | None) -> Batch:
+        return await usage.summarize_months(session, MONTHS), None
+
+    return Export("usage", UsageOut, (), read)
+
+
+def export_audit_log() -> Export:
+    """Return the export of the audit log."""
+    return _export_list("audit-log", AuditRow, identity.list_audit_entries, AuditRow.of)
+
+
+def _export_list(
+    name: str,
+    model: type[BaseModel],
+    select: Callable[[TenantSession], SelectOfScalar[Row]],
+    out: Callable[[Row], BaseModel],
+    *,
+    filters: Iterable[str] = (),
+) -> Export:
+    async def read(session: TenantSession, after: TenantTable | None) -> Batch:
+        found = (await session.exec(select_after(select(session), after).limit(BATCH))).all()
+        return [out(row) for row in found], _find_last(found)
+
+    return Export(name, model, filters, read)
+
+
+def _find_last(found: Sequence[Row]) -> Row | None:
+    """Return the row after which the next batch begins; None if this one is the last."""
+    return found[-1] if len(found) == BATCH else None
+
+
+def _list_given(query: BaseModel) -> list[str]:
+    return sorted(query.model_dump(exclude_none=True, exclude={"format", "limit", "offset"}))

@@ -1,0 +1,1 @@
+"""Saved views: filters of a list under a name, shared within the organization."""

@@ -1,0 +1,36 @@
+"""Rules of saved views."""
+
+from uuid import UUID
+
+from sqlmodel import col
+
+from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.errors import InvalidState, NotFound
+from switchboard.resources.saved_views.models import SavedView
+
+MAX_VIEWS = 50
+
+
+async def list_views(session: TenantSession, page: str) -> list[SavedView]:
+    """List the views of a page, by name."""
+    rows = session.select(SavedView).where(col(SavedView.page) == page).order_by(col(SavedView.name))
+    return list((await session.exec(rows)).all())
+
+
+async def save_view(session: TenantSession, page: str, name: str, query: str) -> None:
+    """Save a view. A view of the same name is replaced. Raises `InvalidState` for too many views."""
+    views = await list_views(session, page)
+    view = next((view for view in views if view.name == name), None)
+    if view is None and len(views) >= MAX_VIEWS:
+        raise InvalidState(f"The list has {MAX_VIEWS} saved views. Delete one first.")
+    view = view or SavedView(organization_id=session.organization_id, page=page, name=name, query=query)
+    view.query = query
+    session.add(view)
+
+
+async def delete_view(session: TenantSession, view_id: UUID) -> None:
+    """Delete a view. Raises `NotFound`."""
+    view = (await session.exec(session.select(SavedView).where(col(SavedView.id) == view_id))).one_or_none()
+    if view is None:
+        raise NotFound
+    await session.delete(view)
