@@ -19,6 +19,8 @@ logger = structlog.get_logger()
 PREFIX: Final = "/media/"
 SEND_SECONDS = 5.0
 CLOSE_SECONDS = 2.0
+SILENT_SECONDS = 5.0
+"""Time after which a socket that is open and says nothing is taken for the call's."""
 
 
 class AsgiMediaSocket:
@@ -30,9 +32,26 @@ class AsgiMediaSocket:
         self.opened_at = time.monotonic()
         self._open = True
         self._gone = False
+        self._first: Frame | None = None
+
+    async def wait_for_carrier(self) -> bool:
+        """Wait for the first message, which `receive` then returns; return whether the socket is still open.
+
+        A proxy or library that lost the response to a handshake repeats the request (RFC 9110, 9.2.2). Nobody speaks
+        on the first socket then, and the call belongs to the second.
+        """
+        try:
+            async with asyncio.timeout(SILENT_SECONDS):
+                self._first = await self.receive()
+        except TimeoutError:
+            return True
+        return self._first is not None
 
     async def receive(self) -> Frame | None:
         """Receive the next message; return None once the socket is closed."""
+        if self._first is not None:
+            first, self._first = self._first, None
+            return first
         while self._open:
             message = await self._receive()
             if message["type"] == "websocket.receive":
@@ -92,5 +111,9 @@ async def serve_media_socket(
         return
     await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
     socket = AsgiMediaSocket(receive, send)
-    await runner.run_call(grant, socket)
+    with runner.engine.hold():
+        if await socket.wait_for_carrier():
+            await runner.run_call(grant, socket)
+        else:
+            logger.info("media socket closed before the carrier spoke", call_id=str(grant.call_id))
     await socket.drain()
