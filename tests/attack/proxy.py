@@ -66,7 +66,9 @@ async def run_proxy(target: str) -> AsyncIterator[Holes]:
     runner = web.AppRunner(application)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
-    async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
+    # A kept connection may be closed by the server just when the next request is sent.
+    connector = aiohttp.TCPConnector(force_close=True)
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), connector=connector) as session:
         await site.start()
         host, port = runner.addresses[0][:2]
         holes.url = f"http://{host}:{port}"

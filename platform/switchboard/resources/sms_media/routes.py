@@ -2,15 +2,14 @@
 
 from uuid import UUID
 
-from quart import Response
+from quart import Blueprint, Response
 
-from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import Unavailable
 from switchboard.foundation.web.principal import Principal
 from switchboard.resources.sms_media.responses import MediaResponder
 
-blueprint = ApiBlueprint("sms_media", __name__, tags={"sms": "Text messages and conversations."})
+blueprint = Blueprint("sms_media", __name__)
 
 
 @blueprint.get("/v1/sms/media/<media_id>")
