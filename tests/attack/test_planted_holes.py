@@ -18,7 +18,7 @@ from tests.fixtures.app import LivePlatform
 from tests.fixtures.command_line import Operator
 from tests.fixtures.hostile_urls import HOSTILE_URLS
 
-PAGES = 40
+PAGES = 80
 """Pages that are crawled here: the first ones of each kind."""
 
 

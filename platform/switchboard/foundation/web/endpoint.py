@@ -45,6 +45,7 @@ from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.rate_limits import build_rate_limit_headers
 from switchboard.foundation.web.schemas import READ_ONLY, Answer, Page, PartialBody
 
+JSON = "application/json"
 MAX_BODY_BYTES = 8 * 1024 * 1024
 LONG_BODY_BYTES = 128 * 1024
 
@@ -65,7 +66,7 @@ class Endpoint:
     query: type[BaseModel] | None
     answer: object
     status: int
-    media_type: str
+    media_types: Sequence[str]
     errors: tuple[type[ApiError], ...]
     replica: bool
 
@@ -95,7 +96,7 @@ def endpoint(  # noqa: PLR0913 - a declaration: each part is named where it is u
     status: int = 200,
     body: type[BaseModel] | None = None,
     query: type[BaseModel] | None = None,
-    media_type: str = "application/json",
+    media_types: Sequence[str] = (JSON,),
     errors: Sequence[type[ApiError]] = (),
     replica: bool = False,
 ) -> Callable[[Handler], Callable[..., Awaitable[Response]]]:
@@ -117,7 +118,7 @@ def endpoint(  # noqa: PLR0913 - a declaration: each part is named where it is u
             query,
             answer,
             status,
-            media_type,
+            media_types,
             tuple(errors),
             replica or (isinstance(answer, type) and issubclass(answer, Page)),
         )
@@ -177,7 +178,7 @@ async def _respond_once(
     kept = await find_stored_response(session, replay, keyring)
     if kept is not None:
         replayed = {"Idempotent-Replayed": "true"}
-        return Response(kept.body, kept.status, replayed, content_type=declared.media_type)
+        return Response(kept.body, kept.status, replayed, content_type=JSON)
     result = await operation.pipeline.call(arguments)
     if isinstance(result, Response):
         return result
@@ -196,7 +197,7 @@ def _serialize(operation: _Operation, result: object) -> bytes:
 
 
 def _response(declared: Endpoint, content: bytes) -> Response:
-    return Response(content, declared.status, content_type=declared.media_type if content else None)
+    return Response(content, declared.status, content_type=JSON if content else None)
 
 
 async def _admit(declared: Endpoint) -> Principal:

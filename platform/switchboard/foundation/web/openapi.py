@@ -12,7 +12,7 @@ from quart import Quart
 from werkzeug.routing import Rule
 
 from switchboard.foundation.web.blueprint import ApiBlueprint
-from switchboard.foundation.web.endpoint import Endpoint
+from switchboard.foundation.web.endpoint import JSON, Endpoint
 from switchboard.foundation.web.errors import (
     ApiError,
     IdempotencyInFlight,
@@ -225,9 +225,10 @@ def _describe_id(parameter: str) -> str:
 def _responses(rule: Rule, declared: Endpoint, schemas: _Schemas) -> Json:
     success: Json = {"description": declared.summary, "headers": {"X-Request-Id": {"schema": {"type": "string"}}}}
     if declared.answer is not None:
-        success["content"] = {declared.media_type: {"schema": schemas.of(declared.answer, "serialization")}}
-    elif declared.media_type != "application/json":
-        success["content"] = {declared.media_type: {"schema": {"type": "string", "format": "binary"}}}
+        success["content"] = {JSON: {"schema": schemas.of(declared.answer, "serialization")}}
+    elif JSON not in declared.media_types:
+        binary = {"schema": {"type": "string", "format": "binary"}}
+        success["content"] = dict.fromkeys(declared.media_types, binary)
     responses: Json = {str(declared.status): success}
     for error in _errors(rule, declared):
         problem = {"application/problem+json": {"schema": schemas.of(Problem, "serialization")}}

@@ -77,7 +77,10 @@ async def get_call_transcript(session: TenantSession, call_id: UUID) -> list[Tra
 
 @blueprint.get("/v1/calls/<call_id>/recording")
 @endpoint(
-    scope="calls:read", answer=None, media_type="audio/wav", errors=[RangeNotSatisfiable, ProviderFailed, Unavailable]
+    scope="calls:read",
+    answer=None,
+    media_types=("audio/wav",),
+    errors=[RangeNotSatisfiable, ProviderFailed, Unavailable],
 )
 async def get_call_recording(
     principal: Principal, call_id: UUID, database: Database, responder: RecordingResponder

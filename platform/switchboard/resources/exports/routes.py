@@ -17,11 +17,12 @@ from switchboard.resources.exports.schemas import (
 )
 from switchboard.resources.exports.service import Export
 
+FORMATS = ("text/csv", "application/jsonl")
 blueprint = ApiBlueprint("exports", __name__, tags={"exports": "Whole lists as CSV or JSON Lines, newest first."})
 
 
 @blueprint.get("/v1/exports/calls")
-@endpoint(scope="calls:read", query=CallExportQuery, answer=None, media_type="text/csv", errors=[InvalidState])
+@endpoint(scope="calls:read", query=CallExportQuery, answer=None, media_types=FORMATS, errors=[InvalidState])
 async def export_calls(
     principal: Principal, query: CallExportQuery, exporter: Exporter, settings: Settings
 ) -> Response:
@@ -33,7 +34,7 @@ async def export_calls(
 
 
 @blueprint.get("/v1/exports/transcripts")
-@endpoint(scope="calls:read", query=CallExportQuery, answer=None, media_type="text/csv", errors=[InvalidState])
+@endpoint(scope="calls:read", query=CallExportQuery, answer=None, media_types=FORMATS, errors=[InvalidState])
 async def export_transcripts(principal: Principal, query: CallExportQuery, exporter: Exporter) -> Response:
     """Export the transcripts of calls.
 
@@ -43,28 +44,28 @@ async def export_transcripts(principal: Principal, query: CallExportQuery, expor
 
 
 @blueprint.get("/v1/exports/messages")
-@endpoint(scope="sms:read", query=PeriodExportQuery, answer=None, media_type="text/csv")
+@endpoint(scope="sms:read", query=PeriodExportQuery, answer=None, media_types=FORMATS)
 async def export_messages(principal: Principal, query: PeriodExportQuery, exporter: Exporter) -> Response:
     """Export text messages."""
     return await _respond(exporter, principal, exports.export_messages(query), query)
 
 
 @blueprint.get("/v1/exports/contacts")
-@endpoint(scope="contacts:read", query=ExportQuery, answer=None, media_type="text/csv")
+@endpoint(scope="contacts:read", query=ExportQuery, answer=None, media_types=FORMATS)
 async def export_contacts(principal: Principal, query: ExportQuery, exporter: Exporter) -> Response:
     """Export contacts."""
     return await _respond(exporter, principal, exports.export_contacts(), query)
 
 
 @blueprint.get("/v1/exports/campaign-contacts")
-@endpoint(scope="campaigns:read", query=CampaignExportQuery, answer=None, media_type="text/csv", errors=[NotFound])
+@endpoint(scope="campaigns:read", query=CampaignExportQuery, answer=None, media_types=FORMATS, errors=[NotFound])
 async def export_campaign_contacts(principal: Principal, query: CampaignExportQuery, exporter: Exporter) -> Response:
     """Export a campaign's contacts with their results."""
     return await _respond(exporter, principal, exports.export_campaign_contacts(query.campaign_id), query)
 
 
 @blueprint.get("/v1/exports/usage")
-@endpoint(scope="billing:read", query=ExportQuery, answer=None, media_type="text/csv")
+@endpoint(scope="billing:read", query=ExportQuery, answer=None, media_types=FORMATS)
 async def export_usage(principal: Principal, query: ExportQuery, exporter: Exporter) -> Response:
     """Export the usage of the last twelve months."""
     return await _respond(exporter, principal, exports.export_usage(), query)

@@ -13,7 +13,7 @@ blueprint = Blueprint("sms_media", __name__)
 
 
 @blueprint.get("/v1/sms/media/<media_id>")
-@endpoint(scope="sms:read", answer=None, media_type="application/octet-stream", errors=[Unavailable])
+@endpoint(scope="sms:read", answer=None, media_types=("application/octet-stream",), errors=[Unavailable])
 async def get_sms_media(principal: Principal, media_id: UUID, responder: MediaResponder) -> Response:
     """Get a file of a received message.
 
