@@ -126,9 +126,10 @@ async def run_cluster(folder: Path, **changes: str) -> AsyncIterator[Cluster]:
     async with AsyncExitStack() as stack:
         stack.push_async_callback(servers.stop)
         stack.push_async_callback(_kill_all, members)
-        await asyncio.gather(*(member.start() for member in members))
+        # First, because the members need seconds, in which another program could take its port.
         haproxy = run_program(find_tool("haproxy"), "-f", str(settings), log=folder / "haproxy.log")
         await stack.enter_async_context(haproxy)
+        await asyncio.gather(*(member.start() for member in members))
         await cluster.wait_until_ready()
         yield cluster
 
