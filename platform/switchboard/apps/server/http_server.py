@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger()
 GRACE_SECONDS = 15.0
+KEEP_ALIVE_SECONDS = 75.0
+"""Longer than the 60 seconds for which nginx and the balancers of clouds keep an idle connection: the server must not
+close first, or a request that is sent in that moment is lost."""
 NOT_READY_SECONDS, NOT_READY_SHARE = 5.0, 0.01
 """Time for which a draining server accepts connections at least, and its greatest share of the drain: none where the
 drain takes seconds, because nobody has a balancer there."""
@@ -141,6 +144,7 @@ def _build_config(host: str, port: int) -> Config:
     config = Config()
     config.bind = [f"{host}:{port}"]
     config.graceful_timeout = GRACE_SECONDS
+    config.keep_alive_timeout = KEEP_ALIVE_SECONDS
     config.backlog = 2048
     config.errorlog = logging.getLogger("hypercorn.error")
     config.include_server_header = False
