@@ -20,7 +20,6 @@ from switchboard_llm.model_map import ListedModel
 from switchboard_llm.openai_api import build_openai_url, hide_key, read_refusal
 from switchboard_llm.reasoning import build_effort, choose_effort
 from switchboard_llm.stream import CHUNKS, ChatChunk, ToolCallCollector, Usage, build_usage
-from switchboard_llm.vendor_api import build_headers
 from switchboard_llm.vendor_model import ModelSettings, VendorModel
 
 CONNECT_SECONDS: Final = 10.0
@@ -78,10 +77,10 @@ class ChatCompletionsModel(VendorModel):
         if self._http is None:
             timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS)
             self._http = aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar())
-        headers = {"Content-Type": "application/json", **build_headers(self.vendor, self.settings)}
         title = self.vendor.title
         try:
             async with asyncio.timeout(request.timeout_seconds):
+                headers = {"Content-Type": "application/json", **await self.build_headers()}
                 response = await self._http.post(
                     build_openai_url(self.vendor, self.settings, "/chat/completions", model),
                     data=body,

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from switchboard.plugin_sdk import Provider, ProviderError
 
-from switchboard_llm.vendor_api import RETRYABLE, VendorSettings, list_models, require_key
+from switchboard_llm.vendor_api import RETRYABLE, VendorSettings, check_key, require_key
 from switchboard_llm.vendors import Vendor
 
 _loading = threading.Lock()
@@ -65,7 +65,7 @@ def build_arguments(vendor: Vendor, settings: VendorSettings, model: str) -> dic
     key = settings.api_key.get_secret_value() if settings.api_key else None
     given: Mapping[str, object | None] = {
         "model": f"{vendor.route}/{model}",
-        "api_key": key or (None if vendor.needs_key else "none"),
+        "api_key": key or (None if vendor.needs_key or vendor.openai_path is None else "none"),
         "api_base": settings.base_url,
         "api_version": settings.api_version,
         "num_retries": 0,
@@ -115,5 +115,4 @@ class LiteLLMProvider(Provider[VendorSettings]):
 
     async def check(self) -> None:
         """Ask the vendor for its models, which costs nothing and needs the key."""
-        require_key(self.vendor, self.settings)
-        await list_models(self.vendor, self.settings)
+        await check_key(self.vendor, self.settings)

@@ -38,14 +38,17 @@ class ModelMap:
         entry = self._entries.get(f"{route}/{model}", self._entries.get(model))
         return None if entry is None else msgspec.json.decode(entry, type=ListedModel)
 
-    def list_chat_models(self, route: str) -> Iterator[str]:
-        """Yield the vendor's chat models, without those that a customer has tuned."""
+    def list_chat_models(self, route: str, providers: Sequence[str] = ()) -> Iterator[str]:
+        """Yield the vendor's chat models, without those that a customer has tuned.
+
+        `providers` are the map's names of the vendor; none: its prefix.
+        """
         for name, entry in self._entries.items():
             model = name.removeprefix(f"{route}/")
             if name == "sample_spec" or model.startswith("ft:"):
                 continue
             listed = msgspec.json.decode(entry, type=ListedModel)
-            if listed.litellm_provider == route and listed.mode == "chat":
+            if listed.litellm_provider in (providers or (route,)) and listed.mode == "chat":
                 yield model
 
 

@@ -1,98 +1,22 @@
 """Language models: one provider class per vendor, over the wire format that the vendor speaks."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import suppress
-from typing import Any
+from typing import Final
 
-from switchboard.plugin_sdk import ChatEvent, ChatRequest, JsonObject, ModelUsage, ProviderError, TextDelta
-
-from switchboard_llm.chat_body import build_body, strip_fences
+from switchboard_llm.azure import AzureModel
+from switchboard_llm.bedrock import BedrockModel
 from switchboard_llm.chat_completions import ChatCompletionsModel
-from switchboard_llm.litellm_client import build_arguments, calculate_cost, load_litellm, translate_error
-from switchboard_llm.reasoning import choose_effort
-from switchboard_llm.stream import ToolCallCollector
+from switchboard_llm.litellm_model import LiteLLMModel
 from switchboard_llm.vendor_api import create_vendor_class
 from switchboard_llm.vendor_model import VendorModel
-from switchboard_llm.vendors import VENDORS
+from switchboard_llm.vendors import VENDORS, Vendor
+from switchboard_llm.vertex import VertexModel
+
+CLOUDS: Final[dict[str, type[VendorModel]]] = {"azure": AzureModel, "bedrock": BedrockModel, "vertex": VertexModel}
+"""Vendors with credentials of their own."""
 
 
-class LiteLLMModel(VendorModel):
-    """Models of a vendor with a wire format of its own, over LiteLLM."""
-
-    async def open(self) -> None:
-        await super().open()
-        await load_litellm()
-
-    async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
-        litellm = await load_litellm()
-        model, listed = self.choose_model(request)
-        effort = choose_effort(self.vendor, model, listed, self.settings.reasoning_effort)
-        calls, usage, answer = ToolCallCollector(), litellm.Usage(), ""
-        try:
-            async with asyncio.timeout(request.timeout_seconds):
-                stream = await litellm.acompletion(
-                    **build_arguments(self.vendor, self.settings, model),
-                    **build_body(self.vendor, request),
-                    **({} if effort is None else {"reasoning_effort": effort}),
-                    stream_options={"include_usage": True},
-                    timeout=request.timeout_seconds,
-                    _skip_mcp_handler=True,
-                )
-                # For some vendors, LiteLLM sends the request when the first chunk is asked for.
-                first = await anext(stream, None)
-            try:
-                async for chunk in _prepend(first, stream):
-                    usage = getattr(chunk, "usage", None) or usage
-                    for text in _read_texts(chunk, calls):
-                        if request.response_schema is None:
-                            yield TextDelta(text)
-                        answer += text
-                    if getattr(stream, "sent_stream_usage", False):
-                        # The rest of the stream is read only to keep the connection. LiteLLM would reassemble the
-                        # response in a thread, copy it, and build a record for callbacks that nobody has set: a
-                        # quarter of the work of a response.
-                        stream.chunks.clear()
-            finally:
-                with suppress(AttributeError):
-                    await stream.aclose()
-        except TimeoutError:
-            raise ProviderError(
-                f"{self.vendor.title} did not answer within {request.timeout_seconds:.0f} seconds"
-            ) from None
-        except litellm.exceptions.openai.OpenAIError as error:
-            raise translate_error(self.vendor, self.settings, error) from error
-        if not answer and not usage.prompt_tokens and not calls.list_calls():
-            raise ProviderError(f"{self.vendor.title} answered with something that is no chat completion")
-        if request.response_schema is not None:
-            yield TextDelta(strip_fences(answer))
-        for call in calls.list_calls():
-            yield call
-        cached = getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None) or 0
-        detail: JsonObject = {"cached_input_tokens": cached} if cached else {}
-        cost = calculate_cost(litellm, self.vendor, model, usage)
-        yield ModelUsage(model, usage.prompt_tokens or 0, usage.completion_tokens or 0, cost, detail)
+def _choose_kind(vendor: Vendor) -> type[VendorModel]:
+    return CLOUDS.get(vendor.name, LiteLLMModel if vendor.openai_path is None else ChatCompletionsModel)
 
 
-async def _prepend(first: Any, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    if first is not None:
-        yield first
-        async for chunk in stream:
-            yield chunk
-
-
-def _read_texts(chunk: Any, calls: ToolCallCollector) -> list[str]:
-    """Return the text of a chunk; an empty text if the model is working on a tool call or on reasoning."""
-    if not chunk.choices:
-        return []
-    delta = chunk.choices[0].delta
-    for call in delta.tool_calls or ():
-        calls.add(call.index, call.id, call.function.name, call.function.arguments)
-    works = delta.tool_calls or getattr(delta, "reasoning_content", None)
-    return [delta.content or ""] if delta.content or works else []
-
-
-MODELS = [
-    create_vendor_class(LiteLLMModel if vendor.openai_path is None else ChatCompletionsModel, vendor, "Model")
-    for vendor in VENDORS
-]
+MODELS = [create_vendor_class(_choose_kind(vendor), vendor, "Model") for vendor in VENDORS]

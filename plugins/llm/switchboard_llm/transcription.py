@@ -23,7 +23,7 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.languages import get_single_language
 
 from switchboard_llm.openai_api import build_openai_url, read_refusal
-from switchboard_llm.vendor_api import VendorSettings, build_headers, create_vendor_class, list_models, require_key
+from switchboard_llm.vendor_api import VendorSettings, build_headers, check_key, create_vendor_class, require_key
 from switchboard_llm.vendors import VENDORS, Vendor
 
 ANSWER_SECONDS: Final = 10.0
@@ -125,8 +125,7 @@ class VendorTranscriber(SpeechToTextProvider[VendorSettings]):
 
     async def check(self) -> None:
         """Ask the vendor for its models, which costs nothing and needs the key."""
-        require_key(self.vendor, self.settings)
-        await list_models(self.vendor, self.settings)
+        await check_key(self.vendor, self.settings)
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
         if self._http is None:

@@ -1,5 +1,6 @@
 """Settings of a vendor, and the requests that every vendor answers: its list of models, which also checks the key."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import aiohttp
@@ -35,15 +36,15 @@ def require_key(vendor: Vendor, settings: VendorSettings) -> None:
 
 
 class _Named(BaseModel):
-    """Entry of a list of models: OpenAI's and Anthropic's `id`, Google's and Ollama's `name`."""
+    """Entry of a list of models: OpenAI's and Anthropic's `id`, Google's and Ollama's `name`, Bedrock's `modelId`."""
 
-    id: str = Field(validation_alias=AliasChoices("id", "name"))
+    id: str = Field(validation_alias=AliasChoices("id", "name", "modelId"))
 
 
 class _Models(BaseModel):
-    """OpenAI's and Anthropic's `data`, Google's and Ollama's `models`."""
+    """OpenAI's and Anthropic's `data`, Google's and Ollama's `models`, Bedrock's `modelSummaries`."""
 
-    data: list[_Named] = Field(validation_alias=AliasChoices("data", "models"))
+    data: list[_Named] = Field(validation_alias=AliasChoices("data", "models", "modelSummaries"))
 
 
 _MODELS: Final[TypeAdapter[_Models | list[_Named]]] = TypeAdapter(_Models | list[_Named])
@@ -57,25 +58,24 @@ def build_headers(vendor: Vendor, settings: VendorSettings) -> dict[str, str]:
     return {**vendor.extra_headers, vendor.key_header or "Authorization": key if vendor.key_header else f"Bearer {key}"}
 
 
-async def check_model(vendor: Vendor, settings: VendorSettings, model: str) -> None:
-    """Ask a vendor for its models. Raises `ProviderError` for a refused key, or where it says that it lacks the model.
+async def check_key(vendor: Vendor, settings: VendorSettings) -> None:
+    """Ask a vendor for its models, which costs nothing and needs the key. Raises `ProviderError`."""
+    require_key(vendor, settings)
+    if address := settings.base_url or vendor.address:
+        await list_models(vendor, address, build_headers(vendor, settings))
 
-    Aliases without a date are listed by some vendors with it.
-    """
-    offered = await list_models(vendor, settings)
+
+def require_offered(vendor: Vendor, model: str, offered: Sequence[str]) -> None:
+    """Raise `ProviderError` if a vendor's list of models lacks one. Some vendors list aliases with a date."""
     if model == "default" or not offered or not vendor.lists_aliases:
         return
     if not any(name == model or name.startswith((f"{model}-", f"{model}:")) for name in offered):
         raise ProviderError(f"{vendor.title} does not offer the model {model}", retryable=False)
 
 
-async def list_models(vendor: Vendor, settings: VendorSettings) -> list[str]:
-    """List the models of a vendor or a server; none if the list has another format. Raises `ProviderError`."""
-    headers = build_headers(vendor, settings)
-    address = (settings.base_url or vendor.address or "").rstrip("/")
-    if not address:
-        return []
-    url = f"{address}{vendor.models_path}"
+async def list_models(vendor: Vendor, address: str, headers: Mapping[str, str]) -> list[str]:
+    """List the models at a vendor's address; none if the list has another format. Raises `ProviderError`."""
+    url = f"{address.rstrip('/')}{vendor.models_path}"
     try:
         timeout = aiohttp.ClientTimeout(total=CHECK_SECONDS)
         async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, headers=headers) as response:

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import ClassVar
 
 from pydantic import Field
 from switchboard.plugin_sdk import ChatRequest, LLMProvider, ProviderError
 
 from switchboard_llm.model_map import ListedModel, load_model_map
 from switchboard_llm.reasoning import EffortSetting
-from switchboard_llm.vendor_api import VendorSettings, check_model, list_models, require_key
+from switchboard_llm.vendor_api import VendorSettings, build_headers, list_models, require_key, require_offered
 from switchboard_llm.vendors import Vendor
 
 
@@ -31,25 +32,44 @@ class ModelSettings(VendorSettings):
 class VendorModel(LLMProvider[ModelSettings]):
     """Models of one vendor."""
 
-    Settings = ModelSettings
+    Settings: ClassVar[type[ModelSettings]] = ModelSettings
     vendor: Vendor
 
     async def open(self) -> None:
-        require_key(self.vendor, self.settings)
+        self.require_credentials()
         self._require_retention_switch()
         await asyncio.to_thread(load_model_map)
 
     async def check(self) -> None:
-        """Ask the vendor for its models, which costs nothing, needs the key, and shows whether it has the model."""
-        require_key(self.vendor, self.settings)
+        """Ask the vendor for its models, which costs nothing, needs the credentials, and shows whether it has the
+        model.
+        """
+        self.require_credentials()
         self._require_retention_switch()
-        await check_model(self.vendor, self.settings, self.settings.model or self.vendor.default_model)
+        await self.check_model(self.settings.model or self.vendor.default_model)
 
     async def list_models(self) -> Sequence[str]:
         """List the models of a server of your own; for a vendor, the chat models in LiteLLM's map."""
         if self.settings.base_url is not None:
-            return sorted(await list_models(self.vendor, self.settings))
+            return sorted(await self.fetch_models())
         return sorted(set(load_model_map().list_chat_models(self.vendor.route)))
+
+    def require_credentials(self) -> None:
+        """Raise `ProviderError` if the settings lack what a request needs."""
+        require_key(self.vendor, self.settings)
+
+    async def build_headers(self) -> dict[str, str]:
+        """Return the headers that carry the credentials of a request. Raises `ProviderError`."""
+        return build_headers(self.vendor, self.settings)
+
+    async def check_model(self, model: str) -> None:
+        """Raise `ProviderError` if the vendor refuses the credentials, or says that it lacks the model."""
+        require_offered(self.vendor, model, await self.fetch_models())
+
+    async def fetch_models(self) -> list[str]:
+        """Ask the vendor for its models. Raises `ProviderError`."""
+        address = self.settings.base_url or self.vendor.address
+        return await list_models(self.vendor, address, await self.build_headers()) if address else []
 
     def _require_retention_switch(self) -> None:
         if self.settings.no_retention and not self.vendor.stores_answers:

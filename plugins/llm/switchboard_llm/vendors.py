@@ -153,6 +153,25 @@ VENDORS = (
         key_header="api-key",
         least_effort="low",
     ),
+    # Its data address follows from the region, and its credentials are AWS's.
+    Vendor(
+        "bedrock",
+        "AWS Bedrock",
+        "bedrock",
+        models_path="/foundation-models",
+        openai_path=None,
+        needs_key=False,
+        system_first=True,
+        least_effort=None,
+    ),
+    Vendor(
+        "vertex",
+        "Google Vertex AI",
+        "vertex_ai",
+        openai_path=None,
+        needs_key=False,
+        system_first=True,
+    ),
     Vendor(
         "ollama",
         "Ollama",

@@ -11,7 +11,7 @@ import aiohttp
 from pydantic import BaseModel, Field
 from switchboard.plugin_sdk import AudioFormat, ProviderError, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice
 
-from switchboard_llm.vendor_api import RETRYABLE, VendorSettings, create_vendor_class, list_models, require_key
+from switchboard_llm.vendor_api import RETRYABLE, VendorSettings, check_key, create_vendor_class, require_key
 from switchboard_llm.vendors import VENDORS, Vendor
 
 OPENAI: Final = "https://api.openai.com/v1"
@@ -87,7 +87,7 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
             self._session = None
 
     async def check(self) -> None:
-        await list_models(self.vendor, self.settings.model_copy(update={"base_url": self._base_url}))
+        await check_key(self.vendor, self.settings.model_copy(update={"base_url": self._base_url}))
 
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
         body: dict[str, object] = {
