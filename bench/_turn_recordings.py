@@ -1,5 +1,6 @@
 """Recordings of `bench/turns`, and the noises that are mixed into them."""
 
+import os
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,8 +58,9 @@ class Recording:
 
 
 def load_recordings() -> list[Recording]:
-    """Load the recordings of `recordings.toml`."""
-    rows = tomllib.loads((FOLDER / "recordings.toml").read_text("utf-8"))["recording"]
+    """Load the recordings of `recordings.toml` in `BENCH_RECORDINGS`, a folder, or else in `turn_recordings`."""
+    folder = Path(os.environ.get("BENCH_RECORDINGS") or FOLDER)
+    rows = tomllib.loads((folder / "recordings.toml").read_text("utf-8"))["recording"]
     recordings, languages = list[Recording](), list[str]()
     for row in rows:
         languages.append(row["language"])
@@ -68,7 +70,7 @@ def load_recordings() -> list[Recording]:
                 language=row["language"],
                 phrases=tuple(phrase.strip() for phrase in row["said"].split("|")),
                 voices=tuple((begin / 1000 + LEAD_SECONDS, end / 1000 + LEAD_SECONDS) for begin, end in row["voices"]),
-                samples=decode_audio((FOLDER / row["file"]).read_bytes(), "mulaw"),
+                samples=decode_audio((folder / row["file"]).read_bytes(), "mulaw"),
                 held_out=languages.count(row["language"]) % 2 == 0,
             )
         )
