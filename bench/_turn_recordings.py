@@ -1,5 +1,6 @@
 """Recordings of `bench/turns`, and the noises that are mixed into them."""
 
+import os
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,8 +25,8 @@ class Recording:
     """One turn of one speaker.
 
     `phrases` are the words between its pauses, and `voices` when each of them begins and ends, in seconds from the
-    beginning of the call: `LEAD_SECONDS` without a voice precede the recording. Every second recording of a language
-    is `held_out`: no rule and no threshold was chosen by it.
+    beginning of the call: `LEAD_SECONDS` without a voice precede the recording. `is_free` if people speak without a
+    script. Every second recording of a language is `held_out`: no rule and no threshold was chosen by it.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Recording:
     phrases: tuple[str, ...]
     voices: tuple[tuple[float, float], ...]
     samples: Samples
+    is_free: bool
     held_out: bool
 
     @property
@@ -57,10 +59,12 @@ class Recording:
 
 
 def load_recordings() -> list[Recording]:
-    """Load the recordings of `recordings.toml`."""
-    rows = tomllib.loads((FOLDER / "recordings.toml").read_text("utf-8"))["recording"]
+    """Load the recordings of `recordings.toml` in `BENCH_RECORDINGS`, a folder, or else in `turn_recordings`."""
+    folder = Path(os.environ.get("BENCH_RECORDINGS") or FOLDER)
+    data = tomllib.loads((folder / "recordings.toml").read_text("utf-8"))
+    free = {name for name, source in data["source"].items() if source["speech"] == "free"}
     recordings, languages = list[Recording](), list[str]()
-    for row in rows:
+    for row in data["recording"]:
         languages.append(row["language"])
         recordings.append(
             Recording(
@@ -68,7 +72,8 @@ def load_recordings() -> list[Recording]:
                 language=row["language"],
                 phrases=tuple(phrase.strip() for phrase in row["said"].split("|")),
                 voices=tuple((begin / 1000 + LEAD_SECONDS, end / 1000 + LEAD_SECONDS) for begin, end in row["voices"]),
-                samples=decode_audio((FOLDER / row["file"]).read_bytes(), "mulaw"),
+                samples=decode_audio((folder / row["file"]).read_bytes(), "mulaw"),
+                is_free=row["source"] in free,
                 held_out=languages.count(row["language"]) % 2 == 0,
             )
         )

@@ -7,9 +7,10 @@ where the recordings are from.
 """
 
 import base64
+import itertools
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal
 
 import numpy as np
@@ -21,6 +22,12 @@ from bench.latency import install_pipecat
 
 MODES: Final[tuple[Literal["silence", "text", "audio", "auto"], ...]] = ("silence", "text", "audio", "auto")
 LEVELS: Final = (None, 20.0, 10.0, 5.0)
+GROUPS: Final[Mapping[str, Callable[[Recording], bool]]] = {
+    "": lambda _: True,
+    ", scripted": lambda recording: not recording.is_free,
+    ", free": lambda recording: recording.is_free,
+    ", held out": lambda recording: recording.held_out,
+}
 END_TOLERANCE_SECONDS: Final = 0.1
 """The end of a last voice that fades away is not known better than this."""
 
@@ -52,23 +59,25 @@ def find_wait(recording: Recording, decisions: Sequence[float]) -> float | None:
     return late[0] - recording.end if late else None
 
 
-def print_row(name: str, recordings: Sequence[Recording], measurement: Measurement, *, held_out: bool) -> None:
-    """Print one line of the table."""
-    pairs = [pair for pair in zip(recordings, measurement.decisions, strict=True) if pair[0].held_out or not held_out]
+def print_row(name: str, recordings: Sequence[Recording], measurement: Measurement, group: str) -> None:
+    """Print one line of the table, of a group of the recordings. Prints nothing if the group is empty."""
+    pairs = [pair for pair in zip(recordings, measurement.decisions, strict=True) if GROUPS[group](pair[0])]
+    if not pairs:
+        return
     pauses = sum(len(recording.pauses) for recording, _ in pairs)
     cuts = sum(count_cuts(recording, decisions) for recording, decisions in pairs)
     waits = [find_wait(recording, decisions) for recording, decisions in pairs]
     noticed = [wait * 1000 for wait in waits if wait is not None]
-    p50, p95, longest = np.percentile(noticed, (50, 95, 100))
+    p50, p95, longest = np.percentile(noticed or [np.nan], (50, 95, 100))
     print(
-        f"| {name} | {cuts} of {pauses} | {p50:.0f}, {p95:.0f}, {longest:.0f} | {len(waits) - len(noticed)} "
+        f"| {name}{group} | {cuts} of {pauses} | {p50:.0f}, {p95:.0f}, {longest:.0f} | {len(waits) - len(noticed)} "
         f"| {measurement.cpu_seconds / measurement.minutes:.2f} |",
         flush=True,
     )
 
 
 def run() -> None:
-    """Print a table for each level of noise, of all recordings and of those held out."""
+    """Print a table for each level of noise."""
     recordings = load_recordings()
     for level in LEVELS:
         audio = mix_calls(recordings, level)
@@ -80,6 +89,5 @@ def run() -> None:
         print(f"\n{'no noise' if level is None else f'noise, {level:.0f} dB below the voice'}\n")
         print("| turn detection | cut off | ms to the end, p50, p95, longest | ends missed | CPU s a call-minute |")
         print("| --- | --- | --- | --- | --- |")
-        for held_out in (False, True):
-            for name, measurement in measured.items():
-                print_row(f"{name}{', held out' if held_out else ''}", recordings, measurement, held_out=held_out)
+        for group, (name, measurement) in itertools.product(GROUPS, measured.items()):
+            print_row(name, recordings, measurement, group)

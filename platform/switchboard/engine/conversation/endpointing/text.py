@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise, takewhile
 from typing import Final
 
 from switchboard.plugin_sdk import TurnPrediction
@@ -22,7 +23,7 @@ TOKEN: Final = re.compile(r"[^\W_]+(?:'[^\W_]*)*")
 QUESTION_MARK: Final = re.compile(r"[?？؟]\s*$")
 UNFINISHED_MARK: Final = re.compile(r"(?:[,;:–—-]|\.\.\.|…)\s*$")
 MIN_LETTERS: Final = 3
-"""Letters that are a spelling under way, even if nothing has announced one; "p m" is none."""
+"""Letters, or two letters and a digit, that are a spelling under way if nothing has announced one; "p m" is none."""
 NUMBER_DIGITS: Final = 10
 """Digits of a number that nothing has announced: at least a phone number."""
 MIN_GROUPS: Final = 3
@@ -40,6 +41,7 @@ class TurnEnds:
     waiting: Sequence[str]
     finished: Sequence[str]
     digits: frozenset[str]
+    alphabet: frozenset[str]
     spelling: frozenset[str]
     numbers: Mapping[str, int]
     partial: Sequence[str]
@@ -49,7 +51,7 @@ class TurnEnds:
 def load_turn_ends() -> Mapping[str, TurnEnds]:
     """Load the words of each language, by its primary tag (`en`)."""
     data = tomllib.loads((files(__package__) / "turn_ends.toml").read_text("utf-8"))
-    words = ("unfinished", "stranded", "questions", "fillers", "digits", "spelling")
+    words = ("unfinished", "stranded", "questions", "fillers", "digits", "alphabet", "spelling")
     return {
         language: TurnEnds(
             **{name: frozenset(rules[name].split()) for name in words},
@@ -124,10 +126,25 @@ def _judge_number(words: Sequence[str], asked: Sequence[str], rules: TurnEnds | 
 
 
 def _is_spelling(words: Sequence[str], asked: Sequence[str], rules: TurnEnds) -> bool:
-    """Return whether the turn ends in letters that are spelled, as far as anybody announced a spelling."""
-    letters = 0
-    for word in reversed(words):
-        if len(word) != 1 or word.isdigit():
-            break
-        letters += 1
-    return letters >= MIN_LETTERS or (letters > 0 and not rules.spelling.isdisjoint(asked))
+    """Return whether the turn ends in a spelling under way: letters, words for letters, and digits among them.
+
+    Unless somebody has announced a spelling, it begins with two letters or with two words for letters: "K A 9", but not
+    "3 p m", "tres y cuatro", or "a golf hotel".
+    """
+    symbols = list(takewhile(lambda word: _is_symbol(word, rules), reversed(words)))[::-1]
+    if not rules.spelling.isdisjoint(asked):
+        return any(_is_letter(word) or word in rules.alphabet for word in symbols)
+    starts = (
+        start
+        for start, pair in enumerate(pairwise(symbols))
+        if all(map(_is_letter, pair)) or rules.alphabet.issuperset(pair)
+    )
+    return len(symbols) - next(starts, len(symbols)) >= MIN_LETTERS
+
+
+def _is_letter(word: str) -> bool:
+    return len(word) == 1 and not word.isdigit()
+
+
+def _is_symbol(word: str, rules: TurnEnds) -> bool:
+    return len(word) == 1 or word.isdigit() or word in rules.alphabet or word in rules.digits
