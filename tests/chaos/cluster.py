@@ -58,9 +58,12 @@ class Member:
     process: asyncio.subprocess.Process | None = None
     statuses: list[int] = field(default_factory=list)
     """Exit statuses of its former processes."""
+    is_preloaded: bool = False
+    """Whether a library was put into the process: libfaketime makes it crash once in hours."""
 
     async def start(self, **changes: str) -> None:
         """Start the process, with changes of its environment, and wait until it is ready."""
+        self.is_preloaded = "LD_PRELOAD" in changes
         with self.log.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "switchboard", self.role, env={**self.environment, **changes}, stderr=log
@@ -69,11 +72,15 @@ class Member:
         await wait_for_success(f"http://127.0.0.1:{self.port}/readyz")
 
     async def stop(self, number: signal.Signals) -> None:
-        """Send a signal, and wait for the end."""
-        assert self.process is not None
-        self.process.send_signal(number)
-        self.statuses.append(await self.process.wait())
+        """Send a signal, and wait for the end. Raises `AssertionError` if the process had ended by itself."""
+        process = self.process
+        assert process is not None
+        has_crashed = process.returncode is not None
+        if not has_crashed:
+            process.send_signal(number)
+        self.statuses.append(await process.wait())
         self.process = None
+        assert self.is_preloaded or not has_crashed, (self.role, process.returncode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +149,10 @@ def _create_member(role: str, number: int, folder: Path, environment: Mapping[st
 
 
 async def _kill_all(members: list[Member]) -> None:
-    for member in members:
-        if member.process is not None:
-            await member.stop(signal.SIGKILL)
+    stopping = (member.stop(signal.SIGKILL) for member in members if member.process is not None)
+    for fault in await asyncio.gather(*stopping, return_exceptions=True):
+        if fault is not None:
+            raise fault
 
 
 async def wait_for_success(url: str) -> None:
