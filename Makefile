@@ -1,6 +1,6 @@
 # The one door: every target works on a fresh clone with Python 3.11+, make and git.
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench fuzz faults chaos attack holes docs screenshots lock clients wheels sbom package-check image-check clean
+.PHONY: help run test system check bench fuzz faults chaos attack holes docs screenshots lock clients wheels sbom package-check image-check clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -51,12 +51,16 @@ check: $(DEVELOPED) ## linters and type checker
 	$(BIN)/mypy
 
 # Four processes on two cores too: most of a test's time is spent waiting, for calls in real time. The checks run beside them.
-test: $(DEVELOPED) ## linters, type checker and every test
+PARALLEL_TESTS = $(BIN)/python -m pytest --numprocesses 4 --dist worksteal --ignore tests/chaos --ignore tests/fuzz \
+	--ignore tests/attack/test_planted_holes.py
+test: $(DEVELOPED) ## linters, type checker and the tests of every capability
 	@$(MAKE) --no-print-directory $(NODE_TOOLS) || echo "The TypeScript client is not tested: its tools need npm and its registry."
 	@$(MAKE) --no-print-directory check & checks=$$!; \
-	$(BIN)/python -m pytest --numprocesses 4 --dist worksteal --ignore tests/chaos --ignore tests/fuzz \
-		--ignore tests/attack/test_planted_holes.py; tests=$$?; \
+	$(PARALLEL_TESTS) -m "not system"; tests=$$?; \
 	wait $$checks && exit $$tests
+
+system: $(DEVELOPED) ## the tests that take whole systems for long: restores, failovers, outages, the lesson, the longer forms
+	$(PARALLEL_TESTS) -m system
 
 bench: $(DEVELOPED) ## the benchmarks as tables; NAME=calls runs one
 	$(BIN)/python -m bench $(NAME)

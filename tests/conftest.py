@@ -37,6 +37,7 @@ LONGEST = (
 )
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin each process's part, as `--dist worksteal` cuts them, with its share of the longest tests."""
     longest = [item for item in items if item.nodeid.startswith(LONGEST)]

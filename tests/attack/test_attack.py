@@ -23,6 +23,7 @@ async def run_named(scene: Scene, *names: str) -> dict[str, AttackResult]:
     return {result.name: result for result in results}
 
 
+@pytest.mark.system
 @pytest.mark.timeout(300)
 async def test_attacks_find_planted_holes_and_nothing_without_them(live: LivePlatform, operator: Operator) -> None:
     credentials = await asyncio.to_thread(create_credentials, operator.ask)

@@ -93,6 +93,7 @@ async def archive_log(server: DataDirectory) -> None:
     await eventually(is_archived, seconds=60)
 
 
+@pytest.mark.system
 @pytest.mark.timeout(300)
 async def test_a_destroyed_server_is_restored_to_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, recordings = tmp_path / "data", tmp_path / "recordings"

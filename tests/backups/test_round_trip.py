@@ -93,6 +93,7 @@ async def serve_requests(caller: Caller) -> AsyncIterator[None]:
     assert await reading > 0
 
 
+@pytest.mark.system
 @pytest.mark.timeout(900)
 async def test_an_installation_is_destroyed_and_restored(tmp_path: Path, receiver: Receiver) -> None:
     folder, file = tmp_path / "data", tmp_path / "backup.tar"

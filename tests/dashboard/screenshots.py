@@ -29,7 +29,7 @@ from switchboard.resources.phone_numbers import purchases
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import run_server
-from tests.fixtures.dashboard import open_browser
+from tests.fixtures.dashboard import launch_browser, open_context
 
 PEOPLE = (
     "Ada Lovelace",
@@ -85,7 +85,7 @@ async def main(folder: Path) -> None:
                 demo = await seed(runtime)
                 async with run_server(runtime):
                     await _create_demo_data(runtime, demo)
-                    async with open_browser(settings.base_url) as context:
+                    async with launch_browser() as browser, open_context(browser, settings.base_url) as context:
                         await _take_screenshots(context, demo, folder)
         directory.release()
 

@@ -5,9 +5,10 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from aiohttp import web
+from playwright.async_api import Browser
 
 from tests.fixtures.app import LivePlatform
-from tests.fixtures.dashboard import PASSWORD, create_person, open_browser, sign_in_window
+from tests.fixtures.dashboard import PASSWORD, create_person, open_context, sign_in_window
 
 TRICKS = """<!doctype html><title>Kittens</title>
 <iframe id="frame" src="{victim}/dashboard/sign-in"></iframe>
@@ -35,11 +36,16 @@ async def serve_evil_site(port: int, victim: str, email: str) -> AsyncIterator[s
         await runner.cleanup()
 
 
-async def test_another_site_cannot_frame_post_or_sign_in(live: LivePlatform, unused_tcp_port: int) -> None:
+async def test_another_site_cannot_frame_post_or_sign_in(
+    browser: Browser, live: LivePlatform, unused_tcp_port: int
+) -> None:
     base_url = live.runtime.settings.base_url
     owner = await create_person(live.runtime, live.caller.client, live.caller.organization_id)
     attacker = await create_person(live.runtime, live.caller.client, live.caller.organization_id)
-    async with open_browser(base_url) as context, serve_evil_site(unused_tcp_port, base_url, attacker.email) as evil:
+    async with (
+        open_context(browser, base_url) as context,
+        serve_evil_site(unused_tcp_port, base_url, attacker.email) as evil,
+    ):
         window = await sign_in_window(context, live, email=owner.email)
         page = await context.new_page()
         await page.goto(evil)

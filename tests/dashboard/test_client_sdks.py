@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.async_api import Browser
 from pydantic import JsonValue
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.engine.providers.configuration import ProviderSpec, configure_providers
@@ -21,7 +22,7 @@ from tests.api.test_browser_calls import TWILIO, prefer_twilio
 from tests.carriers.lines import open_telnyx_line, open_twilio_line
 from tests.dashboard.test_talking import MOVES
 from tests.fixtures.app import Caller, LivePlatform, Organizations
-from tests.fixtures.dashboard import People, Window, find_chromium, open_owner_window
+from tests.fixtures.dashboard import People, Window, open_owner_window
 from tests.fixtures.eventually import eventually
 
 FILES = Path(__file__).parent / "sdks"
@@ -87,11 +88,12 @@ async def talk(window: Window, live: LivePlatform, calls: dict[str, Any], ring: 
     return rest
 
 
-async def test_the_page_calls_over_twilios_sdk(runtime: Runtime, organizations: Organizations) -> None:
-    find_chromium()
+async def test_the_page_calls_over_twilios_sdk(
+    browser: Browser, runtime: Runtime, organizations: Organizations
+) -> None:
     async with (
         open_twilio_line(runtime, organizations, **APPLICATION) as (line, twilio),
-        open_owner_window(line.live) as window,
+        open_owner_window(browser, line.live) as window,
     ):
         application = f"{runtime.settings.base_url}/carriers/twilio/{line.live.caller.organization_id}/events/browser"
 
@@ -103,9 +105,13 @@ async def test_the_page_calls_over_twilios_sdk(runtime: Runtime, organizations: 
         await window.page.get_by_text("The call goes through Twilio").wait_for()
 
 
-async def test_the_page_calls_over_telnyxs_sdk(runtime: Runtime, organizations: Organizations) -> None:
-    find_chromium()
-    async with open_telnyx_line(runtime, organizations) as (line, telnyx), open_owner_window(line.live) as window:
+async def test_the_page_calls_over_telnyxs_sdk(
+    browser: Browser, runtime: Runtime, organizations: Organizations
+) -> None:
+    async with (
+        open_telnyx_line(runtime, organizations) as (line, telnyx),
+        open_owner_window(browser, line.live) as window,
+    ):
 
         async def ring(params: dict[str, Any]) -> SimulatedCall:
             assert params["headers"] == {"X-Switchboard-To": f"agent:{line.live.agent_id}"}

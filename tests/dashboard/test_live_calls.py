@@ -18,7 +18,7 @@ from switchboard.runtime import Runtime
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform
 from tests.fixtures.caller_voice import speak_as_caller
 from tests.fixtures.calls import add_call
-from tests.fixtures.dashboard import People, open_owner_window
+from tests.fixtures.dashboard import People, launch_browser, open_owner_window
 from tests.fixtures.monitors import Samples, Telephone, connect_telephone, synthesize_samples
 
 PERSON = "Good afternoon. How are you?"
@@ -69,7 +69,8 @@ async def wait_until_heard(caller: Telephone, text: str, *, since: int) -> None:
 
 async def test_a_supervisor_listens_takes_over_speaks_and_hands_back(live: LivePlatform, tmp_path: Path) -> None:
     async with (
-        open_owner_window(live, microphone=write_microphone_file(tmp_path / "person.wav", PERSON)) as window,
+        launch_browser(microphone=write_microphone_file(tmp_path / "person.wav", PERSON)) as browser,
+        open_owner_window(browser, live) as window,
         connect_telephone(live) as caller,
     ):
         page = window.page
@@ -106,7 +107,8 @@ async def test_a_supervisor_listens_takes_over_speaks_and_hands_back(live: LiveP
 
 async def test_a_supervisor_keeps_the_call_over_a_reconnect_and_hangs_up(live: LivePlatform, tmp_path: Path) -> None:
     async with (
-        open_owner_window(live, microphone=write_microphone_file(tmp_path / "person.wav", PERSON)) as window,
+        launch_browser(microphone=write_microphone_file(tmp_path / "person.wav", PERSON)) as browser,
+        open_owner_window(browser, live) as window,
         connect_telephone(live) as caller,
     ):
         page = window.page

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import ClientSession, web
 from oauthlib.oauth2 import WebApplicationClient
-from playwright.async_api import Page
+from playwright.async_api import Browser, Page
 from switchboard.resources.oauth import clients
 
 from tests.fixtures.app import LivePlatform
-from tests.fixtures.dashboard import PASSWORD, Window, assert_no_complaints, create_person, find_chromium, open_browser
+from tests.fixtures.dashboard import PASSWORD, Window, assert_no_complaints, create_person, open_context
 
 
 class CalendarSync:
@@ -91,13 +91,12 @@ async def sign_in(page: Page, email: str) -> None:
 
 
 async def test_a_user_connects_an_application_and_disconnects_it(
-    live: LivePlatform, monkeypatch: pytest.MonkeyPatch
+    browser: Browser, live: LivePlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    find_chromium()
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
     owner = await create_person(live.runtime, live.caller.client, live.caller.organization_id)
     stranger = await create_person(live.runtime, live.caller.client, None)
-    async with open_browser(live.runtime.settings.base_url) as context, run_calendar_sync(live) as sync:
+    async with open_context(browser, live.runtime.settings.base_url) as context, run_calendar_sync(live) as sync:
         page = await context.new_page()
         window = Window(page, live.runtime.settings.base_url)
         await page.goto(sync.url)
@@ -120,13 +119,12 @@ async def test_a_user_connects_an_application_and_disconnects_it(
 
 
 async def test_an_invalid_request_is_redirected_right_after_sign_in(
-    live: LivePlatform, monkeypatch: pytest.MonkeyPatch
+    browser: Browser, live: LivePlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Chromium applies the sign-in page's policy to redirects after its form; the application is on another host."""
-    find_chromium()
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
     owner = await create_person(live.runtime, live.caller.client, live.caller.organization_id)
-    async with open_browser(live.runtime.settings.base_url) as context, run_calendar_sync(live) as sync:
+    async with open_context(browser, live.runtime.settings.base_url) as context, run_calendar_sync(live) as sync:
         sync.scope = "everything"
         page = await context.new_page()
         await page.goto(sync.url)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from playwright.async_api import Browser
 from switchboard.apps.tenant_files.apply import apply_tenant_file
 from switchboard.apps.tenant_files.files import read_file
 from switchboard.foundation.settings import Settings
@@ -138,8 +139,8 @@ async def test_only_the_operator_sees_the_page(people: People, caller: Caller) -
     assert (await owner.post(f"{PAGE}/tenant-file")).status == 403
 
 
-async def test_the_page_is_accessible(live: LivePlatform) -> None:
-    async with open_owner_window(live, superadmin=True) as window:
+async def test_the_page_is_accessible(browser: Browser, live: LivePlatform) -> None:
+    async with open_owner_window(browser, live, superadmin=True) as window:
         await window.open(PAGE)
         await window.check_accessibility()
         await window.page.set_viewport_size({"width": 390, "height": 844})

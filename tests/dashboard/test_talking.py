@@ -10,7 +10,7 @@ from switchboard.engine.providers.configuration import configure_providers
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, LivePlatform
-from tests.fixtures.dashboard import People, find_chromium, open_owner_window
+from tests.fixtures.dashboard import People, launch_browser, open_owner_window
 from tests.fixtures.monitors import synthesize_samples
 
 RATE = 8000
@@ -30,10 +30,12 @@ def write_microphone_file(path: Path, text: str) -> Path:
 
 
 async def test_a_user_talks_to_an_agent_by_microphone(live: LivePlatform, tmp_path: Path) -> None:
-    find_chromium()
-    async with open_owner_window(
-        live, microphone=write_microphone_file(tmp_path / "said.wav", "What are your opening hours?")
-    ) as window:
+    async with (
+        launch_browser(
+            microphone=write_microphone_file(tmp_path / "said.wav", "What are your opening hours?")
+        ) as browser,
+        open_owner_window(browser, live) as window,
+    ):
         page = window.page
         await window.open(f"/dashboard/agents/{live.agent_id}/talk")
         await page.get_by_role("button", name="Talk", exact=True).click()

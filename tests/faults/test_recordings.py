@@ -116,6 +116,7 @@ async def wait_for_recording(live: LivePlatform, call_id: object, *, seconds: fl
     await eventually(look, lambda call: call["recording_url"] is not None, seconds=seconds)
 
 
+@pytest.mark.system
 @pytest.mark.timeout(400)
 async def test_recordings_outlive_the_process_and_the_outage_of_the_store(tmp_path: Path) -> None:
     async with start_two_servers(tmp_path) as (live, s3, one, two):

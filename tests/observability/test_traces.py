@@ -215,6 +215,7 @@ def _check_privacy(spans: list[ReceivedSpan]) -> None:
         assert private not in values
 
 
+@pytest.mark.system
 @pytest.mark.timeout(180)
 async def test_a_receiver_that_fails_hangs_or_is_killed_harms_nothing(
     tmp_path: Path, span_receiver: SpanReceiver, receiver: Receiver
@@ -238,6 +239,7 @@ async def test_a_receiver_that_fails_hangs_or_is_killed_harms_nothing(
         assert time.monotonic() - began < STOP_SECONDS
 
 
+@pytest.mark.system
 @pytest.mark.timeout(120)
 async def test_a_sampled_out_call_has_no_span_and_no_traceparent(
     tmp_path: Path, span_receiver: SpanReceiver, receiver: Receiver

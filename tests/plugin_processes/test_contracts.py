@@ -1,9 +1,10 @@
 """The contracts of the capabilities, kept by providers that run in processes of their own."""
 
-from pathlib import Path
-from typing import cast
+from collections.abc import AsyncIterator
+from typing import TypeVar, cast
 
 import pytest
+import pytest_asyncio
 from pydantic import JsonValue
 from switchboard.engine.providers.factory import ProviderFactory
 from switchboard.plugin_sdk import (
@@ -11,6 +12,7 @@ from switchboard.plugin_sdk import (
     EmbeddingProvider,
     LLMProvider,
     Message,
+    Provider,
     ProviderSettings,
     SpeechToTextProvider,
     TextToSpeechProvider,
@@ -22,6 +24,7 @@ from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.plugin_sdk.testing import (
     EmbeddingContract,
     LLMContract,
+    ProviderContract,
     SpeechToTextContract,
     TextToSpeechContract,
     VectorStoreContract,
@@ -32,17 +35,30 @@ from tests.fixtures.caller_voice import speak_as_caller
 PROMPT = 'When the caller says "weather": call weather(city="Paris")'
 PHRASES = ("can I speak to a human", "thank you", "goodbye")
 REGISTRY = Registry.discover()
+AnyProvider = TypeVar("AnyProvider", bound=Provider[ProviderSettings])
 
 
-def create(folder: Path, capability: Capability, name: str, **settings: JsonValue) -> object:
+def create(folders: pytest.TempPathFactory, capability: Capability, name: str, **settings: JsonValue) -> object:
     """Create an installed provider in a process of its own."""
-    return ProviderFactory(REGISTRY, folder).create(capability, name, settings, process="own")
+    return ProviderFactory(REGISTRY, folders.mktemp(name)).create(capability, name, settings, process="own")
 
 
-class TestModel(LLMContract[LLMProvider[ProviderSettings]]):
-    @pytest.fixture
-    def provider(self, tmp_path: Path) -> LLMProvider[ProviderSettings]:
-        return cast("LLMProvider[ProviderSettings]", create(tmp_path, Capability.LLM, "scripted"))
+class OneProcess(ProviderContract[AnyProvider]):
+    """The tests of a contract in one process: starting one takes half a second of the processor."""
+
+    @pytest_asyncio.fixture(scope="class")
+    @classmethod
+    async def open_provider(cls, provider: AnyProvider) -> AsyncIterator[AnyProvider]:
+        await provider.open()
+        yield provider
+        await provider.close()
+
+
+class TestModel(OneProcess[LLMProvider[ProviderSettings]], LLMContract[LLMProvider[ProviderSettings]]):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def provider(cls, tmp_path_factory: pytest.TempPathFactory) -> LLMProvider[ProviderSettings]:
+        return cast("LLMProvider[ProviderSettings]", create(tmp_path_factory, Capability.LLM, "scripted"))
 
     @pytest.fixture
     def unknown_model(self) -> None:
@@ -53,17 +69,26 @@ class TestModel(LLMContract[LLMProvider[ProviderSettings]]):
         return ChatRequest((Message("system", PROMPT), Message("user", "weather please")), tools=(weather,))
 
 
-class TestVoice(TextToSpeechContract[TextToSpeechProvider[ProviderSettings]]):
-    @pytest.fixture
-    def provider(self, tmp_path: Path) -> TextToSpeechProvider[ProviderSettings]:
-        return cast("TextToSpeechProvider[ProviderSettings]", create(tmp_path, Capability.TEXT_TO_SPEECH, "espeak"))
-
-
-class TestTranscriber(SpeechToTextContract[SpeechToTextProvider[ProviderSettings]]):
-    @pytest.fixture
-    def provider(self, tmp_path: Path) -> SpeechToTextProvider[ProviderSettings]:
+class TestVoice(
+    OneProcess[TextToSpeechProvider[ProviderSettings]], TextToSpeechContract[TextToSpeechProvider[ProviderSettings]]
+):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def provider(cls, tmp_path_factory: pytest.TempPathFactory) -> TextToSpeechProvider[ProviderSettings]:
         return cast(
-            "SpeechToTextProvider[ProviderSettings]", create(tmp_path, Capability.SPEECH_TO_TEXT, "pocketsphinx")
+            "TextToSpeechProvider[ProviderSettings]", create(tmp_path_factory, Capability.TEXT_TO_SPEECH, "espeak")
+        )
+
+
+class TestTranscriber(
+    OneProcess[SpeechToTextProvider[ProviderSettings]], SpeechToTextContract[SpeechToTextProvider[ProviderSettings]]
+):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def provider(cls, tmp_path_factory: pytest.TempPathFactory) -> SpeechToTextProvider[ProviderSettings]:
+        return cast(
+            "SpeechToTextProvider[ProviderSettings]",
+            create(tmp_path_factory, Capability.SPEECH_TO_TEXT, "pocketsphinx"),
         )
 
     @pytest.fixture
@@ -75,13 +100,17 @@ class TestTranscriber(SpeechToTextContract[SpeechToTextProvider[ProviderSettings
         return TranscriptionRequest(hints=PHRASES)
 
 
-class TestEmbeddings(EmbeddingContract[EmbeddingProvider[ProviderSettings]]):
-    @pytest.fixture
-    def provider(self, tmp_path: Path) -> EmbeddingProvider[ProviderSettings]:
-        return cast("EmbeddingProvider[ProviderSettings]", create(tmp_path, Capability.EMBEDDING, "minilm"))
+class TestEmbeddings(
+    OneProcess[EmbeddingProvider[ProviderSettings]], EmbeddingContract[EmbeddingProvider[ProviderSettings]]
+):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def provider(cls, tmp_path_factory: pytest.TempPathFactory) -> EmbeddingProvider[ProviderSettings]:
+        return cast("EmbeddingProvider[ProviderSettings]", create(tmp_path_factory, Capability.EMBEDDING, "minilm"))
 
 
-class TestVectorStore(VectorStoreContract[VectorStore[ProviderSettings]]):
-    @pytest.fixture
-    def provider(self, tmp_path: Path) -> VectorStore[ProviderSettings]:
-        return cast("VectorStore[ProviderSettings]", create(tmp_path, Capability.VECTOR_STORE, "lancedb"))
+class TestVectorStore(OneProcess[VectorStore[ProviderSettings]], VectorStoreContract[VectorStore[ProviderSettings]]):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def provider(cls, tmp_path_factory: pytest.TempPathFactory) -> VectorStore[ProviderSettings]:
+        return cast("VectorStore[ProviderSettings]", create(tmp_path_factory, Capability.VECTOR_STORE, "lancedb"))

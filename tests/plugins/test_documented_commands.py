@@ -90,6 +90,7 @@ class Reader:
         assert self.terminal.run("switchboard tenants diff") == "demo: nothing to change\n"
 
 
+@pytest.mark.system
 @pytest.mark.timeout(2 * LESSON_SECONDS)
 def test_the_lesson_and_then_each_block_of_the_guides_work_as_printed(tmp_path: Path) -> None:
     with Terminal(tmp_path) as terminal, ExitStack() as running:

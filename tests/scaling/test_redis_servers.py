@@ -108,6 +108,7 @@ async def check_wrong_password(redis_url: str) -> None:
     await clients.close()
 
 
+@pytest.mark.system
 async def test_calls_go_on_when_sentinels_choose_another_primary(tmp_path: Path) -> None:
     async with start_sentinels(tmp_path / "redis", Access.create_secured(tmp_path)) as servers:
         await check_wrong_password(servers.url)
@@ -115,6 +116,7 @@ async def test_calls_go_on_when_sentinels_choose_another_primary(tmp_path: Path)
         await check_failover(tmp_path / "platform", servers)
 
 
+@pytest.mark.system
 async def test_calls_go_on_when_a_cluster_chooses_another_primary(tmp_path: Path) -> None:
     async with start_cluster(tmp_path / "redis", Access.create_secured(tmp_path)) as servers:
         await check_wrong_password(servers.url)

@@ -73,17 +73,18 @@ def measure_memory() -> float:
 
 async def test_a_body_of_errors_costs_little_and_lists_fifty(caller: Caller) -> None:
     fields = {"name": "x", "agent_id": "x", "phone_number_id": "x"}
-    bodies: list[Json] = [
+    documents: list[Json] = [
         {f"field{n}": 1 for n in range(400_000)},
         {**fields, "contacts": [{"x": 1}] * 700_000},
         {**fields, "contacts": [{f"field{n}": 1 for n in range(400_000)}]},
         {**fields, "contacts": [{"phone_number": "x"}] * 100_000},
     ]
+    bodies = [json.dumps(document).encode() for document in documents]
     after_rounds = list[float]()
     for _ in range(3):
         for body in bodies:
             began = time.process_time()
-            refused = await caller.post("/v1/campaigns", body)
+            refused = await caller.send("POST", "/v1/campaigns", data=body)
             assert refused.status == 422
             assert 1 <= len(objects_at(refused.json, "errors")) <= 50
             assert len(json.dumps(refused.json)) < 20_000
