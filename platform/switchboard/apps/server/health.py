@@ -66,7 +66,7 @@ async def show_metrics(settings: Settings, database: Database, redis: Redis) -> 
     if not _may_read_metrics(settings):
         text = "Send SWITCHBOARD_METRICS_TOKEN as a bearer token; without one, read the metrics on the same machine.\n"
         return Response(text, HTTPStatus.UNAUTHORIZED, {"WWW-Authenticate": "Bearer"}, content_type="text/plain")
-    _measure_pools(database, redis)
+    measure_pools(database, redis)
     await asyncio.to_thread(_measure_disk, settings)
     with suppress(SQLAlchemyError, OSError):
         # Not longer, even if the pool is exhausted: a scrape that takes ten seconds is lost.
@@ -84,7 +84,8 @@ def _may_read_metrics(settings: Settings) -> bool:
     return not forwarded and is_loopback(request.remote_addr or "")
 
 
-def _measure_pools(database: Database, redis: Redis) -> None:
+def measure_pools(database: Database, redis: Redis) -> None:
+    """Publish the state of this process's pools."""
     pool = database.pool
     metrics.pool_size.labels("database").set(pool.size())
     metrics.pool_connections.labels("database", "used").set(pool.checkedout())
