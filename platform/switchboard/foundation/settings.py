@@ -165,8 +165,8 @@ class Settings(BaseSettings):
         100,
         ge=1,
         description=(
-            "Live calls that one server is sized for. It refuses none beyond that: the metric of the utilization, "
-            "which an autoscaler follows, is their share of it."
+            "Live calls that one process of `serve` holds at most. While its event loop is late it holds fewer, and at "
+            "least a quarter. When all processes are full, inbound calls get 503, and outbound calls wait."
         ),
     )
     drain_seconds: float = Field(

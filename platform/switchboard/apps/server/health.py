@@ -42,7 +42,8 @@ async def readyz(
     """Report whether this process can serve: 503 while the database does not respond, and while the process drains.
 
     Without Redis, without the read replica, without a key that encrypted some organization's secrets, and while the
-    database is slow, it serves on, so it stays ready, and the status is `degraded`.
+    database is slow, it serves on, so it stays ready, and the status is `degraded`. A process that holds as many calls
+    as it can stays ready too, for their sockets and for requests; `calls` is `full`.
     """
     parts = {"database": await database_check.run(), "redis": await _ping_redis(redis)}
     if parts["database"] == "unavailable":
@@ -52,7 +53,8 @@ async def readyz(
     parts["secret_keys"] = await _check_keys(key_check)
     if engine.draining:
         return {"status": "draining", **parts}, 503
-    return {"status": "ok" if set(parts.values()) == {"ok"} else "degraded", **parts}, 200
+    status = "ok" if set(parts.values()) == {"ok"} else "degraded"
+    return {"status": status, **parts, "calls": "full" if engine.is_full else "ok"}, 200
 
 
 @blueprint.get("/metrics")

@@ -26,9 +26,24 @@ replica_reads = Counter(
     registry=registry,
 )
 live_calls = Gauge("switchboard_live_calls", "Live calls of the server", multiprocess_mode="livesum", registry=registry)
+call_capacity = Gauge(
+    "switchboard_call_capacity",
+    "Live calls that the server can hold: SWITCHBOARD_CALL_CAPACITY for each process, fewer while its event loop is "
+    "late, and none while it drains",
+    registry=registry,
+    multiprocess_mode="livesum",
+)
+calls_not_admitted = Counter(
+    "switchboard_calls_not_admitted",
+    "Inbound calls answered with 503, and attempts to dial that wait, because no server had room",
+    ["direction"],
+    registry=registry,
+)
+for _direction in ("inbound", "outbound"):
+    calls_not_admitted.labels(_direction)
 call_utilization = Gauge(
     "switchboard_call_utilization",
-    "Calls that the fullest process of the server holds, as a share of SWITCHBOARD_CALL_CAPACITY; over 1 beyond it",
+    "Calls that the fullest process of the server holds, as a share of those that it can hold; over 1 beyond it",
     multiprocess_mode="livemax",
     registry=registry,
 )
