@@ -12,6 +12,7 @@ from uuid import UUID
 
 import aiohttp
 import pytest
+from switchboard.apps.cli.launch import count_processes
 from switchboard.apps.embedded import DataDirectory
 from switchboard.resources.calls import service as calls
 from switchboard.runtime import Runtime
@@ -194,3 +195,11 @@ def test_a_group_that_cannot_start_says_why_once(
     done = operator.run("serve")
     assert (done.returncode, done.stderr.count(message)) == (1, 1), done.stderr
     assert done.stderr.startswith("switchboard: ")
+
+
+@pytest.mark.parametrize(("cores", "processes"), [(None, 1), (1, 1), (2, 1), (4, 2), (8, 4), (64, 4)])
+def test_make_run_leaves_two_cores_to_the_others(
+    monkeypatch: pytest.MonkeyPatch, cores: int | None, processes: int
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    assert count_processes() == processes
