@@ -104,8 +104,8 @@ CASES: dict[str, tuple[tuple[str | ToolCall, ...], Callable[[], dict[str, object
     ),
     "a result of a megabyte": ((LOOKS_UP, "Yes."), lambda: {"tools": (LargeTool(1_000_000),)}),
     "passages": (("Yes.",), lambda: {"knowledge": LargeShelf(100_000)}),
-    "an answer in one piece": ((SENTENCE * 1300,), dict),
-    "an answer without a full stop": ((SENTENCE.replace(".", "") * 1300,), dict),
+    "an answer in one piece": ((SENTENCE * 300,), dict),
+    "an answer without a full stop": ((SENTENCE.replace(".", "") * 300,), dict),
 }
 
 
