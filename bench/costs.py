@@ -27,7 +27,7 @@ from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
 
-SECRET_KEY = "the key of the benchmark"  # noqa: S105 - of nothing else
+SECRET_KEY = "the key of the benchmark of 32 or more characters"  # noqa: S105 - of nothing else
 CALLS, MESSAGES, DELIVERIES, CONTACTS, LISTS = 12, 40, 200, 300, 300
 IDLE_SECONDS = 20.0
 SETTLE_SECONDS = 12.0

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from switchboard.apps.embedded import DataDirectory
 from switchboard.migrations import upgrade
@@ -73,6 +74,14 @@ def install_plugin(site: Path, version: str) -> None:
     (information / "entry_points.txt").write_text("[switchboard.plugins]\nacme = acme_voice\n")
 
 
+BOTH_SERVE = 'switchboard_pool_size{pool="database"} 40.0'
+
+
+async def read_metrics(port: int) -> str:
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/metrics") as response:
+        return await response.text()
+
+
 class Installation:
     """Commands and processes that see what is installed in `site`."""
 
@@ -89,6 +98,20 @@ class Installation:
     def list_restarts(self) -> list[str]:
         restarts: list[str] = self.run("plugins", "list")[1]["restarts"]
         return restarts
+
+    @asynccontextmanager
+    async def run_group(self) -> AsyncIterator[None]:
+        """Run two processes of `serve` on one port."""
+        port = find_free_port()
+        environment = {**self.operator.environment, "SWITCHBOARD_PORT": str(port)}
+        group = await asyncio.to_thread(start_command, ["serve", "--processes", "2"], environment)
+        try:
+            await wait_for_port("127.0.0.1", port)
+            await eventually(lambda: read_metrics(port), lambda text: BOTH_SERVE in text, seconds=60)
+            yield
+        finally:
+            group.terminate()
+            await asyncio.to_thread(group.join, 60)
 
     @asynccontextmanager
     async def run_worker(self) -> AsyncIterator[int]:
@@ -146,6 +169,16 @@ async def test_processes_that_have_not_loaded_what_is_installed_are_named(
         status, applied = installation.run("tenants", "apply", str(file))
         assert (status, applied["restarts"], applied["refused"]) == (0, [restart], [])
         assert "add text_to_speech acme" in applied["tenants"]["acme"]
+
+
+async def test_each_process_of_a_group_is_named(installation: Installation) -> None:
+    async with installation.run_group():
+        install_plugin(installation.site, "1.1")
+        restarts = await eventually(
+            lambda: asyncio.to_thread(installation.list_restarts), lambda found: len(found) == 2, seconds=120
+        )
+        assert len({line.partition("(process ")[2].partition(")")[0] for line in restarts}) == 2, restarts
+        assert all("restart needed: serve on" in line for line in restarts)
 
 
 def test_a_broken_plugin_does_not_litter_the_output_of_commands(installation: Installation) -> None:

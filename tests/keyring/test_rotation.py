@@ -152,7 +152,13 @@ async def test_keys_are_rotated_without_a_failed_request(installation: Installat
     after = await installation.start(NEW)
     for runtime in (added, moved, after):
         assert await repeat_request(connect(runtime, caller)) == secrets.kept_response
-    assert (await get_readiness(after))[1] == {"status": "ok", "database": "ok", "redis": "ok", "secret_keys": "ok"}
+    assert (await get_readiness(after))[1] == {
+        "status": "ok",
+        "database": "ok",
+        "redis": "ok",
+        "secret_keys": "ok",
+        "calls": "ok",
+    }
     async with run_deliveries(after):
         await send_test(connect(after, caller), secrets.endpoint)
         (request,) = await receiver.first("/hook")

@@ -60,7 +60,7 @@ async def test_a_value_that_was_found_is_redacted_from_then_on() -> None:
     )
     assert redactor.redact(f"Thank you, {NAME}!").kept == "Thank you, [full name]!"
     assert redactor.redact(f"{NAME}s").kept == f"{NAME}s"
-    assert redactor.redact_json({"customer": [NAME, 7]}, for_model=False) == {"customer": ["[full name]", 7]}
+    assert await redactor.redact_json({"customer": [NAME, 7]}, for_model=False) == {"customer": ["[full name]", 7]}
 
 
 async def test_the_model_sees_what_it_may_see() -> None:

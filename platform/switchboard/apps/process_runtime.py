@@ -76,7 +76,7 @@ async def open_process_runtime(
         voices=VoiceCatalog(providers),
         recordings=recordings,
         outbound=OutboundClient(settings.webhook_allowed_networks, own_url=settings.base_url),
-        engine=CallEngine(),
+        engine=CallEngine(most_calls=settings.call_capacity),
         deliveries_due=asyncio.Event(),
         runs_due=asyncio.Event(),
         recordings_due=asyncio.Event(),

@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 PREFIX = "SWITCHBOARD_"
 MIN_KEY_LENGTH = 32
+MAX_PROCESSES = 128
 
 
 class OperatorError(Exception):
@@ -45,6 +46,15 @@ class Settings(BaseSettings):
     )
     host: str = Field("127.0.0.1", description="Where the API and the dashboard listen.")
     port: int = Field(8080, ge=1, le=65_535, description="The port of the API and the dashboard.")
+    processes: int = Field(
+        1,
+        ge=1,
+        le=MAX_PROCESSES,
+        description=(
+            "Processes of `switchboard serve`, which share its port; one for each core that carries calls. `make run` "
+            "has one for each core but two, and four at most, unless this is set."
+        ),
+    )
     public_url: str = Field(
         "",
         description="The address that providers and browsers reach; empty means http://HOST:PORT.",
@@ -155,8 +165,8 @@ class Settings(BaseSettings):
         100,
         ge=1,
         description=(
-            "Live calls that one server is sized for. It refuses none beyond that: the metric of the utilization, "
-            "which an autoscaler follows, is their share of it."
+            "Live calls that one process of `serve` holds at most. While its event loop is late it holds fewer, and at "
+            "least a quarter. When all processes are full, inbound calls get 503, and outbound calls wait."
         ),
     )
     drain_seconds: float = Field(

@@ -17,9 +17,9 @@ import uvloop
 
 from switchboard.apps.cli.demo import EMAIL, Demo, seed
 from switchboard.apps.embedded import DataDirectory, EmbeddedServers
-from switchboard.apps.embedded.supervisor import STOP_SECONDS, Child, CrashLoop, supervise
 from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server.http_server import stop_on_signals
+from switchboard.apps.supervisor import STOP_SECONDS, CrashLoop, create_child, supervise
 from switchboard.foundation.observability import logs
 from switchboard.foundation.settings import PREFIX, Settings, load_settings
 from switchboard.migrations import upgrade
@@ -28,6 +28,9 @@ READY_SECONDS = 60.0
 POLL_SECONDS = 0.05
 MAKE_SECONDS = 0.5
 DRAIN_SECONDS = 3.0
+CORES_OF_OTHERS = 2
+MOST_PROCESSES = 4
+"""Each takes up to 20 connections of the embedded PostgreSQL, as the worker does."""
 
 
 @click.command()
@@ -39,6 +42,14 @@ def run() -> None:
         settings = settings.model_copy(update={"log_level": "WARNING"})
     logs.configure_logging(settings.log_level)
     sys.exit(uvloop.run(Launch(settings).run()))
+
+
+def count_processes() -> int:
+    """Return the number of `serve` processes of `make run` without `SWITCHBOARD_PROCESSES`.
+
+    One for each core but two, which PostgreSQL, Redis, and the worker need; one at least, and four at most.
+    """
+    return min(max((os.cpu_count() or 1) - CORES_OF_OTHERS, 1), MOST_PROCESSES)
 
 
 class Launch:
@@ -64,7 +75,9 @@ class Launch:
             ) as parts:
                 demo = await seed(parts)
             drain_seconds = own.drain_seconds if "drain_seconds" in own.model_fields_set else DRAIN_SECONDS
+            processes = own.processes if "processes" in own.model_fields_set else count_processes()
             environment = {
+                f"{PREFIX}PROCESSES": str(processes),
                 f"{PREFIX}DATABASE_URL": self._database_url,
                 f"{PREFIX}REDIS_URL": self._redis_url,
                 f"{PREFIX}DRAIN_SECONDS": str(drain_seconds),
@@ -73,8 +86,9 @@ class Launch:
             stack.callback(self._directory.dev_file.unlink, missing_ok=True)
             tasks = [asyncio.create_task(self._announce(demo)), asyncio.create_task(_heed_make(stop))]
             try:
-                serve = Child("serve", environment, stop_seconds=drain_seconds + STOP_SECONDS)
-                await supervise([serve, Child("worker", environment)], stop)
+                # A group has so much time for its own processes.
+                serve = create_child("serve", environment, stop_seconds=drain_seconds + 2 * STOP_SECONDS)
+                await supervise([serve, create_child("worker", environment)], stop)
             except CrashLoop as error:
                 click.echo(f"switchboard: {error}", err=True)
                 return 1

@@ -1,5 +1,6 @@
 """The production processes of one role each: `serve` and `worker`."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeAlias
@@ -10,7 +11,14 @@ from switchboard.apps.cli.output import Failure
 from switchboard.apps.embedded import get_server_urls
 from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.running_processes import Role, report_process
-from switchboard.apps.server.http_server import CannotListen, StopRequest, raise_file_limit, stop_on_signals
+from switchboard.apps.server.health import measure_pools
+from switchboard.apps.server.http_server import (
+    CannotListen,
+    Inheritance,
+    StopRequest,
+    raise_file_limit,
+    stop_on_signals,
+)
 from switchboard.foundation.observability import logs
 from switchboard.foundation.observability.event_loop import watch_event_loop
 from switchboard.foundation.observability.span_export import export_spans
@@ -18,23 +26,29 @@ from switchboard.foundation.settings import load_settings
 from switchboard.migrations import wait_for_schema
 from switchboard.runtime import Runtime
 
+POOL_SECONDS = 3.0
 Work: TypeAlias = Callable[[Runtime, StopRequest], Awaitable[None]]
 """What a process does with its parts until it is asked to stop."""
 
 
-def run_process(role: Role, work: Work) -> None:
-    """Wait for the schema, and do this work until a signal. Raises `OperatorError`."""
+def run_process(role: Role, work: Work, inheritance: Inheritance | None = None) -> None:
+    """Wait for the schema, and do this work until a signal, or until the parent of a process of a group is gone.
+
+    Raises `OperatorError`.
+    """
     try:
         with export_spans(role):
-            uvloop.run(_run(work))
+            uvloop.run(_run(work, inheritance))
     except CannotListen as error:
         raise Failure(str(error)) from None
 
 
-async def _run(work: Work) -> None:
+async def _run(work: Work, inheritance: Inheritance | None) -> None:
     settings = load_settings()
     logs.configure_logging(settings.log_level)
     stop = stop_on_signals()
+    if inheritance is not None:
+        inheritance.follow_parent(stop)
     database_url, redis_url = get_server_urls(settings)
     raise_file_limit()
     await wait_for_schema(database_url, stop)
@@ -46,9 +60,20 @@ async def _run(work: Work) -> None:
 
 @asynccontextmanager
 async def watch_process(parts: Runtime, role: Role) -> AsyncIterator[None]:
-    """Watch the event loop of a process, and report the process to the others, within the block."""
+    """Watch the event loop and the pools of a process, and report the process to the others, within the block."""
     async with (
         watch_event_loop(parts.registry.distributions),
         report_process(parts.redis, parts.registry, node=parts.node, role=role),
     ):
-        yield
+        measuring = asyncio.create_task(_measure_pools(parts))
+        try:
+            yield
+        finally:
+            measuring.cancel()
+
+
+async def _measure_pools(parts: Runtime) -> None:
+    """Measure the pools for the other processes of a group: each of them renders the metrics of all."""
+    while True:
+        measure_pools(parts.database, parts.redis)
+        await asyncio.sleep(POOL_SECONDS)

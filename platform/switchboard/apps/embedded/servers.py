@@ -29,7 +29,7 @@ POLL_SECONDS = 0.02
 SETTINGS = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",
-    "max_connections": "100",
+    "max_connections": "150",
     "shared_buffers": "64MB",
     "wal_level": "minimal",
     "max_wal_senders": "0",

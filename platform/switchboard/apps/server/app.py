@@ -20,6 +20,7 @@ from switchboard.resources.billing.routes import blueprint as billing
 from switchboard.resources.browser_calls.phone_socket import browser_phone_socket
 from switchboard.resources.browser_calls.routes import blueprint as browser_calls
 from switchboard.resources.browser_calls.service import PREFIX as BROWSER
+from switchboard.resources.calls.admission import CallAdmission
 from switchboard.resources.calls.live.channel import listen_for_messages
 from switchboard.resources.calls.live.heartbeat import run_heartbeat
 from switchboard.resources.calls.live.monitor_socket import serve_monitor_socket
@@ -117,9 +118,8 @@ def _run_calls(app: Quart, parts: Runtime) -> None:
     async def start() -> None:
         await parts.engine.start()
         background.append(asyncio.create_task(listen_for_messages(parts.redis, parts.node, parts.engine)))
-        background.append(
-            asyncio.create_task(run_heartbeat(parts.database, parts.engine, parts.settings.call_capacity))
-        )
+        background.append(asyncio.create_task(run_heartbeat(parts.database, parts.engine)))
+        background.append(asyncio.create_task(parts.call(CallAdmission).run_reports()))
         background.append(asyncio.create_task(uploader.run()))
 
     @app.after_serving

@@ -42,7 +42,8 @@ async def readyz(
     """Report whether this process can serve: 503 while the database does not respond, and while the process drains.
 
     Without Redis, without the read replica, without a key that encrypted some organization's secrets, and while the
-    database is slow, it serves on, so it stays ready, and the status is `degraded`.
+    database is slow, it serves on, so it stays ready, and the status is `degraded`. A process that holds as many calls
+    as it can stays ready too, for their sockets and for requests; `calls` is `full`.
     """
     parts = {"database": await database_check.run(), "redis": await _ping_redis(redis)}
     if parts["database"] == "unavailable":
@@ -52,7 +53,8 @@ async def readyz(
     parts["secret_keys"] = await _check_keys(key_check)
     if engine.draining:
         return {"status": "draining", **parts}, 503
-    return {"status": "ok" if set(parts.values()) == {"ok"} else "degraded", **parts}, 200
+    status = "ok" if set(parts.values()) == {"ok"} else "degraded"
+    return {"status": status, **parts, "calls": "full" if engine.is_full else "ok"}, 200
 
 
 @blueprint.get("/metrics")
@@ -66,7 +68,7 @@ async def show_metrics(settings: Settings, database: Database, redis: Redis) -> 
     if not _may_read_metrics(settings):
         text = "Send SWITCHBOARD_METRICS_TOKEN as a bearer token; without one, read the metrics on the same machine.\n"
         return Response(text, HTTPStatus.UNAUTHORIZED, {"WWW-Authenticate": "Bearer"}, content_type="text/plain")
-    _measure_pools(database, redis)
+    measure_pools(database, redis)
     await asyncio.to_thread(_measure_disk, settings)
     with suppress(SQLAlchemyError, OSError):
         # Not longer, even if the pool is exhausted: a scrape that takes ten seconds is lost.
@@ -84,7 +86,8 @@ def _may_read_metrics(settings: Settings) -> bool:
     return not forwarded and is_loopback(request.remote_addr or "")
 
 
-def _measure_pools(database: Database, redis: Redis) -> None:
+def measure_pools(database: Database, redis: Redis) -> None:
+    """Publish the state of this process's pools."""
     pool = database.pool
     metrics.pool_size.labels("database").set(pool.size())
     metrics.pool_connections.labels("database", "used").set(pool.checkedout())

@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+import os
 import resource
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -96,14 +98,48 @@ def stop_on_signals() -> StopRequest:
     return stop
 
 
-async def serve_http(application: "ASGIFramework", settings: Settings, engine: CallEngine, stop: StopRequest) -> None:
+@dataclass(frozen=True, slots=True)
+class Inheritance:
+    """File descriptors that a process of a group has from its parent (`process_group.py`): its listening socket, and
+    the link, a socket on which the process reports that it serves, and sees the end of its parent.
+    """
+
+    listener: int
+    link: int
+
+    def follow_parent(self, stop: StopRequest) -> None:
+        """Stop when the parent is gone, as for SIGTERM."""
+        loop = asyncio.get_running_loop()
+
+        def handle_end() -> None:
+            loop.remove_reader(self.link)
+            stop.handle_signal()
+
+        loop.add_reader(self.link, handle_end)
+
+    def report_serving(self) -> None:
+        """Tell the parent that this process serves."""
+        with suppress(OSError):  # it is gone, which `follow_parent` sees
+            os.write(self.link, b"1")
+
+
+async def serve_http(
+    application: "ASGIFramework",
+    settings: Settings,
+    engine: CallEngine,
+    stop: StopRequest,
+    inheritance: Inheritance | None = None,
+) -> None:
     """Serve until `stop` is set; then drain live calls, finish requests, and close sockets. Raises `CannotListen`.
 
-    While live calls drain, the server answers everything but `/readyz` as before.
+    While live calls drain, the server answers everything but `/readyz` as before. A process of a group listens on the
+    socket that it has inherited.
     """
     host, port = settings.host, settings.port
 
-    async def trigger() -> None:
+    async def trigger() -> None:  # hypercorn calls it once it listens
+        if inheritance is not None:
+            inheritance.report_serving()
         await stop.wait()
         logger.info("draining", live_calls=len(engine.live_call_ids), seconds=settings.drain_seconds)
         engine.begin_drain()
@@ -113,8 +149,9 @@ async def serve_http(application: "ASGIFramework", settings: Settings, engine: C
         await engine.drain(settings.drain_seconds)
         ending.cancel()
 
-    with _explain_address(host, port, "SWITCHBOARD_HOST or SWITCHBOARD_PORT"):
-        await hypercorn_serve(application, _build_config(host, port), shutdown_trigger=trigger)
+    address = f"{host}:{port}" if inheritance is None else f"fd://{inheritance.listener}"
+    with explain_address(host, port):
+        await hypercorn_serve(application, _build_config(address), shutdown_trigger=trigger)
 
 
 async def _end_calls_at_once(engine: CallEngine, stop: StopRequest) -> None:
@@ -132,17 +169,17 @@ async def serve_health(application: "ASGIFramework", settings: Settings, stop: a
     if not settings.worker_port:
         await stop.wait()
         return
-    config = _build_config(settings.host, settings.worker_port)
+    config = _build_config(f"{settings.host}:{settings.worker_port}")
     try:
-        with _explain_address(settings.host, settings.worker_port, "SWITCHBOARD_WORKER_PORT"):
+        with explain_address(settings.host, settings.worker_port, "SWITCHBOARD_WORKER_PORT"):
             await hypercorn_serve(application, config, shutdown_trigger=stop.wait)
     finally:
         stop.set()
 
 
-def _build_config(host: str, port: int) -> Config:
+def _build_config(address: str) -> Config:
     config = Config()
-    config.bind = [f"{host}:{port}"]
+    config.bind = [address]
     config.graceful_timeout = GRACE_SECONDS
     config.keep_alive_timeout = KEEP_ALIVE_SECONDS
     config.backlog = 2048
@@ -154,7 +191,8 @@ def _build_config(host: str, port: int) -> Config:
 
 
 @contextmanager
-def _explain_address(host: str, port: int, variables: str) -> Iterator[None]:
+def explain_address(host: str, port: int, variables: str = "SWITCHBOARD_HOST or SWITCHBOARD_PORT") -> Iterator[None]:
+    """Raise `CannotListen` for an address that cannot be bound within the block, with the settings to change."""
     try:
         yield
     except OSError as error:

@@ -18,6 +18,7 @@ from switchboard.engine.conversation.call import (
     MediaSocket,
     SessionContext,
 )
+from switchboard.engine.conversation.capacity import CallCapacity
 from switchboard.engine.conversation.session import CallSession
 from switchboard.engine.conversation.speech.detection import BatchedDetection
 from switchboard.engine.conversation.speech.vad import VoiceDetector
@@ -34,8 +35,10 @@ MAX_EARLY_ENDS = 1000
 class CallEngine:
     """Runs calls. There is one engine for each process."""
 
-    def __init__(self, clock: Clock = time.monotonic) -> None:
+    def __init__(self, clock: Clock = time.monotonic, *, most_calls: int = 100) -> None:
+        """`most_calls` is the operator's limit of live calls."""
         self._clock = clock
+        self.capacity = CallCapacity(most_calls)
         self._sessions: dict[UUID, CallSession] = {}
         self._early_ends: dict[UUID, EndedReason] = {}
         self._detection: BatchedDetection | None = None
@@ -97,6 +100,11 @@ class CallEngine:
         """Ids of the live calls of this process."""
         return list(self._sessions)
 
+    @property
+    def is_full(self) -> bool:
+        """True while this process holds as many calls as it can."""
+        return len(self._sessions) >= self.capacity.limit
+
     def count_calls_by_organization(self) -> Counter[UUID]:
         """Count the live calls of this process for each organization."""
         return Counter(session.organization_id for session in self._sessions.values())
@@ -146,11 +154,12 @@ class CallEngine:
             del self._sessions[call.call_id]
 
     async def _tick(self) -> None:
-        due = self._clock()
+        due = now = self._clock()
         while True:
             due = max(due + TICK_SECONDS, self._clock())
             await asyncio.sleep(due - self._clock())
-            now = self._clock()
+            before, now = now, self._clock()
+            self.capacity.observe_lateness(now - before - TICK_SECONDS)
             for session in list(self._sessions.values()):
                 try:
                     session.tick(now)

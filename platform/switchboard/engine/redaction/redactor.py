@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from switchboard.engine.redaction.detectors import CODE_NAMES
 from switchboard.engine.redaction.number_words import normalize_numbers
+from switchboard.engine.redaction.pace import Pace
 from switchboard.engine.redaction.remote_search import RemoteSearch
 from switchboard.foundation.observability.extension_faults import record_extension_fault
 from switchboard.plugin_sdk import JsonObject
@@ -103,7 +104,8 @@ class Redactor:
 
     async def search_json(self, value: JsonObject) -> None:
         """Do the same for the texts of a JSON object."""
-        await self.search("\n".join(_list_texts(value)))
+        if self._remote:
+            await self.search("\n".join(_list_texts(value)))
 
     def redact(self, text: str) -> RedactedText:
         """Redact a text that stands for itself."""
@@ -126,11 +128,14 @@ class Redactor:
             return RedactedText(text, text)
         return RedactedText(hidden, text if KEYPAD in self.visible_kinds else hidden, is_redacted=True)
 
-    def redact_json(self, value: JsonObject, *, for_model: bool) -> JsonObject:
-        """Redact the texts and numbers of a JSON object. Ids (UUIDs) are left as they are: by chance, the digits of one
-        begin like a card number.
+    async def redact_json(self, value: JsonObject, *, for_model: bool) -> JsonObject:
+        """Redact the texts and numbers of a JSON object, in steps. Ids (UUIDs) are left as they are: by chance, the
+        digits of one begin like a card number.
         """
-        return {name: self._redact_value(part, for_model) for name, part in value.items()}
+        if not self._redacts_anything():
+            return value
+        pace = Pace()
+        return {name: await self._redact_value(part, for_model, pace) for name, part in value.items()}
 
     def hear_agent(self, text: str) -> None:
         """Remember the agent's last question: it tells what the caller's next digits mean."""
@@ -146,11 +151,15 @@ class Redactor:
         if len(digits) >= MIN_SECRET_DIGITS:
             self._secrets.append(re.compile(r"(?<!\d)" + r"[\s.,/-]{0,4}".join(map(re.escape, digits)) + r"(?!\d)"))
 
-    def _redact_value(self, value: JsonValue, for_model: bool) -> JsonValue:
+    def _redacts_anything(self) -> bool:
+        return bool(self.detectors or self.undetectable_kinds or self._secrets)
+
+    async def _redact_value(self, value: JsonValue, for_model: bool, pace: Pace) -> JsonValue:
+        await pace.pause()
         if isinstance(value, dict):
-            return {name: self._redact_value(part, for_model) for name, part in value.items()}
+            return {name: await self._redact_value(part, for_model, pace) for name, part in value.items()}
         if isinstance(value, list):
-            return [self._redact_value(part, for_model) for part in value]
+            return [await self._redact_value(part, for_model, pace) for part in value]
         if value is None or isinstance(value, bool) or (isinstance(value, str) and _UUID.fullmatch(value)):
             return value
         redacted = self.redact(str(value))
@@ -158,7 +167,7 @@ class Redactor:
         return value if text == str(value) else text
 
     def _redact(self, before: str, text: str) -> RedactedText:
-        if not text or not (self.detectors or self.undetectable_kinds or self._secrets):
+        if not text or not self._redacts_anything():
             return RedactedText(text, text)
         spans = self._find(before, text)
         return RedactedText(

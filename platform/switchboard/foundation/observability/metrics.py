@@ -1,9 +1,18 @@
 """Prometheus metrics at `/metrics`. Labels have few values: never an id or a phone number. Those by organization are in
 `organization_metrics.py`.
+
+The processes of one `serve --processes` keep their values in files of a folder (prometheus_client's multiprocess mode),
+so that each of them renders those of all. Counters and histograms are added up, and each gauge says what becomes of it.
 """
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+import os
+from typing import Final
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+GROUP_FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
+"""Environment variable with the folder of a group, which prometheus_client reads when it is imported."""
 registry = CollectorRegistry()
 
 http_requests = Counter("switchboard_http_requests", "Requests answered", ["operation", "status"], registry=registry)
@@ -16,10 +25,26 @@ replica_reads = Counter(
     ["server"],
     registry=registry,
 )
-live_calls = Gauge("switchboard_live_calls", "Calls that this process holds", registry=registry)
+live_calls = Gauge("switchboard_live_calls", "Live calls of the server", multiprocess_mode="livesum", registry=registry)
+call_capacity = Gauge(
+    "switchboard_call_capacity",
+    "Live calls that the server can hold: SWITCHBOARD_CALL_CAPACITY for each process, fewer while its event loop is "
+    "late, and none while it drains",
+    registry=registry,
+    multiprocess_mode="livesum",
+)
+calls_not_admitted = Counter(
+    "switchboard_calls_not_admitted",
+    "Inbound calls answered with 503, and attempts to dial that wait, because no server had room",
+    ["direction"],
+    registry=registry,
+)
+for _direction in ("inbound", "outbound"):
+    calls_not_admitted.labels(_direction)
 call_utilization = Gauge(
     "switchboard_call_utilization",
-    "Calls that this process holds, as a share of SWITCHBOARD_CALL_CAPACITY; over 1 beyond it",
+    "Calls that the fullest process of the server holds, as a share of those that it can hold; over 1 beyond it",
+    multiprocess_mode="livemax",
     registry=registry,
 )
 calls = Counter("switchboard_calls", "Calls that ended", ["direction", "status"], registry=registry)
@@ -43,6 +68,7 @@ providers_degraded = Gauge(
     "switchboard_providers_degraded",
     "Organizations' providers that this process asks only if there is no other, after several failures in a row",
     ["capability", "provider"],
+    multiprocess_mode="livemax",
     registry=registry,
 )
 provider_overtakings = Counter(
@@ -60,6 +86,7 @@ outbound_pauses = Counter(
 delivery_queue_age = Gauge(
     "switchboard_delivery_queue_age_seconds",
     "Waiting time of the oldest due delivery, by the database's clock",
+    multiprocess_mode="livemostrecent",
     registry=registry,
 )
 delivery_attempts = Counter(
@@ -72,7 +99,10 @@ delivery_latency = Histogram(
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0),
 )
 deliveries_under_way = Gauge(
-    "switchboard_deliveries_under_way", "Requests to receivers in progress in this process", registry=registry
+    "switchboard_deliveries_under_way",
+    "Requests to receivers in progress in this process",
+    multiprocess_mode="livesum",
+    registry=registry,
 )
 endpoints_disabled = Counter(
     "switchboard_endpoints_disabled", "Webhook endpoints disabled after failures", registry=registry
@@ -117,7 +147,13 @@ reconciled_items = Counter(
     ["reconciler"],
     registry=registry,
 )
-leases_held = Gauge("switchboard_leases_held", "Leases that this process holds", ["kind"], registry=registry)
+leases_held = Gauge(
+    "switchboard_leases_held",
+    "Leases that this process holds",
+    ["kind"],
+    multiprocess_mode="livesum",
+    registry=registry,
+)
 leases_lost = Counter(
     "switchboard_leases_lost",
     "Leases that lapsed before this process had recorded its result",
@@ -128,17 +164,42 @@ for _kind in ("call", "delivery", "automation_run"):
     # A series that begins with 1 has no increase, so that Prometheus would miss the first loss.
     leases_lost.labels(_kind)
 pool_connections = Gauge(
-    "switchboard_pool_connections", "Open connections of a pool", ["pool", "state"], registry=registry
+    "switchboard_pool_connections",
+    "Open connections of a pool",
+    ["pool", "state"],
+    multiprocess_mode="livesum",
+    registry=registry,
 )
-pool_size = Gauge("switchboard_pool_size", "Connections that a pool opens at most", ["pool"], registry=registry)
-pool_waiting = Gauge("switchboard_pool_waiting", "Tasks that wait for a connection", ["pool"], registry=registry)
+pool_size = Gauge(
+    "switchboard_pool_size",
+    "Connections that a pool opens at most",
+    ["pool"],
+    multiprocess_mode="livesum",
+    registry=registry,
+)
+pool_waiting = Gauge(
+    "switchboard_pool_waiting",
+    "Tasks that wait for a connection",
+    ["pool"],
+    multiprocess_mode="livesum",
+    registry=registry,
+)
 disk_free = Gauge(
-    "switchboard_data_disk_free_bytes", "Free space of the disk with the data directory", registry=registry
+    "switchboard_data_disk_free_bytes",
+    "Free space of the disk with the data directory",
+    multiprocess_mode="livemostrecent",
+    registry=registry,
 )
-disk_size = Gauge("switchboard_data_disk_size_bytes", "Size of the disk with the data directory", registry=registry)
+disk_size = Gauge(
+    "switchboard_data_disk_size_bytes",
+    "Size of the disk with the data directory",
+    multiprocess_mode="livemostrecent",
+    registry=registry,
+)
 spool_bytes = Gauge(
     "switchboard_recording_spool_bytes",
     "Recordings on this disk that the store does not have yet, those of live calls too",
+    multiprocess_mode="livemostrecent",
     registry=registry,
 )
 private_data_unsearched = Counter(
@@ -157,5 +218,9 @@ retention_deleted = Counter(
 
 
 def render_metrics() -> bytes:
-    """Render all metrics in Prometheus' text format."""
-    return generate_latest(registry)
+    """Render all metrics in Prometheus' text format: this process's, or those of all processes of its group."""
+    if GROUP_FOLDER not in os.environ:
+        return generate_latest(registry)
+    together = CollectorRegistry()
+    MultiProcessCollector(together)  # type: ignore[no-untyped-call]
+    return generate_latest(together)

@@ -1,10 +1,12 @@
 """Prometheus metrics by organization, with a bounded number of label values."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 from uuid import UUID
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import Counter as CounterMetric
+from prometheus_client import Gauge, Histogram
 
 from switchboard.foundation.observability.metrics import registry
 
@@ -12,11 +14,15 @@ MAX_ORGANIZATIONS: Final = 100
 """Organizations with a label value of their own in one process; each costs about twenty time series."""
 OTHER: Final = "other"
 
-ended_calls = Counter(
+ended_calls = CounterMetric(
     "switchboard_organization_calls", "Calls that ended", ["organization", "direction", "status"], registry=registry
 )
 live_calls = Gauge(
-    "switchboard_organization_live_calls", "Calls that this process holds", ["organization"], registry=registry
+    "switchboard_organization_live_calls",
+    "Live calls of the server",
+    ["organization"],
+    registry=registry,
+    multiprocess_mode="livesum",
 )
 turn_latency = Histogram(
     "switchboard_organization_turn_latency_seconds",
@@ -25,13 +31,14 @@ turn_latency = Histogram(
     registry=registry,
     buckets=(0.5, 1.0, 2.0, 5.0),
 )
-failed_deliveries = Counter(
+failed_deliveries = CounterMetric(
     "switchboard_organization_failed_deliveries",
     "Deliveries that ended failed, after their last attempt",
     ["organization"],
     registry=registry,
 )
 _labels: dict[UUID, str] = {}
+_live_labels: set[str] = set()
 
 
 def count_call(organization_id: UUID, direction: str, status: str) -> None:
@@ -51,9 +58,14 @@ def observe_turn_latency(organization_id: UUID, seconds: float) -> None:
 
 def set_live_calls(counts: Mapping[UUID, int]) -> None:
     """Set the number of this process's live calls of each organization; those without a call have none."""
-    live_calls.clear()
+    by_label = Counter[str]()
     for organization_id, count in counts.items():
-        live_calls.labels(_get_label(organization_id)).inc(count)
+        by_label[_get_label(organization_id)] += count
+    for label in _live_labels - by_label.keys():
+        live_calls.labels(label).set(0)  # the processes of a group cannot remove a series
+    _live_labels.update(by_label)
+    for label, count in by_label.items():
+        live_calls.labels(label).set(count)
 
 
 def _get_label(organization_id: UUID) -> str:

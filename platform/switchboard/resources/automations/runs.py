@@ -174,7 +174,7 @@ async def _complete(session: TenantSession, run: AutomationRun, step: _Step, res
         raise ActionError(f"The action's result is longer than {MAX_RESULT_CHARACTERS} characters.", retryable=False)
     redactor = await open_redactor(session, None)
     await redactor.search_json(result)
-    result = redactor.redact_json(result, for_model=False)
+    result = await redactor.redact_json(result, for_model=False)
     records, moment = run.records(), now()
     record = records[step.index]
     record.status, record.result, record.error, record.completed_at = "completed", result, None, moment

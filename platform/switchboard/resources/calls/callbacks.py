@@ -22,6 +22,7 @@ from switchboard.plugin_sdk import (
 )
 from switchboard.plugin_sdk.telephony_events import CallEvent, TransferEvent
 from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.admission import CallAdmission
 from switchboard.resources.calls.dialing import hang_up_leg, map_error_code
 from switchboard.resources.calls.live.channel import LiveMessage, send_live_message
 from switchboard.resources.calls.models import Call
@@ -37,6 +38,7 @@ class CarrierEventHandler:
     database: Database
     redis: Redis
     providers: Providers
+    admission: CallAdmission
 
     async def apply_call_event(
         self,
@@ -59,6 +61,8 @@ class CarrierEventHandler:
                 await _update_call(session, call, event)
             machine = call.answered_by == "machine"
             action = calls.get_voicemail_settings(call).action
+        if isinstance(event, CallEnded):
+            await self.admission.release_place(call.id)
         if unwanted:
             await hang_up_leg(self.providers, organization_id, carrier, event.carrier_call_id)
         elif machine and holder is not None and not isinstance(event, CallEnded):

@@ -29,6 +29,7 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.agents import service as agents
 from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.admission import CallAdmission
 from switchboard.resources.calls.callback_urls import build_call_callback_urls, build_media_url
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import RINGING_TIMEOUT, finish_call, is_over
@@ -38,6 +39,7 @@ from switchboard.resources.phone_numbers import service as numbers
 
 logger = structlog.get_logger()
 RING_SECONDS = 30
+ROOM_INTERVAL = timedelta(seconds=2)
 CARRIER_TIMEOUT = timedelta(seconds=30)
 PLACEMENT_UNKNOWN = "The carrier never reported whether it placed the call."
 
@@ -50,13 +52,15 @@ class CallDialer:
     database: Database
     keyring: KeyRing
     providers: Providers
+    admission: CallAdmission
 
     async def place_with_carrier(self, organization_id: UUID, call_id: UUID) -> None:
         """Place a queued call, unless that has begun already.
 
         If the carrier fails, the organization's others are tried in order. A call to a number that is now on the
         do-not-call list, or that the organization may no longer call, ends `failed`. If the carrier does not report
-        whether it placed the call, its callbacks or the reconciler decide.
+        whether it placed the call, its callbacks or the reconciler decide. While no server has room for the call, it
+        stays queued, and the reconciler tries again.
         """
         with traces.span("dial", context=traces.build_call_context(call_id)):
             await self._place_with_carrier(organization_id, call_id)
@@ -75,6 +79,10 @@ class CallDialer:
             if refusal is not None:
                 await finish_call(session, call, "failed", reason=EndedReason.DESTINATION_NOT_ALLOWED, error=refusal)
                 return
+            if not await self.admission.reserve_place(call_id):
+                metrics.calls_not_admitted.labels("outbound").inc()
+                call.watch_at = now() + ROOM_INTERVAL
+                return
             call.dialing_at, call.watch_at = now(), now() + CARRIER_TIMEOUT
             agent = await agents.find_agent(session, call.agent_id) if call.agent_id else None
             max_seconds = agent.max_call_duration_seconds if agent else RING_SECONDS
@@ -87,6 +95,7 @@ class CallDialer:
             call, error = reassigned, await self._request_call(reassigned, max_seconds)
         if error is not None:
             await self._record_placement(call, error=error.message, reason=map_error_code(error.code))
+            await self.admission.release_place(call_id)
 
     async def _request_call(self, call: Call, max_seconds: int) -> ProviderError | None:
         """Ask the call's carrier to place it; return the error if it did not."""

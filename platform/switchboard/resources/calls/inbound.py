@@ -14,10 +14,11 @@ from sqlmodel import col
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.foundation.database import Database, TenantSession, lock_name, new_id, now
 from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.traces import link_call
 from switchboard.foundation.outbound import OutboundClient, OutboundError
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import DestinationNotAllowed, InsufficientBalance, OutboundPaused
+from switchboard.foundation.web.errors import DestinationNotAllowed, InsufficientBalance, OutboundPaused, Unavailable
 from switchboard.foundation.web.schemas import PhoneNumberText, parse_id
 from switchboard.foundation.web.signatures import signature_headers
 from switchboard.plugin_sdk import ConnectMedia, ForwardCall, IncomingCall, Instruction, RejectCall
@@ -25,6 +26,7 @@ from switchboard.resources.agents import service as agents
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import estimate_call_cost
 from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.admission import CallAdmission
 from switchboard.resources.calls.callback_urls import build_media_url
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.outbound_limits import pause_at_call_limits
@@ -40,6 +42,8 @@ logger = structlog.get_logger()
 WEBHOOK_SECONDS = 5.0
 BALANCE_TOO_LOW = "The organization's balance does not cover the call."
 MAX_WEBHOOK_RESPONSE_BYTES = 65_536
+NO_ROOM = "All servers hold as many calls as they can."
+RETRY_SECONDS = 5
 
 
 class WebhookDecision(BaseModel):
@@ -71,13 +75,15 @@ class InboundCallRouter:
     database: Database
     keyring: KeyRing
     outbound: OutboundClient
+    admission: CallAdmission
 
     async def answer_inbound_call(
         self, organization_id: UUID, carrier: str, incoming: IncomingCall, *, agent_id: UUID | None = None
     ) -> Instruction:
         """Decide what becomes of the call, record it, and return the instruction for the carrier.
 
-        `agent_id` is the agent that the caller asked for instead of a number.
+        `agent_id` is the agent that the caller asked for instead of a number. Raises `Unavailable`, and records
+        nothing, if no server has room for the call: the carrier asks again, or asks its fallback.
         """
         async with self.database.tenant(organization_id) as session:
             announced = await find_announced_call(session, carrier, incoming)
@@ -88,13 +94,24 @@ class InboundCallRouter:
             route = await self._route_to_agent(organization_id, agent_id)
         else:
             route = await self._route(organization_id, number, incoming)
+        call_id = new_id()
+        if route.agent_id is not None and route.refused is None:
+            await self._reserve_place(call_id)
         async with self.database.tenant(organization_id) as session:
             # The carrier may announce the call twice at once, to two processes.
             await lock_name(session, f"inbound call {carrier} {incoming.carrier_call_id}")
             call = await find_announced_call(session, carrier, incoming)
             if call is None:
-                call = await _create_call(session, carrier, incoming, number, route)
-            return self._build_instruction(call)
+                call = await _create_call(session, carrier, incoming, number, route, call_id=call_id)
+        if call.id != call_id or is_over(call):
+            await self.admission.release_place(call_id)
+        return self._build_instruction(call)
+
+    async def _reserve_place(self, call_id: UUID) -> None:
+        if not await self.admission.reserve_place(call_id):
+            metrics.calls_not_admitted.labels("inbound").inc()
+            logger.warning("inbound call answered with 503: no server has room")
+            raise Unavailable(NO_ROOM, headers={"Retry-After": str(RETRY_SECONDS)})
 
     def _build_instruction(self, call: Call) -> Instruction:
         if is_over(call):
@@ -164,11 +181,17 @@ async def find_announced_call(session: TenantSession, carrier: str, incoming: In
 
 
 async def _create_call(
-    session: TenantSession, carrier: str, incoming: IncomingCall, number: PhoneNumber | None, route: Route
+    session: TenantSession,
+    carrier: str,
+    incoming: IncomingCall,
+    number: PhoneNumber | None,
+    route: Route,
+    *,
+    call_id: UUID,
 ) -> Call:
     route = await _check_forward(session, route)
     call = Call(
-        id=new_id(),
+        id=call_id,
         organization_id=session.organization_id,
         agent_id=route.agent_id,
         phone_number_id=number.id if number else None,

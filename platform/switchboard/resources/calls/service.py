@@ -160,7 +160,7 @@ async def create_outbound_call(
     await require_unpaused(session)
     redactor = await open_redactor(session, agent)
     await redactor.search_json(metadata)
-    kept, for_model = (redactor.redact_json(metadata, for_model=sees) for sees in (False, True))
+    kept, for_model = [await redactor.redact_json(metadata, for_model=sees) for sees in (False, True)]
     call = Call(
         id=new_id(),
         organization_id=session.organization_id,

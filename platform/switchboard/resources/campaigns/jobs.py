@@ -6,13 +6,18 @@ from uuid import UUID
 from switchboard.foundation.database import Database
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.settings import Settings
+from switchboard.resources.calls.admission import CallAdmission
 from switchboard.resources.campaigns import dialer, system_queries
 
 LEASE = timedelta(seconds=5)
 
 
-async def dial_campaigns(settings: Settings, database: Database, *, organization_id: str) -> None:
-    """Dial for an organization that started a campaign or whose call ended."""
+async def dial_campaigns(
+    settings: Settings, database: Database, admission: CallAdmission, *, organization_id: str
+) -> None:
+    """Dial for an organization that started a campaign or whose call ended, unless all servers are full of calls."""
+    if not await admission.has_room():
+        return  # its contacts stay due: calling hours and the do-not-call list are checked when there is room
     await dialer.dial_due_contacts(database, settings.campaign_tick, UUID(organization_id))
 
 

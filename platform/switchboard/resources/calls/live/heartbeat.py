@@ -17,11 +17,8 @@ BEAT_SECONDS = 3.0
 LEASE = timedelta(seconds=10)
 
 
-async def run_heartbeat(database: Database, engine: CallEngine, call_capacity: int) -> None:
-    """Extend the leases of this process's calls, fund prepaid ones, and publish their number, until canceled.
-
-    `call_capacity` is the number of calls that the process is sized for.
-    """
+async def run_heartbeat(database: Database, engine: CallEngine) -> None:
+    """Extend the leases of this process's calls, fund prepaid ones, and publish their number, until canceled."""
     funding = CallFunding(database, engine)
     while True:
         await asyncio.sleep(BEAT_SECONDS)
@@ -29,7 +26,6 @@ async def run_heartbeat(database: Database, engine: CallEngine, call_capacity: i
         metrics.live_calls.set(len(live))
         metrics.leases_held.labels("call").set(len(live))
         organization_metrics.set_live_calls(engine.count_calls_by_organization())
-        metrics.call_utilization.set(len(live) / call_capacity)
         if not live:
             continue
         try:

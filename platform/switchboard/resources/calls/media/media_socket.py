@@ -9,6 +9,7 @@ import structlog
 
 from switchboard.foundation.keyring import KeyRing
 from switchboard.plugin_sdk import Frame
+from switchboard.resources.calls.admission import CallAdmission
 from switchboard.resources.calls.callback_urls import read_media_token
 from switchboard.resources.calls.media.call_runner import CallRunner
 
@@ -99,8 +100,10 @@ async def serve_media_socket(
     scope: "WebsocketScope",
     receive: "ASGIReceiveCallable",
     send: "ASGISendCallable",
+    *,
     keyring: KeyRing,
     runner: CallRunner,
+    admission: CallAdmission,
 ) -> None:
     """Run the call whose token is in the path."""
     await receive()
@@ -116,4 +119,5 @@ async def serve_media_socket(
             await runner.run_call(grant, socket)
         else:
             logger.info("media socket closed before the carrier spoke", call_id=str(grant.call_id))
+    await admission.release_place(grant.call_id)  # a call of less than a second is in no report
     await socket.drain()

@@ -1,0 +1,112 @@
+"""Admission of calls: the room of all servers together, in Redis (docs/decisions/0070-admission.md).
+
+Each server reports every second how many calls it can hold and how many it holds. A call that is answered or dialed
+reserves a place until its media socket is open, on whichever server that is. Without Redis every call is admitted.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Final, cast
+from uuid import UUID
+
+import structlog
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from switchboard.engine.conversation.engine import CallEngine
+from switchboard.foundation.observability import metrics
+from switchboard.foundation.redis_client import HASH_TAG
+
+logger = structlog.get_logger()
+REPORT_SECONDS: Final = 1.0
+LIFETIME_SECONDS: Final = 5
+"""Time after which a server that reports nothing more has no room."""
+RESERVED_SECONDS: Final = 60
+"""Time for which a call reserves a place: longer than a phone rings."""
+_SERVERS: Final = f"{HASH_TAG}:call_room"
+"""Hash of the servers' limit, live calls, and time of the report, by node."""
+_RESERVATIONS: Final = f"{HASH_TAG}:call_reservations"
+"""Sorted set of calls without a media socket; the score is the end of the reservation, by Redis' clock."""
+_KEYS: Final = (_SERVERS, _RESERVATIONS)
+
+_REPORT = """
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ' ' .. #ARGV - 2 .. ' ' .. redis.call('TIME')[1])
+for index = 3, #ARGV do redis.call('ZREM', KEYS[2], ARGV[index]) end
+"""
+_COUNT_ROOM = """
+local now = tonumber(redis.call('TIME')[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
+local servers, room, known = redis.call('HGETALL', KEYS[1]), 0, false
+for index = 2, #servers, 2 do
+  local limit, live, at = string.match(servers[index], '(%d+) (%d+) (%d+)')
+  if now - at > tonumber(ARGV[1]) then redis.call('HDEL', KEYS[1], servers[index - 1])
+  else known, room = true, room + math.max(limit - live, 0) end
+end
+if not known then return -1 end
+room = math.max(room - redis.call('ZCARD', KEYS[2]), 0)
+"""
+_RESERVE = f"""{_COUNT_ROOM}
+if redis.call('ZSCORE', KEYS[2], ARGV[2]) then return 1 end
+if room > 0 then redis.call('ZADD', KEYS[2], now + ARGV[3], ARGV[2]) end
+return room
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CallAdmission:
+    """Admits calls while the servers have room for them."""
+
+    node: str
+    redis: Redis
+    engine: CallEngine
+
+    async def reserve_place(self, call_id: UUID) -> bool:
+        """Reserve a place for a call for a minute; return False if no server has one."""
+        return await self._count(_RESERVE, LIFETIME_SECONDS, str(call_id), RESERVED_SECONDS) != 0
+
+    async def release_place(self, call_id: UUID) -> None:
+        """Release the place of a call that will not have a media socket."""
+        try:
+            await self.redis.zrem(_RESERVATIONS, str(call_id))
+        except (RedisError, OSError) as error:
+            logger.warning("a call's place is kept for a minute: Redis is away", error=type(error).__name__)
+
+    async def has_room(self) -> bool:
+        """Return whether a server has room for another call."""
+        return await self._count(f"{_COUNT_ROOM} return room", LIFETIME_SECONDS) != 0
+
+    async def _count(self, script: str, *arguments: str | int) -> int:
+        """Return the places that a script counts: -1 if it is not known."""
+        try:
+            return await cast("Awaitable[int]", self.redis.eval(script, len(_KEYS), *_KEYS, *arguments))
+        except (RedisError, OSError) as error:
+            logger.warning("calls are admitted without a limit: Redis is away", error=type(error).__name__)
+            return -1
+
+    async def run_reports(self) -> None:
+        """Adapt this server's limit and report it every second, until canceled; then report that it has no room."""
+        try:
+            while True:
+                live = self.engine.live_call_ids
+                self.engine.capacity.update_limit(len(live))
+                limit = 0 if self.engine.draining else self.engine.capacity.limit
+                metrics.call_capacity.set(limit)
+                metrics.call_utilization.set(len(live) / self.engine.capacity.limit)
+                await self._report(limit, live)
+                await asyncio.sleep(REPORT_SECONDS)
+        finally:
+            await self._withdraw()
+
+    async def _report(self, limit: int, live: list[UUID]) -> None:
+        try:
+            report = self.redis.eval(_REPORT, len(_KEYS), *_KEYS, self.node, limit, *map(str, live))
+            await cast("Awaitable[None]", report)
+        except (RedisError, OSError) as error:
+            logger.warning("this server's room is not known to others: Redis is away", error=type(error).__name__)
+
+    async def _withdraw(self) -> None:
+        try:
+            await cast("Awaitable[int]", self.redis.hdel(_SERVERS, self.node))
+        except (RedisError, OSError) as error:
+            logger.warning("this server's room is counted for seconds: Redis is away", error=type(error).__name__)
