@@ -14,20 +14,21 @@ from tests.fixtures.servers import REPOSITORY
 ADAPTER = REPOSITORY / "deploy" / "prometheus" / "adapter.yml"
 CHART = REPOSITORY / "deploy" / "helm" / "switchboard"
 METRIC = re.compile(r"^(switchboard_call_utilization) (\S+)$", re.MULTILINE)
+CAPACITY = re.compile(r"^switchboard_call_capacity (\S+)$", re.MULTILINE)
 
 
 async def test_the_autoscaler_follows_the_utilization_of_servers(live: LivePlatform) -> None:
-    async def read_utilization() -> float:
+    async def count_calls() -> int:
         text = await (await live.caller.client.get("/metrics", scope_base=SAME_MACHINE)).get_data(as_text=True)
-        found = METRIC.search(text)
+        found, capacity = METRIC.search(text), CAPACITY.search(text)
         assert found is not None
+        assert capacity is not None
         assert f"name: {found[1]}\n" in (CHART / "templates" / "autoscaler.yaml").read_text()
-        return float(found[2])
+        return round(float(found[2]) * float(capacity[1]))
 
-    share = 1 / live.runtime.settings.call_capacity
     async with connect_telephone(live):
-        await eventually(read_utilization, share.__eq__)
-    await eventually(read_utilization, (0.0).__eq__)
+        await eventually(count_calls, (1).__eq__)
+    await eventually(count_calls, (0).__eq__)
 
 
 async def test_the_adapter_has_each_metric_of_the_autoscalers(live: LivePlatform) -> None:

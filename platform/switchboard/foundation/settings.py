@@ -162,7 +162,7 @@ class Settings(BaseSettings):
     )
     campaign_tick: float = Field(1, gt=0, description="Seconds between looks for campaigns that have become due.")
     call_capacity: int = Field(
-        100,
+        400,
         ge=1,
         description=(
             "Live calls that one process of `serve` holds at most. While its event loop is late it holds fewer, and at "
