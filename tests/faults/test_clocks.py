@@ -15,7 +15,7 @@ from tests.fixtures.processes import start_live_platform
 SILENT = "+15550100070"
 
 
-@pytest.mark.parametrize("ahead", ["+60", "-60"])
+@pytest.mark.parametrize("ahead", ["+60", pytest.param("-60", marks=pytest.mark.system)])
 async def test_a_workers_wrong_clock_ends_no_live_call(tmp_path: Path, ahead: str) -> None:
     wrong = {"LD_PRELOAD": find_libfaketime(), "FAKETIME": ahead, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
     async with start_live_platform(tmp_path, worker_environment=wrong) as (live, _):
