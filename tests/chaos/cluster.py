@@ -58,9 +58,12 @@ class Member:
     process: asyncio.subprocess.Process | None = None
     statuses: list[int] = field(default_factory=list)
     """Exit statuses of its former processes."""
+    is_preloaded: bool = False
+    """Whether a library was put into the process: libfaketime makes it crash once in hours."""
 
     async def start(self, **changes: str) -> None:
         """Start the process, with changes of its environment, and wait until it is ready."""
+        self.is_preloaded = "LD_PRELOAD" in changes
         with self.log.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "switchboard", self.role, env={**self.environment, **changes}, stderr=log
@@ -71,7 +74,8 @@ class Member:
     async def stop(self, number: signal.Signals) -> None:
         """Send a signal, and wait for the end."""
         assert self.process is not None
-        self.process.send_signal(number)
+        if self.process.returncode is None:
+            self.process.send_signal(number)
         self.statuses.append(await self.process.wait())
         self.process = None
 
@@ -142,9 +146,16 @@ def _create_member(role: str, number: int, folder: Path, environment: Mapping[st
 
 
 async def _kill_all(members: list[Member]) -> None:
-    for member in members:
-        if member.process is not None:
-            await member.stop(signal.SIGKILL)
+    """Kill all members. Raises `AssertionError` if one had ended by itself."""
+    running = [member for member in members if member.process is not None]
+    died = [
+        (member.role, member.process.returncode)
+        for member in running
+        if member.process is not None and member.process.returncode is not None and not member.is_preloaded
+    ]
+    for member in running:
+        await member.stop(signal.SIGKILL)
+    assert died == []
 
 
 async def wait_for_success(url: str) -> None:
