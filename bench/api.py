@@ -35,7 +35,7 @@ from bench.calls import cpu_seconds
 from bench.costs import find_port
 
 ROWS, PAGE = 1_000, 50
-REQUESTS, AT_ONCE, ROUNDS, WARM = 400, 4, 9, 100
+REQUESTS, AT_ONCE, ROUNDS, WARM = 200, 4, 7, 100
 
 
 @dataclass(frozen=True, slots=True)
