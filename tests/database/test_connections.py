@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import cast
 
 import pytest
 from sqlalchemy import text
@@ -9,7 +10,8 @@ from sqlalchemy.exc import DBAPIError
 from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server import app
-from switchboard.foundation.database import Database, is_database_away
+from switchboard.foundation.database import Database, is_database_away, pool
+from switchboard.foundation.database.connection import PreambleConnection
 from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
 from switchboard.plugin_sdk.registry import Registry
@@ -17,6 +19,7 @@ from switchboard.plugin_sdk.registry import Registry
 from tests.fixtures.app import Organizations
 from tests.fixtures.command_line import Operator
 from tests.fixtures.debian_tools import run_pgbouncer
+from tests.fixtures.eventually import eventually
 
 REQUESTS, ORGANIZATIONS = 60, 6
 POOLED_CONNECTIONS = 5
@@ -85,6 +88,53 @@ async def test_requests_at_once_through_a_pooler_in_transaction_mode(
             assert {response.status for response in created} == {201}
             for caller in callers:
                 assert (await caller.get("/v1/contacts")).json["total"] == REQUESTS // ORGANIZATIONS
+
+
+async def test_a_connection_that_the_server_has_closed_is_replaced(servers: DataDirectory) -> None:
+    database, operator = Database(servers.database_url, pool_size=1), Database(servers.database_url, pool_size=1)
+
+    async def read_connection() -> tuple[int, PreambleConnection]:
+        async with database.system() as session:
+            raw = await (await session.connection()).get_raw_connection()
+            driver = cast("PreambleConnection", raw.driver_connection)
+            return driver.get_server_pid(), driver
+
+    first, driver = await read_connection()
+    assert (await read_connection())[0] == first
+    async with operator.system() as session:
+        # Both have the same login, which may end its own sessions.
+        connection = await session.connection()
+        await connection.exec_driver_sql("reset role")
+        await connection.execute(text("select pg_terminate_backend(:pid, 5000)"), {"pid": first})
+
+    async def is_closed() -> bool:
+        return bool(driver.is_closed())
+
+    await eventually(is_closed)
+    assert (await read_connection())[0] != first
+    await database.close()
+    await operator.close()
+
+
+async def test_a_connection_that_does_not_answer_after_a_pause_is_replaced(
+    servers: DataDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "TRUSTED_SECONDS", 0.0)
+    database = Database(servers.database_url, pool_size=1)
+    await database.ping()
+    asked = 0
+
+    async def fail(_driver: PreambleConnection) -> None:
+        nonlocal asked
+        asked += 1
+        raise ConnectionResetError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pool, "_ask", fail)
+        await database.ping()
+    assert asked == 1
+    await database.ping()
+    await database.close()
 
 
 async def test_a_statement_that_takes_too_long_is_canceled(servers: DataDirectory) -> None:

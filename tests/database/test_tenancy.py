@@ -2,12 +2,14 @@
 
 from uuid import uuid4
 
+import asyncpg
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlmodel import select
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.database import Database
+from switchboard.foundation.database.connection import PreambleConnection
 from switchboard.resources.agents.models import Agent
 from switchboard.runtime import Runtime
 
@@ -41,6 +43,25 @@ async def test_the_system_role_cannot_read_tenant_content(caller: Caller, runtim
     with pytest.raises(DBAPIError, match="permission denied"):
         async with runtime.database.system() as session:
             await session.exec(select(Agent))
+
+
+async def test_a_role_that_was_not_taken_is_not_taken_by_the_next_user_of_the_connection(
+    servers: DataDirectory, caller: Caller
+) -> None:
+    database = Database(servers.database_url, pool_size=1)
+    async with database.tenant(caller.organization_id) as session:
+        await session.connection()  # and no statement, so that nothing is sent
+    await database.read_position()
+    assert await database.read_position()  # as the owner: the tenant's role may not ask
+    await database.close()
+
+
+async def test_a_transaction_whose_role_cannot_be_taken_does_not_begin(servers: DataDirectory) -> None:
+    connection: PreambleConnection = await asyncpg.connect(servers.database_url, connection_class=PreambleConnection)
+    await connection.begin_with("set local role switchboard_missing;")
+    with pytest.raises(asyncpg.PostgresError, match="switchboard_missing"):
+        await connection.transaction().start()
+    await connection.close()
 
 
 async def test_a_transaction_leaves_no_state_for_the_next(servers: DataDirectory, caller: Caller) -> None:

@@ -29,6 +29,14 @@ async def test_http_2_is_not_spoken_in_clear_text(base_url: str) -> None:
     assert (await exchange(base_url, HTTP2_PREFACE)).startswith(b"HTTP/1.1 505")
 
 
+async def test_responses_on_one_connection_are_whole_and_in_order(base_url: str) -> None:
+    asked = b"".join(b"%s /healthz HTTP/1.1\r\nHost: x\r\n\r\n" % method for method in (b"GET", b"HEAD", b"GET"))
+    heads = [part.partition(b"\r\n\r\n") for part in (await exchange(base_url, asked)).split(b"HTTP/1.1 200")[1:]]
+    lengths = [int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]) for head, _, _ in heads]
+    assert [len(body) for _, _, body in heads] == [lengths[0], 0, lengths[2]]
+    assert lengths[0] > 0
+
+
 async def test_a_request_with_two_lengths_is_refused_and_closed(base_url: str) -> None:
     answer = await exchange(base_url, TWO_LENGTHS)
     assert answer.startswith(b"HTTP/1.1 400")

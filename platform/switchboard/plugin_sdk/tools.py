@@ -2,7 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, Generic, TypeVar
 from uuid import UUID
 
@@ -56,6 +58,12 @@ class KeypadEntry:
 ParametersT = TypeVar("ParametersT", bound=ToolParameters)
 
 
+@lru_cache(maxsize=256)
+def _generate_schema(parameters: type[ToolParameters]) -> JsonObject:
+    """Generate a JSON schema once: it takes a millisecond, and each call has several tools."""
+    return parameters.model_json_schema()
+
+
 class AgentTool(Extension, ABC, Generic[ParametersT]):
     """A function that the model may call.
 
@@ -70,7 +78,7 @@ class AgentTool(Extension, ABC, Generic[ParametersT]):
 
     def schema(self) -> JsonObject:
         """Return the JSON schema (of type object) of the arguments, as sent to the model."""
-        return self.Parameters.model_json_schema()
+        return deepcopy(_generate_schema(self.Parameters))
 
     @abstractmethod
     async def run(self, context: ToolContext, parameters: ParametersT) -> JsonObject:

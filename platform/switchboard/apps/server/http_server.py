@@ -16,14 +16,14 @@ import hypercorn.protocol
 import structlog
 from hypercorn.asyncio import serve as hypercorn_serve
 from hypercorn.config import Config
-from hypercorn.events import Closed
+from hypercorn.events import Closed, RawData
 from hypercorn.protocol.h11 import H11Protocol
 
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.settings import Settings
 
 if TYPE_CHECKING:
-    from hypercorn.typing import ASGIFramework
+    from hypercorn.typing import ASGIFramework, H11SendableEvent
 
 logger = structlog.get_logger()
 GRACE_SECONDS = 15.0
@@ -38,7 +38,26 @@ drain takes seconds, because nobody has a balancer there."""
 class Http1Protocol(H11Protocol):
     """HTTP/1.1 and nothing else. TLS and HTTP/2 end at the proxy, so a client that speaks HTTP/2 in clear text is an
     attacker with cheap streams (CVE-2023-44487), not a user.
+
+    The head of a response waits for the first part of its body if the length is known: each write is a system call.
     """
+
+    _head = b""
+
+    async def _send_h11_event(self, event: "H11SendableEvent") -> None:
+        try:
+            data = self.connection.send(event) or b""
+        except h11.LocalProtocolError:
+            if (
+                self.connection.their_state is not h11.ERROR
+            ):  # else the client has broken the protocol, and gets no more
+                raise
+            return
+        if isinstance(event, h11.Response) and any(name == b"content-length" for name, _ in event.headers):
+            self._head = data
+        elif self._head or data:
+            data, self._head = self._head + data, b""
+            await self.send(RawData(data=data))
 
     async def _check_protocol(self, event: h11.Request) -> None:
         """Stay with HTTP/1.1 where hypercorn would switch to HTTP/2 (RFC 9113, 3.1)."""

@@ -1,10 +1,9 @@
 """Providers of one conversation: the agent's own first, the organization's others as fallbacks."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 import structlog
@@ -19,7 +18,8 @@ from switchboard.engine.providers.failover import (
 )
 from switchboard.engine.providers.health import ProviderHealth
 from switchboard.engine.providers.instances import OUTAGE_SECONDS, Providers, ProviderT
-from switchboard.engine.providers.service import list_provider_versions
+from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.engine.providers.service import list_configurations
 from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.engine.providers.turn_prediction import DeadlineTurnPredictor
 from switchboard.foundation.database import Database, retry_while_away
@@ -31,9 +31,15 @@ from switchboard.plugin_sdk import (
     TextToSpeechProvider,
     TurnDetector,
 )
-from switchboard.plugin_sdk.registry import find_capability
+from switchboard.plugin_sdk.registry import Capability, find_capability
 
 logger = structlog.get_logger()
+CAPABILITIES: Final = (
+    Capability.SPEECH_TO_TEXT,
+    Capability.TEXT_TO_SPEECH,
+    Capability.LLM,
+    Capability.TURN_DETECTOR,
+)
 
 
 class ProviderChoice(Protocol):
@@ -69,7 +75,7 @@ async def open_conversation_providers(
     A turn predictor is opened if the call `predicts_turns`, and the organization has a turn detector that works.
     """
     async with AsyncExitStack() as stack:
-        opening = _Opening(stack, database, providers, organization_id, record)
+        opening = await _read_configurations(stack, database, providers, organization_id, record)
         transcribers = await opening.open_all(SpeechToTextProvider, agent.stt_provider)
         voices = await opening.open_all(TextToSpeechProvider, agent.tts_provider)
         models = await opening.open_all(LLMProvider, agent.llm_provider)
@@ -96,9 +102,29 @@ async def open_agent_model(
     """
     async with AsyncExitStack() as stack:
         record = record or ServiceRecord()
-        opening = _Opening(stack, database, providers, organization_id, record)
+        opening = await _read_configurations(stack, database, providers, organization_id, record)
         models = await opening.open_all(LLMProvider, agent.llm_provider)
         yield FailoverLLM(models, record, hedge_after_seconds=STALL_SECONDS)
+
+
+async def _read_configurations(
+    stack: AsyncExitStack, database: Database, providers: Providers, organization_id: UUID, record: ServiceRecord
+) -> "_Opening":
+    """Read the configurations of all providers that a conversation may need, in one transaction."""
+
+    async def read() -> list[ProviderConfiguration]:
+        async with database.tenant(organization_id) as session:
+            return await list_configurations(session, CAPABILITIES)
+
+    return _Opening(stack, providers, await retry_while_away(read, seconds=OUTAGE_SECONDS), record)
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A configured provider and its health."""
+
+    configuration: ProviderConfiguration
+    health: ProviderHealth
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +132,8 @@ class _Opening:
     """Opens an organization's providers until the stack is left."""
 
     stack: AsyncExitStack
-    database: Database
     providers: Providers
-    organization_id: UUID
+    configurations: Sequence[ProviderConfiguration]
     record: ServiceRecord
 
     async def open_all(self, base: type[ProviderT], first: str) -> list[RankedProvider[ProviderT]]:
@@ -117,17 +142,17 @@ class _Opening:
         Degraded ones are left out too, unless there is no other. Raises the first `ProviderError` if none is left.
         """
         capability = find_capability(base)
-        healths = await self._list_healths(base)
-        if first not in (health.name for health in healths):
+        candidates = self._list_candidates(base)
+        if first not in (candidate.health.name for candidate in candidates):
             logger.warning("the agent's provider is not configured", capability=capability.value, provider=first)
         # The sorts are stable, so the order of preference remains within each group.
-        healths.sort(key=lambda health: (health.degraded, health.name != first))
+        candidates.sort(key=lambda candidate: (candidate.health.degraded, candidate.health.name != first))
         opened: list[RankedProvider[ProviderT]] = []
         problem = ProviderError(f"the organization has no {capability.value} provider", retryable=False)
-        for health in healths:
-            if health.degraded and opened:
+        for candidate in candidates:
+            if candidate.health.degraded and opened:
                 break
-            result = await self._open(base, health, chosen=health.name == first)
+            result = await self._open(base, candidate, chosen=candidate.health.name == first)
             if isinstance(result, ProviderError):
                 problem = result
             else:
@@ -138,25 +163,25 @@ class _Opening:
 
     async def open_available(self, base: type[ProviderT]) -> list[RankedProvider[ProviderT]]:
         """Open the providers of a capability that a call can do without, as far as they are healthy."""
-        healthy = [health for health in await self._list_healths(base) if not health.degraded]
-        results = [await self._open(base, health, chosen=True) for health in healthy]
+        healthy = [candidate for candidate in self._list_candidates(base) if not candidate.health.degraded]
+        results = [await self._open(base, candidate, chosen=True) for candidate in healthy]
         return [result for result in results if not isinstance(result, ProviderError)]
 
-    async def _list_healths(self, base: type[ProviderT]) -> list[ProviderHealth]:
-        async def read_versions() -> dict[str, datetime]:
-            async with self.database.tenant(self.organization_id) as session:
-                return await list_provider_versions(session, find_capability(base))
-
-        versions = await retry_while_away(read_versions, seconds=OUTAGE_SECONDS)
+    def _list_candidates(self, base: type[ProviderT]) -> list[_Candidate]:
+        capability = find_capability(base)
         return [
-            self.providers.find_health(self.organization_id, base, name, version) for name, version in versions.items()
+            _Candidate(row, self.providers.find_health(row.organization_id, base, row.name, row.updated_at))
+            for row in self.configurations
+            if row.capability == capability.value
         ]
 
     async def _open(
-        self, base: type[ProviderT], health: ProviderHealth, *, chosen: bool
+        self, base: type[ProviderT], candidate: _Candidate, *, chosen: bool
     ) -> RankedProvider[ProviderT] | ProviderError:
         try:
-            provider = await self.stack.enter_async_context(self.providers.use(self.organization_id, base, health.name))
+            provider = await self.stack.enter_async_context(
+                self.providers.use_configuration(candidate.configuration, base)
+            )
         except ProviderError as error:
-            return self.record.record_failure(health, error)
-        return RankedProvider(provider, health, chosen=chosen)
+            return self.record.record_failure(candidate.health, error)
+        return RankedProvider(provider, candidate.health, chosen=chosen)

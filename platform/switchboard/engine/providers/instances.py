@@ -67,10 +67,16 @@ class Providers:
         `base` is the capability's SDK class, `TelephonyProvider` for example. Raises `ProviderError` where the
         organization has no such provider, or it cannot be created or opened.
         """
-        capability = find_capability(base)
         row = await retry_while_away(
-            partial(self._find_configuration, organization_id, capability, name), seconds=OUTAGE_SECONDS
+            partial(self._find_configuration, organization_id, find_capability(base), name), seconds=OUTAGE_SECONDS
         )
+        async with self.use_configuration(row, base) as provider:
+            yield provider
+
+    @asynccontextmanager
+    async def use_configuration(self, row: ProviderConfiguration, base: type[ProviderT]) -> AsyncIterator[ProviderT]:
+        """Open a provider whose configuration has just been read, and yield it. Raises `ProviderError`."""
+        capability = find_capability(base)
         instance, replaced = self._instance(row, capability)
         instance.users += 1
         try:

@@ -1,6 +1,6 @@
 """Queries for an organization's configured providers."""
 
-from datetime import datetime
+from collections.abc import Collection
 
 from sqlmodel import col, select
 
@@ -10,24 +10,20 @@ from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.plugin_sdk.registry import Capability
 
 
-async def list_provider_versions(session: TenantSession, capability: Capability) -> dict[str, datetime]:
-    """List the organization's providers of a capability, in order of preference, with the time when their settings
-    last changed.
-    """
-    rows = await session.exec(
-        select(ProviderConfiguration.name, ProviderConfiguration.updated_at)
-        .where(
-            session.owns(ProviderConfiguration),
-            col(ProviderConfiguration.capability) == capability.value,
-        )
-        .order_by(col(ProviderConfiguration.position))
-    )
-    return dict(rows.all())
+async def list_configurations(
+    session: TenantSession, capabilities: Collection[Capability]
+) -> list[ProviderConfiguration]:
+    """List the organization's providers of some capabilities, in order of preference."""
+    rows = session.select(ProviderConfiguration).where(col(ProviderConfiguration.capability).in_(capabilities))
+    return list((await session.exec(rows.order_by(col(ProviderConfiguration.position)))).all())
 
 
 async def list_provider_names(session: TenantSession, capability: Capability) -> list[str]:
     """List the names of the organization's providers of a capability, in order of preference."""
-    return list(await list_provider_versions(session, capability))
+    names = select(ProviderConfiguration.name).where(
+        session.owns(ProviderConfiguration), col(ProviderConfiguration.capability) == capability.value
+    )
+    return list((await session.exec(names.order_by(col(ProviderConfiguration.position)))).all())
 
 
 async def choose_provider(session: TenantSession, capability: Capability, name: str | None, *, field: str) -> str:

@@ -5,6 +5,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from switchboard.foundation.database.connection import PreambleConnection
 from switchboard.foundation.settings import PREFIX, OperatorError
 
 WITHOUT_EFFECT = frozenset(
@@ -40,7 +41,8 @@ def create_engine(url: str, **options: Any) -> AsyncEngine:
     without a name and for one transaction only, as a pooler in transaction mode needs it. Raises `DatabaseUrlError`.
     """
     connect, dsn = _read_parameters(url)
-    return create_async_engine("postgresql+asyncpg://", connect_args={"dsn": dsn, **connect}, **options)
+    arguments = {"dsn": dsn, "connection_class": PreambleConnection, **connect}
+    return create_async_engine("postgresql+asyncpg://", connect_args=arguments, **options)
 
 
 def _read_parameters(url: str) -> tuple[dict[str, Any], str]:

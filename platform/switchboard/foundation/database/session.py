@@ -8,25 +8,26 @@ organization (docs/decisions/0002-row-level-security-and-roles.md).
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Protocol, TypeVar, cast
+from functools import cache
+from typing import Any, Final, Protocol, TypeVar, cast
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, event
-from sqlalchemy.engine import Connection
+from sqlalchemy import ColumnElement, bindparam, event
+from sqlalchemy.engine import AdaptedConnection, Connection
+from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.orm import SessionTransaction
 from sqlmodel import Session, col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database.clock import CLOCK
+from switchboard.foundation.database.columns import TenantTable
+from switchboard.foundation.database.connection import PreambleConnection
 from switchboard.foundation.database.engine import create_engine
 from switchboard.foundation.database.pool import CountingPool
 
-_ENTER = """
-select set_config('role', $1, true), set_config('app.organization_id', $2, true),
-  set_config('statement_timeout', $3, true), extract(epoch from clock_timestamp())::float8
-"""
-_READ_ONLY = "set transaction read only"
+ROLES: Final = frozenset({"switchboard_tenant", "switchboard_system"})
+_READ_CLOCK = "select extract(epoch from clock_timestamp())::float8"
 
 
 class TenantOwned(Protocol):
@@ -36,25 +37,40 @@ class TenantOwned(Protocol):
 
 
 RowT = TypeVar("RowT", bound=TenantOwned)
+TableT = TypeVar("TableT", bound=TenantTable)
 
 
 class RoleSession(Session):
-    """The underlying synchronous session: each of its transactions starts by setting its role and organization, and
-    by reading the primary's clock.
-    """
+    """The underlying synchronous session: each of its transactions starts by setting its role and organization."""
 
 
 @event.listens_for(RoleSession, "after_begin")
 def _enter(session: Session, _transaction: SessionTransaction, connection: Connection) -> None:
-    organization_id = session.info.get("organization_id")
-    entered = connection.exec_driver_sql(
-        _ENTER,
-        (session.info["role"], str(organization_id) if organization_id else "", session.info["statement_timeout"]),
+    preamble = _build_preamble(session.info)
+
+    async def begin(driver: PreambleConnection) -> None:
+        await driver.begin_with(preamble)
+
+    cast("AdaptedConnection", connection.connection.dbapi_connection).run_async(begin)
+    # The clock of a replica is not the primary's.
+    if not session.info["is_replica"] and CLOCK.is_due():
+        CLOCK.adjust(connection.exec_driver_sql(_READ_CLOCK).scalar_one())
+
+
+def _build_preamble(info: Mapping[Any, Any]) -> str:
+    """Build the statements by which a transaction takes its role. They are literals: one message with several
+    statements has no parameters.
+    """
+    organization_id: UUID | None = info.get("organization_id")
+    if info["role"] not in ROLES or not isinstance(organization_id, UUID | None):
+        raise InvalidRequestError("a transaction needs one of our roles, and the id of an organization")
+    return (
+        # A replica may have been promoted.
+        f"{'set transaction read only;' * info['is_replica']}"
+        f"set local role {info['role']};"
+        f"set local app.organization_id = '{organization_id or ''}';"
+        f"set local statement_timeout = {info['statement_timeout']:d};"
     )
-    if session.info["is_replica"]:  # whose clock is not the primary's, and which may have been promoted
-        connection.exec_driver_sql(_READ_ONLY)
-    else:
-        CLOCK.adjust(entered.one()[-1])
 
 
 class SystemSession(AsyncSession):
@@ -105,6 +121,21 @@ class TenantSession(AsyncSession):
         """Select the organization's rows of `table`."""
         return select(table).where(self.owns(table))
 
+    async def find(self, table: type[TableT], row_id: UUID, *, lock: bool = False) -> TableT | None:
+        """Return the organization's row of `table` with an id, locked for an update on demand; None if there is none.
+
+        The statement is built once for each table, which takes as long as its execution.
+        """
+        values = {"organization_id": self.organization_id, "row_id": row_id}
+        return (await self.exec(_select_by_id(table, lock), params=values)).one_or_none()
+
+
+@cache
+def _select_by_id(table: type[TableT], lock: bool) -> SelectOfScalar[TableT]:
+    is_row = col(table.organization_id) == bindparam("organization_id"), col(table.id) == bindparam("row_id")
+    rows = select(table).where(*is_row)
+    return rows.with_for_update() if lock else rows
+
 
 def after_commit(session: AsyncSession, action: Callable[[], Awaitable[None]]) -> None:
     """Run `action` after the session's transaction commits, in the order of registration; drop it on rollback.
@@ -132,14 +163,13 @@ class Database:
         refuse it as a parameter of the connection. Transactions of a replica read only. `info` is given to every
         session, for `jobs.wake`, `events.publish`, the keys of organizations, and redaction. Raises `DatabaseUrlError`.
         """
-        timeout = f"{round(statement_timeout * 1000)}ms"
+        timeout = round(statement_timeout * 1000)
         self._info = {"statement_timeout": timeout, "is_replica": is_replica, **(info or {})}
         self._engine = create_engine(
             url,
             poolclass=CountingPool,
             pool_size=pool_size,
             max_overflow=0,
-            pool_pre_ping=True,
             pool_timeout=10,
             hide_parameters=True,  # they hold personal data, and errors are logged
         )

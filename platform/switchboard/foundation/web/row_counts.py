@@ -53,7 +53,6 @@ async def count_rows(session: TenantSession, rows: SelectOfScalar[Any]) -> int:
     by counting.
     """
     table: type[SQLModel] = rows.column_descriptions[0]["entity"]
-    name = str(table.__tablename__)
     required = _required_values(rows.whereclause)
     counter = RowCounter.of(table)
     if (
@@ -63,13 +62,19 @@ async def count_rows(session: TenantSession, rows: SelectOfScalar[Any]) -> int:
     ):
         counted: int = (await session.exec(select(func.count()).select_from(rows.subquery()))).one()
         return counted
-    kept = select(func.coalesce(func.sum(RowCount.rows), 0)).where(session.owns(RowCount), col(RowCount.list) == name)
+    kept = select_row_count(table, session.organization_id)
     if counter.parent in required:
         kept = kept.where(col(RowCount.parent).in_(required[counter.parent]))
     for facet in counter.facets:
         if facet in required:
             kept = kept.where(col(RowCount.facets)[facet].astext.in_([str(value) for value in required[facet]]))
     return int((await session.exec(kept)).one())
+
+
+def select_row_count(table: type[SQLModel], organization_id: UUID | BindParameter[UUID]) -> SelectOfScalar[int]:
+    """Select the number of an organization's rows of a table from its counter."""
+    is_list = col(RowCount.organization_id) == organization_id, col(RowCount.list) == str(table.__tablename__)
+    return select(func.coalesce(func.sum(RowCount.rows), 0)).where(*is_list)
 
 
 async def merge_row_count_changes(session: SystemSession, *, most: int) -> None:

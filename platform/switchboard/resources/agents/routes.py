@@ -5,10 +5,11 @@ from uuid import UUID
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
-from switchboard.foundation.web.paging import paginate
+from switchboard.foundation.web.paging import paginate, paginate_table
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentCreate, AgentOut, AgentQuery, AgentUpdate, AgentVersionOut
 
@@ -19,6 +20,8 @@ blueprint = ApiBlueprint("agents", __name__, tags={"agents": "Voice agents and t
 @endpoint(scope="agents:read", query=AgentQuery, answer=Page[AgentOut])
 async def list_agents(session: TenantSession, query: AgentQuery) -> Page[AgentOut]:
     """List agents."""
+    if query.agent_type is None:
+        return await paginate_table(session, Agent, AgentOut, query)
     return await paginate(session, agents.list_agents(session, agent_type=query.agent_type), AgentOut.of, query)
 
 

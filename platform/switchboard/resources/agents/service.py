@@ -38,8 +38,7 @@ async def get_agent_names(session: TenantSession, *, status: str | None = None) 
 
 async def find_agent(session: TenantSession, agent_id: UUID, *, lock: bool = False) -> Agent | None:
     """Return an agent by id; None if the organization has none."""
-    rows = list_agents(session).where(col(Agent.id) == agent_id)
-    return (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    return await session.find(Agent, agent_id, lock=lock)
 
 
 async def list_agents_using_provider(session: TenantSession, capability: Capability, provider: str) -> list[Agent]:

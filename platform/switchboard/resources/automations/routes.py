@@ -8,11 +8,12 @@ from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState
-from switchboard.foundation.web.paging import paginate
+from switchboard.foundation.web.paging import paginate, paginate_table
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import service as automations
+from switchboard.resources.automations.models import Automation
 from switchboard.resources.automations.schemas import (
     AutomationCreate,
     AutomationOut,
@@ -27,7 +28,7 @@ blueprint = ApiBlueprint("automations", __name__, tags={"automations": "Actions 
 @endpoint(scope="campaigns:read", query=PageQuery, answer=Page[AutomationOut])
 async def list_automations(session: TenantSession, query: PageQuery) -> Page[AutomationOut]:
     """List automations."""
-    return await paginate(session, automations.list_automations(session), AutomationOut.of, query)
+    return await paginate_table(session, Automation, AutomationOut, query)
 
 
 @blueprint.post("/v1/automations")

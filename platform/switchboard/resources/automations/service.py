@@ -33,8 +33,7 @@ async def list_automations_using(session: TenantSession, action_type: str) -> li
 
 async def get_automation(session: TenantSession, automation_id: UUID, *, lock: bool = False) -> Automation:
     """Return an automation. Raises `NotFound`."""
-    rows = list_automations(session).where(col(Automation.id) == automation_id)
-    automation = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    automation = await session.find(Automation, automation_id, lock=lock)
     if automation is None:
         raise NotFound
     return automation

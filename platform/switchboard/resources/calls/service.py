@@ -75,8 +75,7 @@ def get_voicemail_settings(call: Call) -> VoicemailSettings:
 
 async def find_call(session: TenantSession, call_id: UUID, *, lock: bool = False) -> Call | None:
     """Return a call, or None."""
-    rows = list_calls(session).where(col(Call.id) == call_id)
-    return (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    return await session.find(Call, call_id, lock=lock)
 
 
 @dataclass(frozen=True, slots=True)

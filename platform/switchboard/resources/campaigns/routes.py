@@ -6,10 +6,11 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState
-from switchboard.foundation.web.paging import paginate
+from switchboard.foundation.web.paging import paginate, paginate_table
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.campaigns import lifecycle
 from switchboard.resources.campaigns import service as campaigns
+from switchboard.resources.campaigns.models import Campaign
 from switchboard.resources.campaigns.schemas import (
     CampaignContactOut,
     CampaignContactQuery,
@@ -24,7 +25,7 @@ blueprint = ApiBlueprint("campaigns", __name__, tags={"campaigns": "Outbound cal
 @endpoint(scope="campaigns:read", query=PageQuery, answer=Page[CampaignOut])
 async def list_campaigns(session: TenantSession, query: PageQuery) -> Page[CampaignOut]:
     """List campaigns."""
-    return await paginate(session, campaigns.list_campaigns(session), CampaignOut.of, query)
+    return await paginate_table(session, Campaign, CampaignOut, query)
 
 
 @blueprint.post("/v1/campaigns")

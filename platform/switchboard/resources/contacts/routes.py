@@ -6,9 +6,10 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import Conflict
-from switchboard.foundation.web.paging import paginate
+from switchboard.foundation.web.paging import paginate, paginate_table
 from switchboard.foundation.web.schemas import Page
 from switchboard.resources.contacts import service as contacts
+from switchboard.resources.contacts.models import Contact
 from switchboard.resources.contacts.schemas import ContactCreate, ContactOut, ContactQuery, ContactUpdate
 
 blueprint = ApiBlueprint("contacts", __name__, tags={"contacts": "The people that the organization talks to."})
@@ -21,6 +22,8 @@ async def list_contacts(session: TenantSession, query: ContactQuery) -> Page[Con
 
     `search` ignores case and accents, and matches parts of words and numbers.
     """
+    if not query.search and query.phone is None:
+        return await paginate_table(session, Contact, ContactOut, query)
     if not query.search:
         return await paginate(session, contacts.list_contacts(session, phone_number=query.phone), ContactOut.of, query)
     part, total = await contacts.search_contacts(session, query)

@@ -34,8 +34,7 @@ async def search_contacts(session: TenantSession, query: ContactQuery) -> tuple[
 
 async def get_contact(session: TenantSession, contact_id: UUID, *, lock: bool = False) -> Contact:
     """Return a contact. Raises `NotFound`."""
-    rows = list_contacts(session).where(col(Contact.id) == contact_id)
-    contact = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    contact = await session.find(Contact, contact_id, lock=lock)
     if contact is None:
         raise NotFound
     return contact
@@ -62,10 +61,9 @@ async def get_contact_names(session: TenantSession, phone_numbers: Collection[st
 async def create_contact(session: TenantSession, data: ContactCreate) -> Contact:
     """Create a contact. Raises `Conflict` if the number has one."""
     contact = Contact(id=new_id(), organization_id=session.organization_id, **data.model_dump())
-    session.add(contact)
-    await _flush(session)
-    session.add(_build_search_row(contact))
+    session.add_all([contact, _build_search_row(contact)])
     record_audit(session, AuditAction.CONTACT_CREATED, contact.id, fields=data.model_fields_set)
+    await _flush(session)
     return contact
 
 

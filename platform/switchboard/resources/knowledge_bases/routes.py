@@ -7,13 +7,14 @@ from quart import Blueprint, request
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, ProviderFailed
-from switchboard.foundation.web.paging import paginate
+from switchboard.foundation.web.paging import paginate, paginate_table
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.knowledge_bases import ingestion
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.knowledge_bases.indexing import DocumentIndexer
+from switchboard.resources.knowledge_bases.models import KnowledgeBase
 from switchboard.resources.knowledge_bases.schemas import (
     DocumentCreate,
     DocumentOut,
@@ -32,7 +33,7 @@ blueprint = Blueprint("knowledge_bases", __name__)
 @endpoint(scope="agents:read", query=PageQuery, answer=Page[KnowledgeBaseOut])
 async def list_knowledge_bases(session: TenantSession, query: PageQuery) -> Page[KnowledgeBaseOut]:
     """List knowledge bases."""
-    return await paginate(session, knowledge.list_knowledge_bases(session), KnowledgeBaseOut.of, query)
+    return await paginate_table(session, KnowledgeBase, KnowledgeBaseOut, query)
 
 
 @blueprint.post("/v1/knowledge-bases")

@@ -51,8 +51,7 @@ async def list_knowledge_bases_using(session: TenantSession, embedding_provider:
 
 async def get_knowledge_base(session: TenantSession, base_id: UUID, *, lock: bool = False) -> KnowledgeBase:
     """Return a knowledge base. Raises `NotFound`."""
-    rows = list_knowledge_bases(session).where(col(KnowledgeBase.id) == base_id)
-    base = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    base = await session.find(KnowledgeBase, base_id, lock=lock)
     if base is None:
         raise NotFound
     return base
@@ -113,8 +112,7 @@ def list_documents(session: TenantSession, base_id: UUID | None = None) -> Selec
 
 async def get_document(session: TenantSession, document_id: UUID, *, lock: bool = False) -> KnowledgeDocument:
     """Return a document. Raises `NotFound`."""
-    rows = list_documents(session).where(col(KnowledgeDocument.id) == document_id)
-    document = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    document = await session.find(KnowledgeDocument, document_id, lock=lock)
     if document is None:
         raise NotFound
     return document

@@ -2,7 +2,6 @@
 
 from uuid import UUID
 
-from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
@@ -25,8 +24,7 @@ def list_privacy_requests(session: TenantSession) -> SelectOfScalar[PrivacyReque
 
 async def get_privacy_request(session: TenantSession, request_id: UUID, *, lock: bool = False) -> PrivacyRequest:
     """Return a request. Raises `NotFound`."""
-    rows = list_privacy_requests(session).where(col(PrivacyRequest.id) == request_id)
-    found = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    found = await session.find(PrivacyRequest, request_id, lock=lock)
     if found is None:
         raise NotFound
     return found

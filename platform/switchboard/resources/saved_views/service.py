@@ -30,7 +30,7 @@ async def save_view(session: TenantSession, page: str, name: str, query: str) ->
 
 async def delete_view(session: TenantSession, view_id: UUID) -> None:
     """Delete a view. Raises `NotFound`."""
-    view = (await session.exec(session.select(SavedView).where(col(SavedView.id) == view_id))).one_or_none()
+    view = await session.find(SavedView, view_id)
     if view is None:
         raise NotFound
     await session.delete(view)

@@ -13,10 +13,11 @@ from switchboard.foundation.web.errors import (
     OutboundPaused,
     RecipientOptedOut,
 )
-from switchboard.foundation.web.paging import paginate
+from switchboard.foundation.web.paging import paginate, paginate_table
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.media import check_media_urls
+from switchboard.resources.sms.models import SmsConversation
 from switchboard.resources.sms.schemas import SmsConversationOut, SmsCreate, SmsMessageOut, SmsMessageQuery
 
 blueprint = ApiBlueprint("sms", __name__, tags={"sms": "Text messages and conversations."})
@@ -42,7 +43,7 @@ async def send_sms(session: TenantSession, data: SmsCreate, outbound: OutboundCl
 @endpoint(scope="sms:read", query=PageQuery, answer=Page[SmsConversationOut])
 async def list_sms_conversations(session: TenantSession, query: PageQuery) -> Page[SmsConversationOut]:
     """List text message conversations."""
-    return await paginate(session, sms.list_conversations(session), SmsConversationOut.of, query)
+    return await paginate_table(session, SmsConversation, SmsConversationOut, query)
 
 
 @blueprint.get("/v1/sms/conversations/<conversation_id>/messages")

@@ -56,8 +56,7 @@ def list_messages(session: TenantSession, conversation_id: UUID | None = None) -
 
 async def get_conversation(session: TenantSession, conversation_id: UUID, *, lock: bool = False) -> SmsConversation:
     """Return a conversation. Raises `NotFound`."""
-    rows = list_conversations(session).where(col(SmsConversation.id) == conversation_id)
-    found = (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+    found = await session.find(SmsConversation, conversation_id, lock=lock)
     if found is None:
         raise NotFound
     return found
