@@ -46,8 +46,10 @@ class Canary:
     requests: list[str] = field(default_factory=list)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.requests.append((await reader.readline()).decode(errors="replace"))
-        writer.close()
+        try:
+            self.requests.append((await reader.readline()).decode(errors="replace"))
+        finally:
+            writer.close()
 
 
 @asynccontextmanager

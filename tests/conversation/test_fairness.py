@@ -27,7 +27,8 @@ from tests.fixtures.conversation import Model, Socket, Speech, Transcriber, crea
 
 VIRTUAL_CLOCK = True
 pytestmark = pytest.mark.usefixtures("task_check")
-MOST_SECONDS = 0.005
+MOST_SECONDS = 0.012
+"""Five milliseconds on a quiet machine, whose second core makes them up to nine. Undivided, the work takes 17 to 42."""
 ATTEMPTS = 5
 """The first call of a process imports and compiles, and on a busy machine the same work takes three times as long."""
 LOOKS_UP = ToolCall("1", "look_up", {})

@@ -208,10 +208,12 @@ async def test_the_response_status_decides_even_if_the_body_fails(
     runtime: Runtime, caller: Caller, reply: bytes
 ) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(reply)
-        await writer.drain()
-        writer.close()
+        try:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(reply)
+            await writer.drain()
+        finally:
+            writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
@@ -227,16 +229,19 @@ async def test_an_idle_connection_closed_by_the_receiver_costs_no_attempt(runtim
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connections.append(0)
-        while head := await reader.readuntil(b"\r\n\r\n"):
-            length = next(
-                int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")
-            )
-            await reader.readexactly(length)
-            if connections[-1]:
-                break
-            connections[-1] += 1
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-        writer.close()
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                lines = head.lower().split(b"\r\n")
+                length = next(int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length:"))
+                await reader.readexactly(length)
+                if connections[-1]:
+                    break
+                connections[-1] += 1
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        except asyncio.IncompleteReadError:
+            return  # the worker has closed the connection
+        finally:
+            writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     target = await make_target(runtime, caller, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")

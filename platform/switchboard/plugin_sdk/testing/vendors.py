@@ -13,10 +13,14 @@ async def serve_nonsense() -> AsyncIterator[str]:
     """Run a server that answers every request with a page; yield its address."""
 
     async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(RESPONSE % (len(NONSENSE), NONSENSE))
-        await writer.drain()
-        writer.close()
+        try:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(RESPONSE % (len(NONSENSE), NONSENSE))
+            await writer.drain()
+        except (OSError, asyncio.IncompleteReadError):
+            return  # the client has gone
+        finally:
+            writer.close()
 
     server = await asyncio.start_server(respond, "127.0.0.1", 0)
     async with server:
@@ -29,8 +33,10 @@ async def serve_silence() -> AsyncIterator[str]:
     released = asyncio.Event()
 
     async def wait(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await released.wait()
-        writer.close()
+        try:
+            await released.wait()
+        finally:
+            writer.close()
 
     server = await asyncio.start_server(wait, "127.0.0.1", 0)
     async with server:
