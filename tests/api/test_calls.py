@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import aiohttp
 import pytest
+from redis.exceptions import RedisError
 from sqlalchemy import text
 from switchboard.apps.server.http_server import GRACE_SECONDS
 from switchboard.foundation.database import now
@@ -18,6 +19,7 @@ from switchboard.runtime import Runtime
 
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform, Organizations, run_server
 from tests.fixtures.calls import add_call
+from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json, at, objects_at
 
 MONDAY = datetime(2026, 11, 16, 9, tzinfo=UTC)
@@ -230,10 +232,23 @@ async def test_unsigned_callbacks_are_refused(live: LivePlatform) -> None:
     assert (await live.caller.get("/v1/calls")).json["total"] == 0
 
 
+async def lose_wake_ups(live: LivePlatform) -> None:
+    """Empty Redis, which the process leaves alone for a moment if it was late, as on a busy machine."""
+
+    async def flush() -> bool:
+        try:
+            await live.runtime.redis.flushall()
+        except RedisError:
+            return False
+        return True
+
+    await eventually(flush)
+
+
 async def test_a_call_is_placed_despite_a_lost_wake_up(live: LivePlatform) -> None:
-    await live.runtime.redis.flushall()
+    await lose_wake_ups(live)
     call = await live.place_call("+15550100020")
-    await live.runtime.redis.flushall()
+    await lose_wake_ups(live)
     async with asyncio.timeout(20):
         assert (await live.wait_for_end(call["id"]))["status"] == "busy"
 
