@@ -33,6 +33,7 @@ from switchboard.resources.identity.policy import Policy, RateLimit, RateLimits
 from bench.api_peer_server import build_contact
 from bench.calls import cpu_seconds
 from bench.costs import find_port
+from bench.embedded_server import build_serve_environment
 
 ROWS, PAGE = 1_000, 50
 REQUESTS, AT_ONCE, ROUNDS, WARM = 200, 4, 7, 100
@@ -155,13 +156,7 @@ async def run_both(folder: Path) -> AsyncIterator[tuple[Server, Server]]:
     directory = DataDirectory(folder)
     directory.claim()
     settings = Settings(data_dir=folder, port=find_port())
-    environment = {
-        "SWITCHBOARD_DATA_DIR": str(folder),
-        "SWITCHBOARD_PORT": str(settings.port),
-        "SWITCHBOARD_DATABASE_URL": directory.database_url,
-        "SWITCHBOARD_REDIS_URL": directory.redis_url,
-        "SWITCHBOARD_DRAIN_SECONDS": "0",
-    }
+    environment = build_serve_environment(directory, settings.port)
     async with EmbeddedServers(directory):
         await upgrade(directory.database_url)
         key, port = await fill_platform(settings, directory), find_port()

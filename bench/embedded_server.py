@@ -20,3 +20,14 @@ def run_with_servers(measure: Callable[[DataDirectory], Awaitable[None]]) -> Non
             directory.release()
 
     asyncio.run(serve())
+
+
+def build_serve_environment(directory: DataDirectory, port: int) -> dict[str, str]:
+    """Return the settings of a `serve` process on a port, over the servers of a data directory."""
+    return {
+        "SWITCHBOARD_DATA_DIR": str(directory.path),
+        "SWITCHBOARD_PORT": str(port),
+        "SWITCHBOARD_DATABASE_URL": directory.database_url,
+        "SWITCHBOARD_REDIS_URL": directory.redis_url,
+        "SWITCHBOARD_DRAIN_SECONDS": "0",
+    }

@@ -35,6 +35,7 @@ from switchboard.resources.phone_numbers.models import PhoneNumber
 
 from bench.calls import cpu_seconds
 from bench.costs import find_port
+from bench.embedded_server import build_serve_environment
 from bench.vendors_server import MODEL, Vendors
 from tests.carriers.twilio.wire import compute_signature
 from tests.fixtures.eventually import eventually
@@ -148,13 +149,7 @@ async def run_carrier(folder: Path) -> AsyncIterator[Carrier]:
     directory = DataDirectory(folder)
     directory.claim()
     settings, vendors_port = Settings(data_dir=folder, port=find_port()), find_port()
-    environment = {
-        "SWITCHBOARD_DATA_DIR": str(folder),
-        "SWITCHBOARD_PORT": str(settings.port),
-        "SWITCHBOARD_DATABASE_URL": directory.database_url,
-        "SWITCHBOARD_REDIS_URL": directory.redis_url,
-        "SWITCHBOARD_DRAIN_SECONDS": "0",
-    }
+    environment = build_serve_environment(directory, settings.port)
     async with EmbeddedServers(directory), Vendors(1).serve(vendors_port), aiohttp.ClientSession() as http:
         await upgrade(directory.database_url)
         organization_id = await create_number(settings, directory, f"http://127.0.0.1:{vendors_port}")
