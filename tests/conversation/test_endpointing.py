@@ -132,7 +132,7 @@ async def test_words_that_are_complete_need_no_confirmation(engine: CallEngine) 
     assert get_endpoint_seconds(result) == pytest.approx(0.2, abs=0.02)
 
 
-@pytest.mark.parametrize(("probability", "seconds"), [(0.97, 0.33), (0.6, 0.5)])
+@pytest.mark.parametrize(("probability", "seconds"), [(0.97, 0.32), (0.6, 0.55)])
 async def test_an_end_in_doubt_is_confirmed_for_longer(engine: CallEngine, probability: float, seconds: float) -> None:
     predictor = ScriptedPredictor(TurnPrediction(probability))
     result = await converse(engine, "I would like a table", predictor=predictor)
@@ -212,7 +212,7 @@ async def test_the_detector_is_asked_where_the_words_leave_doubt(engine: CallEng
 async def test_the_detector_alone_decides_in_mode_audio(engine: CallEngine) -> None:
     predictor = ScriptedPredictor(TurnPrediction(0.8))
     result = await converse(engine, "I would like a table for", predictor=predictor, mode="audio")
-    assert get_endpoint_seconds(result) == pytest.approx(0.5, abs=0.02)
+    assert get_endpoint_seconds(result) == pytest.approx(0.55, abs=0.02)
     assert len(predictor.asked) == 1
 
 

@@ -20,8 +20,8 @@ from switchboard.plugin_sdk import PossibleTurn, TurnPrediction, TurnReport
 
 CERTAIN_FROM: Final = 0.95
 """Probability from which the end of a turn is certain enough for the shorter confirmation."""
-CONFIRMATION_SECONDS: Final = 0.13
-DOUBT_SECONDS: Final = 0.3
+CONFIRMATION_SECONDS: Final = 0.12
+DOUBT_SECONDS: Final = 0.35
 """Silence beyond the shortest that confirms an end which no words have shown, certain or not: most callers who go on do
 so within it. By `bench/turns`: `CERTAIN_FROM` and `DOUBT_SECONDS` without the recordings that it holds out,
 `CONFIRMATION_SECONDS` by the median of all. Decision 47 has the trade-off."""
