@@ -40,9 +40,14 @@ async def test_a_new_user_joins_by_a_single_use_link(people: People, caller: Cal
     assert (await create_newcomer(runtime, "").send(link, {"password": PASSWORD})).status == 404
 
 
-async def test_an_existing_user_joins_with_the_same_account(people: People, caller: Caller, stranger: Caller) -> None:
+async def test_an_existing_user_joins_with_the_same_account(
+    people: People, caller: Caller, stranger: Caller, runtime: Runtime
+) -> None:
     owner, existing_user = await people.join(caller.organization_id), await people.join(stranger.organization_id)
     link = await invite(owner, existing_user.email, "owner")
+    anonymous = await create_newcomer(runtime, "").get(link)
+    assert "Sign in to join" in anonymous.html
+    assert "Choose a password" not in anonymous.html
     assert (await existing_user.post(link)).location == "/dashboard"
     assert (await existing_user.get("/dashboard/organizations")).html.count("<strong>Test ") == 2
     assert (await existing_user.get("/dashboard/keys")).status == 200

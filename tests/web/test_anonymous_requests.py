@@ -15,6 +15,7 @@ CHEAP = {
     "GET /",
     "GET /.well-known/oauth-authorization-server",
     "GET /dashboard/<path:nowhere>",
+    "GET /dashboard/forgotten-password",
     "GET /dashboard/organizations",
     "GET /dashboard/sign-in",
     "GET /dashboard/sign-in/callback",
@@ -42,10 +43,13 @@ SIGNED = {
 """As cheap; the carrier's signature is checked before anything else."""
 LIMITED = {
     "GET /dashboard/invitations/<token>",
+    "GET /dashboard/new-password/<token>",
     "GET /dashboard/sign-in/single-sign-on",
     "POST /api/oauth/revoke",
     "POST /api/oauth/token",
+    "POST /dashboard/forgotten-password",
     "POST /dashboard/invitations/<token>",
+    "POST /dashboard/new-password/<token>",
     "POST /dashboard/sign-in",
 }
 """Limited by the client's address, before a password is hashed or another server is asked."""

@@ -3,10 +3,12 @@ OpenTelemetry's (docs/how-to/observability.md).
 """
 
 import os
+import re
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, TypeAdapter, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -26,6 +28,12 @@ class SettingsError(OperatorError):
 
 def _comma_list(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _require_mail_server(url: SecretStr | None) -> SecretStr | None:
+    if url is not None and not re.fullmatch(r"smtps?://([^/?#@]+@)?[^/?#@]+/?", url.get_secret_value()):
+        raise ValueError("an address such as smtp://user:password@mail.example.com:587")
+    return url
 
 
 def _require_long_key(keys: list[SecretStr]) -> list[SecretStr]:
@@ -102,6 +110,21 @@ class Settings(BaseSettings):
         description=(
             "A Redis of your own, with its login: `redis://…`, `rediss://…` (TLS), or with `+sentinel` or `+cluster` "
             "behind either; empty means the embedded one."
+        ),
+    )
+    smtp_url: Annotated[SecretStr | None, AfterValidator(_require_mail_server)] = Field(
+        None,
+        description=(
+            "Mail server for invitations and new passwords: `smtp://user:password@host:587` (STARTTLS, demanded if "
+            "there is a login) or `smtps://…:465`; empty: people pass links on themselves."
+        ),
+    )
+    mail_from: str = Field(
+        "",
+        pattern=r"^([^<>@]+<[^<>@\s]+@[^<>@\s]+>|[^<>@\s]+@[^<>@\s]+)?$",
+        description=(
+            "Sender of e-mails, such as `Acme Telephony <phone@example.com>`; empty: `switchboard@` and the host of "
+            "PUBLIC_URL."
         ),
     )
     secret_keys: Annotated[
@@ -200,6 +223,11 @@ class Settings(BaseSettings):
     def base_url(self) -> str:
         """The public address without a trailing slash."""
         return (self.public_url or f"http://{self.host}:{self.port}").rstrip("/")
+
+    @property
+    def mail_sender(self) -> str:
+        """The sender of e-mails."""
+        return self.mail_from or f"switchboard@{urlsplit(self.base_url).hostname}"
 
 
 def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:

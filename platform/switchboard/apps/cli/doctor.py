@@ -23,6 +23,7 @@ from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import Database, ReadReplica, ReplicaNotUsable
 from switchboard.foundation.encryption import count_values_by_key
 from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.mail import Mailer, MailRefused
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStore, ObjectStoreAway
 from switchboard.plugin_sdk import ProviderError, SpokenLine
 from switchboard.plugin_sdk.registry import CAPABILITIES
@@ -76,6 +77,9 @@ async def _examine(runtime: Runtime) -> AsyncIterator[Finding]:
         yield await _replica(runtime.replica)
     yield await _redis(runtime.redis)
     yield await _recordings(runtime.recordings)
+    mailer = runtime.call(Mailer)
+    if mailer.is_set_up:
+        yield await _mail(mailer)
     for plugin in runtime.registry.plugins:
         yield Finding(f"plugin {plugin.name}", not plugin.faults, "; ".join(plugin.faults))
     for finding in await _running_processes(runtime):
@@ -191,6 +195,16 @@ async def _recordings(recordings: ObjectStore) -> Finding:
             "the permissions.",
         )
     return Finding("store of recordings", True)
+
+
+async def _mail(mailer: Mailer) -> Finding:
+    try:
+        await mailer.check()
+    except MailRefused as error:
+        return Finding(
+            "mail server", False, f"Neither invitations nor new passwords are sent: {error}. See SWITCHBOARD_SMTP_URL."
+        )
+    return Finding("mail server", True)
 
 
 async def _public_address(base_url: str) -> Finding:

@@ -25,6 +25,7 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
     oauth_clients,
     organization,
     overview,
+    password_links,
     phone_numbers,
     privacy,
     providers,

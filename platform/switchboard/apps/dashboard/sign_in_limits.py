@@ -49,7 +49,7 @@ class SignInLimits:
 
     def remember_browser(self, response: Response, email: str) -> None:
         """Set the cookie of a browser that has signed in with this e-mail address."""
-        content = {"account": _digest(email), "browser": secrets.token_hex(8)}
+        content = {"account": digest_email(email), "browser": secrets.token_hex(8)}
         response.set_cookie(
             COOKIE,
             self._serializer.dumps(content),
@@ -62,7 +62,7 @@ class SignInLimits:
 
     def _find_counted(self, email: str) -> str:
         """Return what the attempts of this request's browser count against: itself, or the e-mail address."""
-        account = _digest(email)
+        account = digest_email(email)
         browser = self._find_browser(account)
         return f"browser:{browser}" if browser else f"account:{account}"
 
@@ -79,5 +79,6 @@ class SignInLimits:
         return URLSafeTimedSerializer(self.keyring.derive(PURPOSE), salt=PURPOSE)
 
 
-def _digest(email: str) -> str:
+def digest_email(email: str) -> str:
+    """Return what is counted for an e-mail address, in any letter case."""
     return hashlib.sha256(email.lower().encode(errors="replace")).hexdigest()

@@ -19,6 +19,7 @@ from switchboard.resources.calls.jobs import analyze_call, dial_call, hang_up_ca
 from switchboard.resources.campaigns.jobs import dial_campaigns, reconcile_campaigns
 from switchboard.resources.deliveries.delivery_worker import DeliveryWorker
 from switchboard.resources.deliveries.jobs import expire_deliveries, wake_delivery_worker
+from switchboard.resources.identity.password_links import send_password_link
 from switchboard.resources.knowledge_bases.jobs import (
     delete_vectors,
     maintain_vectors,
@@ -46,6 +47,7 @@ JOBS: tuple[Job, ...] = (
     fetch_media,
     run_privacy_request,
     run_simulation,
+    send_password_link,
     send_text,
     wake_delivery_worker,
     wake_run_worker,

@@ -1,7 +1,7 @@
 """Members of an organization, and the invitations that it sends.
 
-An invitation is a link that works once within seven days. The platform sends no e-mail: whoever invites passes the link
-on. Accepting a link is in `invitations.py`. An organization always keeps at least one owner.
+An invitation is a link that works once within seven days. Without a mail server whoever invites passes the link on.
+Accepting a link is in `invitations.py`. An organization always keeps at least one owner.
 """
 
 import secrets

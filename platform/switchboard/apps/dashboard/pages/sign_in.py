@@ -39,7 +39,7 @@ async def sign_in_page(sessions: BrowserSessions) -> ResponseReturnValue:
     after = get_safe_path(request.args.get("after"))
     if await sessions.find_viewer() is not None:
         return redirect(after, 303)
-    return await render("dashboard/sign_in.html", form=Form(), after=after)
+    return await render("dashboard/sign_in/sign_in.html", form=Form(), after=after)
 
 
 @dashboard.post("/dashboard/sign-in")
@@ -52,7 +52,7 @@ async def sign_in_now(sessions: BrowserSessions, database: Database, limits: Sig
     limit, verdict = await limits.count_attempt(email)
     if not verdict.allowed:
         page = await render(
-            "dashboard/sign_in.html",
+            "dashboard/sign_in/sign_in.html",
             form=Form(message="Too many attempts. Wait a moment, then try again."),
             after=after,
         )
@@ -60,7 +60,9 @@ async def sign_in_now(sessions: BrowserSessions, database: Database, limits: Sig
     try:
         _, token = await sign_in.sign_in(database, email, password, get_browser())
     except IdentityError as refusal:
-        page = await render("dashboard/sign_in.html", form=Form({"email": email}, message=str(refusal)), after=after)
+        page = await render(
+            "dashboard/sign_in/sign_in.html", form=Form({"email": email}, message=str(refusal)), after=after
+        )
         return Response(page, 422, content_type="text/html; charset=utf-8")
     await limits.uncount_attempt(email)
     response = redirect_signed_in(sessions, token, after)

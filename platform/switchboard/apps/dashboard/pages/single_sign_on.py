@@ -85,5 +85,5 @@ async def finish_single_sign_on(
 
 
 async def _refuse(message: str) -> Response:
-    page = await render("dashboard/sign_in.html", form=Form(message=message), after="/dashboard")
+    page = await render("dashboard/sign_in/sign_in.html", form=Form(message=message), after="/dashboard")
     return Response(page, 422, content_type="text/html; charset=utf-8")

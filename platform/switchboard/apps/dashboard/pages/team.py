@@ -9,11 +9,14 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.mail import MailRefused
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.foundation.web.schemas import RequestBody
 from switchboard.resources.identity import members
+from switchboard.resources.identity.invitation_mail import InvitationMail
 from switchboard.resources.identity.members import Role
 from switchboard.resources.oauth.connections import list_live_grants, revoke_after_commit
 
@@ -45,11 +48,18 @@ async def team_page(session: TenantSession, form: Form) -> str:
 
 @dashboard.post("/dashboard/team")
 @action(role="owner", form=NewInvitation, invalid=team_page)
-async def invite(session: TenantSession, data: NewInvitation, settings: Settings) -> str:
-    """Create an invitation and show its link once."""
+async def invite(
+    viewer: Viewer, session: TenantSession, data: NewInvitation, settings: Settings, invitation_mail: InvitationMail
+) -> str:
+    """Create an invitation, send its link if there is a mail server, and show it once."""
     invitation, token = await members.create_invitation(session, email=data.email, role=data.role)
     link = settings.base_url + url_for("dashboard.invitation_page", token=token)
-    return await render("dashboard/team/invited.html", invitation=invitation, link=link)
+    fault = None
+    try:
+        is_sent = await invitation_mail.send(session, invitation, link, invited_by=viewer.user.email)
+    except MailRefused as error:
+        is_sent, fault = False, str(error)
+    return await render("dashboard/team/invited.html", invitation=invitation, link=link, is_sent=is_sent, fault=fault)
 
 
 @dashboard.post("/dashboard/team/invitations/<invitation_id>/withdraw")

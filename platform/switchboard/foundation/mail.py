@@ -1,0 +1,91 @@
+"""E-mail over the operator's SMTP server (RFC 5321, RFC 6409)."""
+
+import ssl
+from dataclasses import dataclass
+from email.errors import MessageError
+from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
+from urllib.parse import unquote, urlsplit
+
+import aiosmtplib
+
+from switchboard.foundation.settings import Settings
+
+SMTP_SECONDS = 10.0
+SUBMISSION_PORTS = {"smtp": 587, "smtps": 465}
+"""Ports where the URL names none (RFC 8314)."""
+
+
+class MailRefused(Exception):
+    """The mail server cannot be reached or takes no message; the message is one line for people, without the login."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mailer:
+    """Sends e-mail. A message waits in no queue: whoever sends it says what to do if it is refused."""
+
+    settings: Settings
+
+    @property
+    def is_set_up(self) -> bool:
+        """Return whether there is a mail server."""
+        return self.settings.smtp_url is not None
+
+    async def send(self, *, to: str, subject: str, text: str) -> None:
+        """Send a message of plain text to one address. Raises `MailRefused`, also if there is no mail server."""
+        sender = self.settings.mail_sender
+        message = EmailMessage()
+        try:
+            message["From"], message["To"], message["Subject"] = sender, to, subject
+        except (ValueError, MessageError) as error:
+            raise MailRefused(f"the message cannot be addressed: {error}") from None
+        message["Date"] = formatdate()
+        message["Message-ID"] = make_msgid(domain=sender.rpartition("@")[2].rstrip(">"))
+        message["Auto-Submitted"] = "auto-generated"
+        message.set_content(text)
+        try:
+            async with self._connect() as server:
+                await server.send_message(message)
+        except (aiosmtplib.SMTPException, OSError) as error:
+            raise MailRefused(_describe(error)) from error
+
+    async def check(self) -> None:
+        """Connect and log in. Raises `MailRefused`."""
+        try:
+            async with self._connect() as server:
+                await server.noop()
+        except (aiosmtplib.SMTPException, OSError) as error:
+            raise MailRefused(_describe(error)) from error
+
+    def _connect(self) -> aiosmtplib.SMTP:
+        """Return a client of the mail server.
+
+        A login never travels in clear text, nor to a server whose certificate is not trusted. Without a login, STARTTLS
+        is used if the server offers it, with any certificate, as between mail servers (RFC 7435).
+        """
+        if self.settings.smtp_url is None:
+            raise MailRefused("SWITCHBOARD_SMTP_URL is not set")
+        url = urlsplit(self.settings.smtp_url.get_secret_value())
+        return aiosmtplib.SMTP(
+            hostname=url.hostname,
+            port=url.port or SUBMISSION_PORTS[url.scheme],
+            username=unquote(url.username) if url.username else None,
+            password=unquote(url.password) if url.password else None,
+            use_tls=url.scheme == "smtps",
+            start_tls=True if url.scheme == "smtp" and url.username else None,
+            tls_context=_create_tls_context(verified=url.scheme == "smtps" or bool(url.username)),
+            timeout=SMTP_SECONDS,
+        )
+
+
+def _create_tls_context(*, verified: bool) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if not verified:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, aiosmtplib.SMTPRecipientsRefused):
+        return f"the mail server refused the recipient: {error.recipients[0].message}"
+    return f"the mail server refused the message: {error}" if str(error) else type(error).__name__

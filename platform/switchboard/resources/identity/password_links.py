@@ -1,0 +1,122 @@
+"""Links with which users choose a new password without the old one.
+
+A link is signed and stored nowhere. It is valid for an hour, and until the password changes: the signed content has a
+fingerprint of the password's hash, so that a link works once.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+import structlog
+from itsdangerous import BadSignature, URLSafeTimedSerializer
+from sqlmodel import col, delete
+
+from switchboard.foundation.database import Database, SystemSession, new_id
+from switchboard.foundation.jobs import Queue
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.mail import Mailer, MailRefused
+from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.errors import NotFound
+from switchboard.resources.identity import system_queries
+from switchboard.resources.identity.models import User, UserSession
+from switchboard.resources.identity.service import IdentityError, hash_new_password
+
+logger = structlog.get_logger()
+PURPOSE: Final = "password link"
+LINK_SECONDS: Final = 3600
+LINK_PATH: Final = "/dashboard/new-password/"
+TEXT: Final = """\
+Somebody, probably you, asked for a new password for {email} at {base_url}.
+
+Choose it here within an hour:
+
+{link}
+
+If you did not ask, do nothing: your password stays as it is.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordLinks:
+    """Creates, sends, and redeems links."""
+
+    settings: Settings
+    database: Database
+    keyring: KeyRing
+    mailer: Mailer
+    queue: Queue
+
+    async def request(self, email: str) -> None:
+        """Have a worker send a link to a user. An unknown address costs as much, and nothing is sent."""
+        async with self.database.system() as session:
+            user = await system_queries.find_user(session, email)
+        await self.queue.enqueue(send_password_link.__name__, user_id=str(new_id() if user is None else user.id))
+
+    async def create(self, email: str) -> str:
+        """Return a link for a user. Raises `IdentityError` for an unknown address."""
+        async with self.database.system() as session:
+            user = await system_queries.find_user(session, email)
+        if user is None:
+            raise IdentityError(f"there is no user {email}")
+        return self._create_link(user)
+
+    async def send(self, user_id: UUID) -> None:
+        """Send a link to a user. Does nothing for an unknown user, and for one who has no password, because such users
+        sign in through the operator's identity provider. Raises `MailRefused`.
+        """
+        async with self.database.system() as session:
+            user = await session.get(User, user_id)
+        if user is None or not user.password_hash:
+            return
+        text = TEXT.format(email=user.email, base_url=self.settings.base_url, link=self._create_link(user))
+        await self.mailer.send(to=user.email, subject="Choose a new password", text=text)
+
+    async def find_email(self, token: str) -> str:
+        """Return the e-mail address of a link's user. Raises `NotFound` for a link that does not work."""
+        async with self.database.system() as session:
+            return (await self._redeem(session, token)).email
+
+    async def change_password(self, token: str, password: str) -> None:
+        """Change the password and end all sessions of the user. Raises `NotFound` for a link that does not work, and
+        `IdentityError` for a password that is too short.
+        """
+        await self.find_email(token)  # before the hash, which costs much
+        password_hash = await hash_new_password(password)
+        async with self.database.system() as session:
+            user = await self._redeem(session, token)
+            user.password_hash = password_hash
+            await session.exec(delete(UserSession).where(col(UserSession.user_id) == user.id))
+
+    def _create_link(self, user: User) -> str:
+        token = self._serializer.dumps([user.id.hex, _digest(user)])
+        return f"{self.settings.base_url}{LINK_PATH}{token}"
+
+    async def _redeem(self, session: SystemSession, token: str) -> User:
+        """Lock and return the user of a link."""
+        invalid = NotFound("This link was used or has expired. Ask for a new one.")
+        try:
+            user_id, fingerprint = self._serializer.loads(token, max_age=LINK_SECONDS)
+        except BadSignature:
+            raise invalid from None
+        user = await session.get(User, UUID(user_id), with_for_update=True)
+        if user is None or _digest(user) != fingerprint:
+            raise invalid
+        return user
+
+    @property
+    def _serializer(self) -> URLSafeTimedSerializer:
+        return URLSafeTimedSerializer(self.keyring.derive(PURPOSE), salt=PURPOSE)
+
+
+async def send_password_link(links: PasswordLinks, *, user_id: str) -> None:
+    """Send a link for a new password. What the mail server refuses is logged: the user asks again."""
+    try:
+        await links.send(UUID(user_id))
+    except MailRefused as error:
+        logger.error("a link for a new password was not sent", user_id=user_id, reason=str(error))
+
+
+def _digest(user: User) -> str:
+    return hashlib.sha256(user.password_hash.encode()).hexdigest()[:16]

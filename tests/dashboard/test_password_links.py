@@ -1,0 +1,180 @@
+"""New passwords and invitations by e-mail."""
+
+import re
+from collections.abc import AsyncIterator
+from uuid import uuid4
+
+import pytest
+import pytest_asyncio
+from pydantic import SecretStr
+from switchboard.apps.dashboard.pages import password_links as pages
+from switchboard.apps.server import app
+from switchboard.foundation.settings import Settings
+from switchboard.resources.identity import password_links
+from switchboard.resources.identity.models import User
+from switchboard.runtime import Runtime
+
+from tests.fixtures.app import UNKNOWN_ID, Caller, Client
+from tests.fixtures.dashboard import PASSWORD, People, Person, create_person
+from tests.fixtures.eventually import eventually
+from tests.fixtures.mail import MailServer, serve_mail
+
+NEW_PASSWORD = "another long password"
+pytestmark = pytest.mark.usefixtures("running_worker")
+FORGOTTEN = "/dashboard/forgotten-password"
+
+
+@pytest_asyncio.fixture
+async def mail() -> AsyncIterator[MailServer]:
+    async with serve_mail() as server:
+        yield server
+
+
+@pytest.fixture
+def settings(settings: Settings, mail: MailServer) -> Settings:
+    return settings.model_copy(update={"smtp_url": SecretStr(f"smtp://127.0.0.1:{mail.port}")})
+
+
+@pytest_asyncio.fixture
+async def owner(runtime: Runtime, caller: Caller) -> Person:
+    return await create_person(runtime, app.create_app(runtime).test_client(), caller.organization_id)
+
+
+def create_browser(runtime: Runtime) -> Person:
+    return Person(UNKNOWN_ID, "", app.create_app(runtime).test_client())  # type: ignore[arg-type]
+
+
+async def receive_link(runtime: Runtime, mail: MailServer, email: str) -> str:
+    """Ask for a link as somebody who is not signed in, and return the path of the one that is sent."""
+    before = len(mail.messages)
+    browser = create_browser(runtime)
+    assert (await browser.send(FORGOTTEN, {"email": email})).status == 200
+
+    async def count() -> bool:
+        return len(mail.messages) > before
+
+    await eventually(count)
+    message = mail.messages[-1]
+    assert message["To"] == email.lower()
+    link = re.search(rf"{runtime.settings.base_url}(/dashboard/new-password/\S+)", message.get_content())
+    assert link
+    return link[1]
+
+
+async def test_a_user_chooses_a_new_password_by_e_mail(owner: Person, runtime: Runtime, mail: MailServer) -> None:
+    assert (await owner.sign_in()).status == 303
+    assert FORGOTTEN in (await create_browser(runtime).get("/dashboard/sign-in")).html
+    link = await receive_link(runtime, mail, owner.email.upper())
+    browser = create_browser(runtime)
+    assert owner.email in (await browser.get(link)).html
+    short = await browser.send(link, {"password": "short"})
+    assert short.status == 422
+    assert "at least 10 characters" in short.html
+    changed = await browser.send(link, {"password": NEW_PASSWORD})
+    assert "Password changed" in changed.html
+    assert "Set-Cookie" not in changed.headers, "whoever has only the link gets no session with it"
+    assert (await owner.get("/dashboard")).status == 303, "all browsers are signed out"
+    assert (await owner.sign_in()).status == 422
+    assert (await owner.sign_in(NEW_PASSWORD)).status == 303
+
+
+async def test_a_link_works_once_and_for_an_hour(
+    owner: Person, runtime: Runtime, mail: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = [await receive_link(runtime, mail, owner.email) for _ in range(2)]
+    browser = create_browser(runtime)
+    assert (await browser.send(first, {"password": NEW_PASSWORD})).status == 200
+    for used in (first, second):
+        assert (await browser.send(used, {"password": PASSWORD})).status == 404, "the password has changed since"
+    third = await receive_link(runtime, mail, owner.email)
+    forged = f"{third[:-1]}{'A' if third[-1] != 'A' else 'B'}"
+    monkeypatch.setattr(password_links, "LINK_SECONDS", -1)
+    for dead in (third, forged, "/dashboard/new-password/x"):
+        refused = await browser.get(dead)
+        assert refused.status == 404
+        assert "Ask for a new one" in refused.html
+
+
+async def test_nobody_learns_which_addresses_have_accounts(owner: Person, runtime: Runtime, mail: MailServer) -> None:
+    unknown = f"{uuid4().hex[:12]}@example.com"
+    async with runtime.database.system() as session:
+        by_provider = User(email=f"{uuid4().hex[:12]}@example.com", password_hash="")
+        session.add(by_provider)
+    browser = create_browser(runtime)
+    shown = [
+        (await browser.send(FORGOTTEN, {"email": email})).html.replace(email, "")
+        for email in (owner.email, unknown, by_provider.email, "no address")
+    ]
+    assert shown.count(shown[0]) == len(shown)
+    await receive_link(runtime, mail, owner.email)
+    assert {message["To"] for message in mail.messages} == {owner.email}
+
+
+async def test_an_address_gets_three_e_mails(owner: Person, runtime: Runtime, mail: MailServer) -> None:
+    pages_shown = set[str]()
+    for _ in range(pages.PER_ACCOUNT.burst + 2):
+        pages_shown.add((await create_browser(runtime).send(FORGOTTEN, {"email": owner.email})).html)
+    assert len(pages_shown) == 1
+    other = await create_person(runtime, create_browser(runtime).client, None)
+    await receive_link(runtime, mail, other.email)
+
+    async def list_recipients() -> list[str]:
+        return [message["To"] for message in mail.messages]
+
+    sent = await eventually(list_recipients, lambda sent: len(sent) > pages.PER_ACCOUNT.burst)
+    assert sent.count(owner.email) == pages.PER_ACCOUNT.burst
+
+
+async def test_a_refused_link_is_logged_without_the_address(
+    owner: Person,
+    runtime: Runtime,
+    mail: MailServer,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    mail.refused.add(owner.email)
+    await password_links.send_password_link(runtime.call(password_links.PasswordLinks), user_id=str(owner.user_id))
+    logged = capsys.readouterr().out
+    assert "no such mailbox" in logged
+    assert owner.email not in logged
+
+
+async def test_an_invitation_is_sent_and_shown(
+    people: People, caller: Caller, runtime: Runtime, mail: MailServer
+) -> None:
+    owner = await people.join(caller.organization_id)
+    page = await owner.post("/dashboard/team", {"email": "new@example.com", "role": "member"})
+    assert "An e-mail with this link is on its way to new@example.com." in page.html
+    text = mail.messages[0].get_content()
+    assert owner.email in text
+    link = re.search(r"/dashboard/invitations/\S+", text)
+    assert link
+    assert link[0] in page.html
+    assert (await create_browser(runtime).send(link[0], {"password": PASSWORD})).location == "/dashboard"
+
+
+async def test_an_invitation_whose_e_mail_is_refused_is_passed_on(
+    people: People, caller: Caller, mail: MailServer
+) -> None:
+    owner = await people.join(caller.organization_id)
+    mail.refused.add("nobody@example.com")
+    page = await owner.post("/dashboard/team", {"email": "nobody@example.com", "role": "member"})
+    assert page.status == 200
+    assert "The e-mail was not sent" in page.html
+    assert "no such mailbox" in page.html
+    assert re.search(r"/dashboard/invitations/[\w-]+", page.html)
+
+
+class TestWithoutMailServer:
+    @pytest.fixture
+    def settings(self, settings: Settings) -> Settings:
+        return settings.model_copy(update={"smtp_url": None})
+
+    async def test_the_page_says_where_to_get_a_link(self, client: Client, runtime: Runtime, owner: Person) -> None:
+        browser = create_browser(runtime)
+        for page in (await browser.get(FORGOTTEN), await browser.send(FORGOTTEN, {"email": owner.email})):
+            assert "switchboard users password-link" in page.html
+        link = (await runtime.call(password_links.PasswordLinks).create(owner.email)).removeprefix(
+            runtime.settings.base_url
+        )
+        assert (await browser.send(link, {"password": NEW_PASSWORD})).status == 200
+        assert (await owner.sign_in(NEW_PASSWORD)).status == 303
