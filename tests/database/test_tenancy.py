@@ -15,7 +15,7 @@ from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
 
-NOT_TENANTS = {"user_account", "oauth_client"}
+NOT_TENANTS = {"authenticator_app", "oauth_client", "recovery_code", "user_account"}
 OF_MIGRATIONS = {"alembic_version", "schema_compatibility"}
 
 

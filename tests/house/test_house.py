@@ -41,6 +41,7 @@ OPEN_PAGES = {
     "static",
     "sign_in_page",
     "sign_in_now",
+    "sign_in_with_code",
     "sign_out_now",
     "organizations_page",
     "enter_organization",
@@ -85,6 +86,7 @@ MAX_FILE_LINES, MAX_FUNCTION_LINES = 400, 60
 CROSSING_MODULES = ("system_queries.py", "jobs.py")
 MAY_CROSS = {
     "apps/tenant_files/apply.py": "creates organizations",
+    "foundation/encryption/rotation.py": "encrypts secrets of users again, who belong to no organization",
     "apps/worker/retention.py": "finds the organizations that have expired rows",
     "resources/calls/live/heartbeat.py": "renews the leases of all calls of this process",
     "resources/calls/reconciler.py": "recovers calls of every organization",
@@ -92,6 +94,7 @@ MAY_CROSS = {
     "resources/deliveries/result_recorder.py": "records results of every organization",
     "resources/identity/invitations.py": "an invitation's link names no organization",
     "resources/identity/password_links.py": "users belong to no organization",
+    "resources/identity/second_factors.py": "users belong to no organization",
     "resources/identity/sign_in.py": "users and their browser sessions belong to no organization",
     "resources/oauth/clients.py": "applications belong to no organization",
     "resources/oauth/consent.py": "an authorization request names an application, which belongs to no organization",

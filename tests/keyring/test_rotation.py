@@ -26,6 +26,7 @@ from switchboard.migrations import upgrade
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.calls.callback_urls import build_media_url, read_media_token
 from switchboard.resources.calls.models import Call
+from switchboard.resources.identity.second_factors import SecondFactors
 from switchboard.resources.identity.service import create_organization
 from switchboard.runtime import Runtime
 
@@ -33,6 +34,7 @@ from tests.fixtures.app import Caller, Organizations
 from tests.fixtures.command_line import Operator
 from tests.fixtures.receiver import Receiver
 from tests.fixtures.secret_values import (
+    add_authenticator_app,
     create_secret_values,
     list_columns_with_ciphertexts,
     list_marked_columns,
@@ -128,6 +130,7 @@ async def test_keys_are_rotated_without_a_failed_request(installation: Installat
     before = await installation.start(OLD)
     caller = await create_caller(before)
     secrets = await create_secret_values(caller, f"{receiver.url}/hook")
+    user_id, recovery_code = await add_authenticator_app(before)
     added, moved = await installation.start(OLD, NEW), await installation.start(NEW, OLD)
     for runtime in (added, moved):
         assert await repeat_request(connect(runtime, caller)) == secrets.kept_response
@@ -159,6 +162,7 @@ async def test_keys_are_rotated_without_a_failed_request(installation: Installat
         "secret_keys": "ok",
         "calls": "ok",
     }
+    await after.call(SecondFactors).check(user_id, recovery_code)
     async with run_deliveries(after):
         await send_test(connect(after, caller), secrets.endpoint)
         (request,) = await receiver.first("/hook")
@@ -171,6 +175,7 @@ async def test_every_encrypted_column_is_marked(installation: Installation, rece
     await create_secret_values(caller, f"{receiver.url}/hook")
     async with runtime.database.tenant(caller.organization_id) as session:
         await get_or_create_organization_key(session, "anything")
+    await add_authenticator_app(runtime)
     assert await list_columns_with_ciphertexts(runtime) == list_marked_columns()
 
 

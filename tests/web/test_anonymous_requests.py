@@ -51,6 +51,7 @@ LIMITED = {
     "POST /dashboard/invitations/<token>",
     "POST /dashboard/new-password/<token>",
     "POST /dashboard/sign-in",
+    "POST /dashboard/sign-in/code",
 }
 """Limited by the client's address, before a password is hashed or another server is asked."""
 MAX_SECONDS = 0.02

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
+import pyotp
 import pytest
 from sqlmodel import col
 from switchboard.apps.server import app
@@ -320,6 +321,11 @@ async def test_effects_of_only_the_dashboard_record_one_entry_each(organization:
     await at.dashboard(AuditAction.PROVIDER_MOVED, f"{providers}/openai/up")
     await at.dashboard(AuditAction.PROVIDER_REMOVED, f"{providers}/openai/remove")
     await at.dashboard(AuditAction.USER_SESSIONS_ENDED, "/dashboard/account/sessions/end")
+    secret = pyotp.random_base32()
+    app: Fields = {"secret": secret, "code": pyotp.TOTP(secret).now()}
+    await at.dashboard(AuditAction.USER_SECOND_FACTOR_ADDED, "/dashboard/account/second-factor", app)
+    later: Fields = {"code": pyotp.TOTP(secret).at(now(), counter_offset=1)}
+    await at.dashboard(AuditAction.USER_SECOND_FACTOR_REMOVED, "/dashboard/account/second-factor/remove", later)
     passwords: Fields = {"current": PASSWORD, "new": "hush, a long password"}
     await at.dashboard(AuditAction.USER_PASSWORD_CHANGED, "/dashboard/account/password", passwords)
     assert not any("hush" in entry.subject for entry in await at.entries()), "an entry holds a value"

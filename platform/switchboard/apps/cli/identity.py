@@ -19,6 +19,7 @@ from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.password_links import PasswordLinks
+from switchboard.resources.identity.second_factors import SecondFactors
 from switchboard.resources.identity.system_queries import find_key_owner
 from switchboard.resources.oauth import clients
 from switchboard.resources.privacy.organization_deletion import OrganizationDeleter, OrganizationInUse
@@ -171,6 +172,16 @@ async def create_password_link(email: str, as_json: bool) -> None:
     async with open_runtime() as runtime:
         link = await runtime.call(PasswordLinks).create(email)
     print_result({"link": link}, as_json=as_json)
+
+
+@users.command("reset-second-factor")
+@click.option("--email", required=True)
+@run_async
+async def reset_second_factor(email: str) -> None:
+    """Let a user who has lost the second factor sign in with the password alone."""
+    async with open_runtime() as runtime:
+        await runtime.call(SecondFactors).reset(email)
+    click.echo(f"{email} signs in with the password alone")
 
 
 @click.group("oauth-clients")

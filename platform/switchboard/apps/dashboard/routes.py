@@ -29,6 +29,7 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
     phone_numbers,
     privacy,
     providers,
+    second_factor,
     setup,
     sign_in,
     single_sign_on,

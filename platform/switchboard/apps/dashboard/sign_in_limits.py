@@ -9,6 +9,7 @@ attempts of an address do not keep its owner out. `docs/decisions/0032-anonymous
 import hashlib
 import secrets
 from dataclasses import dataclass
+from uuid import UUID
 
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 from quart import Response, request
@@ -16,12 +17,16 @@ from quart import Response, request
 from switchboard.apps.dashboard.viewer import is_https
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.errors import RateLimited
 from switchboard.foundation.web.principal import Limit
 from switchboard.foundation.web.rate_limits import RateLimitDecision, RateLimiter
 
 PER_ADDRESS = Limit(per_second=0.1, burst=20)
 PER_ACCOUNT = Limit(per_second=10 / 900, burst=10)
 """Ten attempts, then one every 90 seconds."""
+PER_CODE = Limit(per_second=1 / 300, burst=5)
+"""Of a million codes three are right at any time: who knows the password needs two years for an even chance to guess
+one."""
 COOKIE, COOKIE_SECONDS = "switchboard-browser", 365 * 24 * 3600
 PURPOSE = "known browser"
 
@@ -46,6 +51,20 @@ class SignInLimits:
         somebody has just signed in with, which shows that it has an account.
         """
         await self.limiter.return_request("password", self._find_counted(email), PER_ACCOUNT)
+
+    async def count_address(self) -> None:
+        """Count an attempt of a client address. Raises `RateLimited`."""
+        if not (await self.limiter.check_address("sign-in", request.remote_addr or "", PER_ADDRESS)).allowed:
+            raise RateLimited("Too many attempts. Wait a moment, then try again.")
+
+    async def count_code(self, user_id: UUID) -> None:
+        """Count a code of a user's second factor before it is looked at. Raises `RateLimited`."""
+        if not (await self.limiter.check("second-factor", f"user:{user_id}", PER_CODE)).allowed:
+            raise RateLimited("Too many codes. Wait five minutes, then try again.")
+
+    async def uncount_code(self, user_id: UUID) -> None:
+        """Take a right code out of the count."""
+        await self.limiter.return_request("second-factor", f"user:{user_id}", PER_CODE)
 
     def remember_browser(self, response: Response, email: str) -> None:
         """Set the cookie of a browser that has signed in with this e-mail address."""

@@ -25,6 +25,11 @@ class EncryptedColumn:
         return f"{self.column.table.name}.{self.column.name}"
 
     @property
+    def is_tenants(self) -> bool:
+        """True for a column of organizations' rows, False for one of users."""
+        return "organization_id" in self.column.table.c
+
+    @property
     def label_fields(self) -> list[Column[Any]]:
         """The columns that the label names."""
         return [self.column.table.c[field] for _, field, _, _ in Formatter().parse(self.label) if field]

@@ -7,10 +7,11 @@ from uuid import UUID
 
 from sqlalchemy import RowMapping, tuple_
 from sqlmodel import select, update
+from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import Database
 from switchboard.foundation.encryption.columns import EncryptedColumn, list_encrypted_columns
-from switchboard.foundation.encryption.system_queries import list_organizations_to_rotate
+from switchboard.foundation.encryption.system_queries import list_owners_to_rotate
 from switchboard.foundation.keyring import KeyRing, SecretError
 
 BATCH = 100
@@ -28,16 +29,17 @@ class ColumnRotation:
 async def rotate_keys(database: Database, keyring: KeyRing) -> AsyncGenerator[ColumnRotation]:
     """Encrypt under the first key each value that is under another key of the ring; yield each column's result.
 
-    Each batch is one transaction of one organization, so that an interrupted rotation continues where it was.
+    Each batch is one transaction of one organization, or of users, so that an interrupted rotation continues where it
+    was.
     """
     retired = keyring.fingerprints[1:]
     for encrypted in list_encrypted_columns():
         rotated = unreadable = 0
-        for organization_id in await list_organizations_to_rotate(database, encrypted, retired):
+        for owner in await list_owners_to_rotate(database, encrypted, retired):
             after: Sequence[Any] | None = None
             while True:
-                async with database.tenant(organization_id) as session:
-                    rows = await _lock_batch(session, encrypted, organization_id, retired, after)
+                async with database.system() if owner is None else database.tenant(owner) as session:
+                    rows = await _lock_batch(session, encrypted, owner, retired, after)
                     failed = [row for row in rows if not await _rotate_value(session, keyring, encrypted, row)]
                 rotated, unreadable = rotated + len(rows) - len(failed), unreadable + len(failed)
                 if len(rows) < BATCH:
@@ -47,9 +49,9 @@ async def rotate_keys(database: Database, keyring: KeyRing) -> AsyncGenerator[Co
 
 
 async def _lock_batch(
-    session: TenantSession,
+    session: AsyncSession,
     encrypted: EncryptedColumn,
-    organization_id: UUID,
+    organization_id: UUID | None,
     retired: Sequence[str],
     after: Sequence[Any] | None,
 ) -> Sequence[RowMapping]:
@@ -57,14 +59,16 @@ async def _lock_batch(
     table = encrypted.column.table
     key = list(table.primary_key)
     columns = dict.fromkeys([*key, *encrypted.label_fields, encrypted.column])
-    rows = select(*columns).where(table.c.organization_id == organization_id, encrypted.fingerprint.in_(retired))
+    rows = select(*columns).where(encrypted.fingerprint.in_(retired))
+    if organization_id is not None:
+        rows = rows.where(table.c.organization_id == organization_id)
     if after is not None:
         rows = rows.where(tuple_(*key) > tuple(after))
     connection = await session.connection()
     return (await connection.execute(rows.order_by(*key).limit(BATCH).with_for_update())).mappings().all()
 
 
-async def _rotate_value(session: TenantSession, keyring: KeyRing, encrypted: EncryptedColumn, row: RowMapping) -> bool:
+async def _rotate_value(session: AsyncSession, keyring: KeyRing, encrypted: EncryptedColumn, row: RowMapping) -> bool:
     """Encrypt one value again; return False for one that cannot be decrypted."""
     place = encrypted.label.format(**{column.name: row[column.name] for column in encrypted.label_fields})
     sealed = row[encrypted.column.name]

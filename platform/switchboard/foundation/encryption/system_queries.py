@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlmodel import func, select
+from sqlmodel import func, null, select
 
 from switchboard.foundation.database import Database
 from switchboard.foundation.encryption.columns import EncryptedColumn, list_encrypted_columns
@@ -31,11 +31,11 @@ async def find_missing_keys(database: Database, fingerprints: Sequence[str]) -> 
     return sorted(missing)
 
 
-async def list_organizations_to_rotate(
+async def list_owners_to_rotate(
     database: Database, encrypted: EncryptedColumn, fingerprints: Sequence[str]
-) -> list[UUID]:
-    """Return the organizations with values of the column under one of these keys."""
-    organization_id = encrypted.column.table.c.organization_id
-    rows = select(organization_id).where(encrypted.fingerprint.in_(fingerprints)).distinct()
+) -> list[UUID | None]:
+    """Return the organizations with values of the column under one of these keys; None stands for users."""
+    owner = encrypted.column.table.c.organization_id if encrypted.is_tenants else null()
+    rows = select(owner).where(encrypted.fingerprint.in_(fingerprints)).distinct()
     async with database.system() as session:
         return list((await session.exec(rows)).all())

@@ -4,10 +4,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, CheckConstraint, Index, LargeBinary, Text, UniqueConstraint
+from sqlalchemy import ARRAY, BigInteger, CheckConstraint, Index, LargeBinary, Text, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
-from switchboard.foundation.database import TenantTable, json_column, new_id, now
+from switchboard.foundation.database import TenantTable, encryption_label, json_column, new_id, now
+
+APP_LABEL = "authenticator_app|sealed_secret|{user_id}"
 
 
 class Organization(SQLModel, table=True):
@@ -78,6 +80,26 @@ class UserSession(SQLModel, table=True):
     notice: str | None = None
     created_at: datetime = Field(default_factory=now)
     last_seen_at: datetime = Field(default_factory=now)
+
+
+class AuthenticatorApp(SQLModel, table=True):
+    """The authenticator app of a user. `last_step` is the time step of the last code that was used."""
+
+    __tablename__ = "authenticator_app"
+
+    user_id: UUID = Field(foreign_key="user_account.id", ondelete="CASCADE", primary_key=True)
+    sealed_secret: str = Field(sa_column_kwargs=encryption_label(APP_LABEL))
+    last_step: int = Field(sa_type=BigInteger)
+    created_at: datetime = Field(default_factory=now)
+
+
+class RecoveryCode(SQLModel, table=True):
+    """A code that works once in place of a user's authenticator app. Only its hash is stored."""
+
+    __tablename__ = "recovery_code"
+
+    code_hash: bytes = Field(sa_type=LargeBinary, primary_key=True)
+    user_id: UUID = Field(foreign_key="user_account.id", ondelete="CASCADE", index=True)
 
 
 class Membership(TenantTable, table=True):

@@ -46,15 +46,14 @@ class AuthenticatedSession:
     role: str | None
 
 
-async def sign_in(database: Database, email: str, password: str, browser: Browser) -> tuple[UserSession, str]:
-    """Start a session; return it with its token, which is not stored. Raises `SignInRefused`."""
+async def verify_user(database: Database, email: str, password: str) -> User:
+    """Return the user with an e-mail address and a password. Raises `SignInRefused`."""
     async with database.system() as session:
         user = await system_queries.find_user(session, email)
     fits = await passwords.verify_password(user.password_hash if user else "", password)
     if user is None or not fits:
         raise SignInRefused("Wrong e-mail address or password.")
-    async with database.system() as session:
-        return await create_session(session, user, browser)
+    return user
 
 
 async def create_session(session: SystemSession, user: User, browser: Browser) -> tuple[UserSession, str]:

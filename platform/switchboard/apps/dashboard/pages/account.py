@@ -16,6 +16,7 @@ from switchboard.foundation.database import Database, TenantSession
 from switchboard.foundation.web.errors import RateLimited
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.identity import sign_in
+from switchboard.resources.identity.second_factors import SecondFactors
 
 # Checked in this order: browsers based on Chromium also name Chrome and Safari.
 PROGRAMS = (("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
@@ -38,11 +39,14 @@ class PasswordChange(BaseModel):
 
 @dashboard.get("/dashboard/account")
 @page()
-async def account_page(viewer: Viewer, form: Form, database: Database) -> str:
+async def account_page(viewer: Viewer, form: Form, database: Database, factors: SecondFactors) -> str:
     """Show the account."""
     sessions = await sign_in.list_sessions(database, viewer.user.id)
     return await render(
-        "dashboard/account/account.html", form=form, sessions=[(one, _name(one.user_agent)) for one in sessions]
+        "dashboard/account/account.html",
+        form=form,
+        sessions=[(one, _name(one.user_agent)) for one in sessions],
+        second_factor=await factors.find(viewer.user.id),
     )
 
 

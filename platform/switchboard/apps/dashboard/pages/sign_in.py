@@ -12,12 +12,13 @@ from switchboard.apps.dashboard.sign_in_limits import SignInLimits
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions, get_sending_page
 from switchboard.foundation.database import Database
-from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.errors import NotFound, RateLimited
 from switchboard.foundation.web.openapi import AUTHORIZE
 from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.rate_limits import build_rate_limit_headers
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.identity import sign_in
+from switchboard.resources.identity.second_factors import SecondFactors
 from switchboard.resources.identity.service import IdentityError
 from switchboard.resources.identity.sign_in import Browser
 
@@ -44,8 +45,12 @@ async def sign_in_page(sessions: BrowserSessions) -> ResponseReturnValue:
 
 @dashboard.post("/dashboard/sign-in")
 @inject
-async def sign_in_now(sessions: BrowserSessions, database: Database, limits: SignInLimits) -> ResponseReturnValue:
-    """Start a new session and ignore the browser's cookie, against session fixation."""
+async def sign_in_now(
+    sessions: BrowserSessions, database: Database, limits: SignInLimits, factors: SecondFactors
+) -> ResponseReturnValue:
+    """Start a new session and ignore the browser's cookie, against session fixation; ask for a code before if the user
+    has a second factor.
+    """
     sessions.check_origin()
     fields = await request.form
     after, email, password = get_safe_path(fields.get("after")), fields.get("email", ""), fields.get("password", "")
@@ -58,16 +63,51 @@ async def sign_in_now(sessions: BrowserSessions, database: Database, limits: Sig
         )
         return Response(page, 429, build_rate_limit_headers(limit, verdict), content_type="text/html; charset=utf-8")
     try:
-        _, token = await sign_in.sign_in(database, email, password, get_browser())
+        user = await sign_in.verify_user(database, email, password)
     except IdentityError as refusal:
         page = await render(
             "dashboard/sign_in/sign_in.html", form=Form({"email": email}, message=str(refusal)), after=after
         )
         return Response(page, 422, content_type="text/html; charset=utf-8")
     await limits.uncount_attempt(email)
-    response = redirect_signed_in(sessions, token, after)
+    if await factors.find(user.id) is None:
+        response = redirect_signed_in(
+            sessions, await sign_in.create_session_for(database, user.id, get_browser()), after
+        )
+    else:
+        response = await show_code_form(Form(), factors.prove_password(user), after)
     limits.remember_browser(response, email)
     return response
+
+
+async def show_code_form(form: Form, proof: str, after: str) -> Response:
+    """Show the form for the code of a second factor."""
+    page = await render("dashboard/sign_in/code.html", form=form, proof=proof, after=after)
+    return Response(page, 422 if form.message else 200, content_type="text/html; charset=utf-8")
+
+
+@dashboard.post("/dashboard/sign-in/code")
+@inject
+async def sign_in_with_code(
+    sessions: BrowserSessions, database: Database, limits: SignInLimits, factors: SecondFactors
+) -> ResponseReturnValue:
+    """Start a session for who has proved the password a moment ago, with a code of the second factor."""
+    sessions.check_origin()
+    await limits.count_address()
+    fields = await request.form
+    after, proof = get_safe_path(fields.get("after")), fields.get("proof", "")
+    try:
+        user_id = factors.read_proof(proof)
+    except IdentityError as refusal:
+        page = await render("dashboard/sign_in/sign_in.html", form=Form(message=str(refusal)), after=after)
+        return Response(page, 422, content_type="text/html; charset=utf-8")
+    try:
+        await limits.count_code(user_id)
+        await factors.check(user_id, fields.get("code", ""))
+    except (IdentityError, RateLimited) as refusal:
+        return await show_code_form(Form(message=str(refusal)), proof, after)
+    await limits.uncount_code(user_id)
+    return redirect_signed_in(sessions, await sign_in.create_session_for(database, user_id, get_browser()), after)
 
 
 def redirect_signed_in(sessions: BrowserSessions, token: str, after: str) -> Response:

@@ -1,0 +1,68 @@
+"""The pages on which users set up, and remove, the second factor of their sign-in."""
+
+import segno
+from pydantic import BaseModel
+from quart import url_for
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.sign_in_limits import SignInLimits
+from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.foundation.audit import AuditAction, record_audit
+from switchboard.foundation.database import TenantSession
+from switchboard.resources.identity.second_factors import SecondFactors
+from switchboard.resources.identity.service import IdentityError
+
+
+class NewApp(BaseModel):
+    """The secret that the page has shown, and a code with which the app proves that it keeps it."""
+
+    secret: str
+    code: str
+
+
+class FactorRemoval(BaseModel):
+    """A code of the app, or a recovery code."""
+
+    code: str
+
+
+@dashboard.get("/dashboard/account/second-factor")
+@page()
+async def second_factor_page(viewer: Viewer, form: Form, factors: SecondFactors) -> str:
+    """Show the second factor, or a new secret for an app."""
+    if (factor := await factors.find(viewer.user.id)) is not None:
+        return await render("dashboard/account/second_factor.html", form=form, factor=factor)
+    enrollment = factors.begin(viewer.user, str(form.value("secret", "")))
+    return await render(
+        "dashboard/account/new_second_factor.html",
+        form=form,
+        secret=enrollment.secret,
+        qr_code=segno.make(enrollment.url).svg_data_uri(scale=5, border=2, light="#fff"),
+    )
+
+
+@dashboard.post("/dashboard/account/second-factor")
+@action(form=NewApp, invalid=second_factor_page)
+async def add_second_factor(viewer: Viewer, session: TenantSession, data: NewApp, factors: SecondFactors) -> str:
+    """Store the app, and show the recovery codes once."""
+    if not viewer.user.password_hash:
+        raise IdentityError("You sign in through your identity provider, which has second factors of its own.")
+    codes = await factors.add(viewer.user, data.secret, data.code)
+    record_audit(session, AuditAction.USER_SECOND_FACTOR_ADDED, viewer.user.id)
+    return await render("dashboard/account/recovery_codes.html", codes=codes)
+
+
+@dashboard.post("/dashboard/account/second-factor/remove")
+@action(form=FactorRemoval, invalid=second_factor_page)
+async def remove_second_factor(
+    viewer: Viewer, session: TenantSession, data: FactorRemoval, factors: SecondFactors, limits: SignInLimits
+) -> Next:
+    """Remove the app. Codes are counted as on the sign-in page."""
+    await limits.count_code(viewer.user.id)
+    await factors.remove(viewer.user.id, data.code)
+    await limits.uncount_code(viewer.user.id)
+    record_audit(session, AuditAction.USER_SECOND_FACTOR_REMOVED, viewer.user.id)
+    return Next(url_for("dashboard.account_page"), "The second factor was removed.")

@@ -1,0 +1,174 @@
+"""Second factors of users who sign in with a password: codes of an authenticator app (TOTP, RFC 6238), and recovery
+codes for who has lost it.
+
+A sign-in with the right password goes on with a proof, a signed text that the browser sends back together with the
+code.
+"""
+
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import pyotp
+from itsdangerous import BadSignature, URLSafeTimedSerializer
+from sqlmodel import col, delete, func, select
+
+from switchboard.foundation.database import Database, SystemSession, now
+from switchboard.foundation.keyring import KeyRing
+from switchboard.resources.identity import system_queries
+from switchboard.resources.identity.credentials import digest
+from switchboard.resources.identity.models import APP_LABEL, AuthenticatorApp, RecoveryCode, User
+from switchboard.resources.identity.service import IdentityError
+
+ISSUER: Final = "Switchboard"
+PURPOSE: Final = "second factor"
+PROOF_SECONDS: Final = 600
+STEP_SECONDS: Final = 30
+RECOVERY_CODES: Final = 10
+SECRET: Final = re.compile("[A-Z2-7]{32}")
+ALPHABET: Final = "abcdefghjkmnpqrstuvwxyz23456789"
+"""Without characters that look like others."""
+
+
+class WrongCode(IdentityError):
+    """The code is wrong, too old, or was used already."""
+
+    def __init__(self) -> None:
+        super().__init__("This code is wrong, or was used already.")
+
+
+@dataclass(frozen=True, slots=True)
+class SecondFactor:
+    """A user's second factor: since when, and how many recovery codes are left."""
+
+    created_at: datetime
+    recovery_codes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Enrollment:
+    """A secret that an authenticator app is to keep, and its `otpauth://` address for a QR code."""
+
+    secret: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class SecondFactors:
+    """Sets up and checks second factors."""
+
+    database: Database
+    keyring: KeyRing
+
+    async def find(self, user_id: UUID) -> SecondFactor | None:
+        """Return a user's second factor, None if there is none."""
+        async with self.database.system() as session:
+            app = await session.get(AuthenticatorApp, user_id)
+            if app is None:
+                return None
+            left = select(func.count()).select_from(RecoveryCode).where(col(RecoveryCode.user_id) == user_id)
+            return SecondFactor(app.created_at, (await session.exec(left)).one())
+
+    def begin(self, user: User, secret: str = "") -> Enrollment:
+        """Return an enrollment with a new secret, or with one that was shown before. Nothing is stored yet."""
+        secret = secret if SECRET.fullmatch(secret) else pyotp.random_base32()
+        return Enrollment(secret, pyotp.TOTP(secret).provisioning_uri(name=user.email, issuer_name=ISSUER))
+
+    async def add(self, user: User, secret: str, code: str) -> list[str]:
+        """Store an app whose code is right, and return new recovery codes, which are not stored as they are.
+
+        Raises `WrongCode`, and `IdentityError` if the user has an app already.
+        """
+        step = _find_step(secret, code, after=0) if SECRET.fullmatch(secret) else None
+        if step is None:
+            raise WrongCode
+        recovery_codes = [_create_recovery_code() for _ in range(RECOVERY_CODES)]
+        async with self.database.system() as session:
+            await session.get(User, user.id, with_for_update=True)
+            if await session.get(AuthenticatorApp, user.id) is not None:
+                raise IdentityError("There is an authenticator app already.")
+            sealed = self.keyring.encrypt(secret, APP_LABEL.format(user_id=user.id))
+            session.add(AuthenticatorApp(user_id=user.id, sealed_secret=sealed, last_step=step, created_at=now()))
+            session.add_all([RecoveryCode(user_id=user.id, code_hash=digest(_clean(one))) for one in recovery_codes])
+        return recovery_codes
+
+    async def remove(self, user_id: UUID, code: str) -> None:
+        """Delete a user's app and recovery codes. Raises `WrongCode`."""
+        async with self.database.system() as session:
+            await self._redeem(session, user_id, code)
+            await _delete(session, user_id)
+
+    async def reset(self, email: str) -> None:
+        """Delete the second factor of a user who has lost it. Raises `IdentityError` for an unknown address."""
+        async with self.database.system() as session:
+            user = await system_queries.find_user(session, email)
+            if user is None:
+                raise IdentityError(f"there is no user {email}")
+            await _delete(session, user.id)
+
+    def prove_password(self, user: User) -> str:
+        """Return the proof that somebody knows a user's password."""
+        return self._serializer.dumps(user.id.hex)
+
+    def read_proof(self, proof: str) -> UUID:
+        """Return the user of a proof. Raises `IdentityError` for one that is forged or older than ten minutes."""
+        try:
+            return UUID(self._serializer.loads(proof, max_age=PROOF_SECONDS))
+        except BadSignature:
+            raise IdentityError("This sign-in has expired. Start again.") from None
+
+    async def check(self, user_id: UUID, code: str) -> None:
+        """Redeem a code of the app, or a recovery code. Raises `WrongCode`."""
+        async with self.database.system() as session:
+            await self._redeem(session, user_id, code)
+
+    async def _redeem(self, session: SystemSession, user_id: UUID, code: str) -> None:
+        app = await session.get(AuthenticatorApp, user_id, with_for_update=True)
+        if app is None:
+            raise WrongCode
+        secret = self.keyring.decrypt(app.sealed_secret, APP_LABEL.format(user_id=user_id))
+        step = _find_step(secret, code, after=app.last_step)
+        if step is not None:
+            app.last_step = step
+            return
+        used = delete(RecoveryCode).where(
+            col(RecoveryCode.user_id) == user_id, col(RecoveryCode.code_hash) == digest(_clean(code))
+        )
+        if (await session.exec(used)).rowcount != 1:
+            raise WrongCode
+
+    @property
+    def _serializer(self) -> URLSafeTimedSerializer:
+        return URLSafeTimedSerializer(self.keyring.derive(PURPOSE), salt=PURPOSE)
+
+
+def _find_step(secret: str, code: str, *, after: int) -> int | None:
+    """Return the time step of a code of now or of half a minute before or after; None for one that does not fit, or is
+    not later than the last one that was used (RFC 6238, section 5.2).
+    """
+    app, current = pyotp.TOTP(secret), int(now().timestamp()) // STEP_SECONDS
+    digits = _clean(code)
+    return next(
+        (
+            step
+            for step in (current - 1, current, current + 1)
+            if step > after and secrets.compare_digest(app.at(step * STEP_SECONDS).encode(), digits.encode())
+        ),
+        None,
+    )
+
+
+def _create_recovery_code() -> str:
+    return "-".join("".join(secrets.choice(ALPHABET) for _ in range(4)) for _ in range(4))
+
+
+def _clean(code: str) -> str:
+    return re.sub(r"[\s-]", "", code).lower()
+
+
+async def _delete(session: SystemSession, user_id: UUID) -> None:
+    await session.exec(delete(AuthenticatorApp).where(col(AuthenticatorApp.user_id) == user_id))
+    await session.exec(delete(RecoveryCode).where(col(RecoveryCode.user_id) == user_id))

@@ -1,0 +1,174 @@
+"""Signing in with a second factor: codes of an authenticator app, and recovery codes."""
+
+import re
+from datetime import datetime, timedelta
+
+import pyotp
+import pytest
+import pytest_asyncio
+from switchboard.apps.dashboard.sign_in_limits import PER_CODE
+from switchboard.apps.server import app
+from switchboard.foundation.database import now
+from switchboard.resources.identity import second_factors
+from switchboard.runtime import Runtime
+
+from tests.fixtures.app import Caller
+from tests.fixtures.dashboard import PASSWORD, PageResponse, People, Person, Window
+
+PAGE = "/dashboard/account/second-factor"
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
+    """The time of the codes, which a test moves."""
+    moment = [now()]
+    monkeypatch.setattr(second_factors, "now", lambda: moment[0])
+    return moment
+
+
+class Phone:
+    """A person's authenticator app, which knows the secret of the page."""
+
+    def __init__(self, person: Person, secret: str, clock: list[datetime]) -> None:
+        self.person, self._app, self._clock = person, pyotp.TOTP(secret), clock
+        self.recovery_codes: list[str] = []
+
+    @classmethod
+    async def set_up(cls, person: Person, clock: list[datetime]) -> "Phone":
+        """Turn the second factor of a signed-in person on."""
+        page = await person.get(PAGE)
+        secret = re.search(r'name="secret" value="(\w+)"', page.html)
+        assert secret
+        phone = cls(person, secret[1], clock)
+        shown = await person.post(PAGE, {"secret": secret[1], "code": phone.code})
+        phone.recovery_codes = re.findall(r"<li><code>([\w-]+)</code>", shown.html)
+        return phone
+
+    @property
+    def code(self) -> str:
+        return self._app.at(self._clock[0])
+
+    def pass_time(self, seconds: int = 30) -> None:
+        self._clock[0] += timedelta(seconds=seconds)
+
+
+async def enter(other: Person, code: str) -> PageResponse:
+    """Sign in with the right password, and then a code."""
+    page = await other.sign_in()
+    assert page.status == 200
+    assert "Enter a code" in page.html
+    assert "switchboard_session" not in page.headers.get("Set-Cookie", "")
+    proof = re.search(r'name="proof" value="([\w.-]+)"', page.html)
+    assert proof
+    return await other.send("/dashboard/sign-in/code", {"proof": proof[1], "code": code, "after": "/dashboard/keys"})
+
+
+@pytest_asyncio.fixture
+async def phone(people: People, caller: Caller, clock: list[datetime]) -> Phone:
+    return await Phone.set_up(await people.join(caller.organization_id), clock)
+
+
+@pytest.fixture
+def other(phone: Phone, runtime: Runtime) -> Person:
+    """Another browser of the person."""
+    return Person(phone.person.user_id, phone.person.email, app.create_app(runtime).test_client())
+
+
+async def test_a_code_is_asked_for_after_the_password(phone: Phone, other: Person) -> None:
+    assert len(phone.recovery_codes) == second_factors.RECOVERY_CODES
+    assert "10 recovery codes are left" in (await phone.person.get("/dashboard/account")).html
+    wrong = await enter(other, "000000")
+    assert wrong.status == 422
+    assert "This code is wrong" in wrong.html
+    assert (await other.get("/dashboard")).status == 303
+    phone.pass_time()
+    assert (await enter(other, f"{phone.code[:3]} {phone.code[3:]}")).location == "/dashboard/keys"
+    assert (await other.get("/dashboard")).status == 200
+
+
+async def test_a_code_works_once_and_for_a_minute(phone: Phone, other: Person) -> None:
+    assert (await enter(other, phone.code)).status == 422, "it turned the second factor on"
+    phone.pass_time()
+    code = phone.code
+    assert (await enter(other, code)).status == 303
+    assert (await enter(other, code)).status == 422
+    phone.pass_time()
+    late = phone.code
+    phone.pass_time(60)
+    assert (await enter(other, late)).status == 422
+
+
+async def test_a_recovery_code_works_once(phone: Phone, other: Person) -> None:
+    code = phone.recovery_codes[3]
+    assert (await enter(other, code.upper())).status == 303
+    assert (await enter(other, code)).status == 422
+    assert "9 recovery codes are left" in (await other.get(PAGE)).html
+
+
+async def test_codes_are_counted_for_each_user(phone: Phone, other: Person) -> None:
+    for _ in range(PER_CODE.burst):
+        assert (await enter(other, "000000")).status == 422
+    phone.pass_time()
+    refused = await enter(other, phone.code)
+    assert refused.status == 422
+    assert "Too many codes" in refused.html
+
+
+async def test_a_proof_is_not_forged_and_expires(phone: Phone, other: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    phone.pass_time()
+    forged = await other.send("/dashboard/sign-in/code", {"proof": "x", "code": phone.code, "after": ""})
+    assert forged.status == 422
+    monkeypatch.setattr(second_factors, "PROOF_SECONDS", -1)
+    old = await enter(other, phone.code)
+    assert old.status == 422
+    assert "This sign-in has expired" in old.html
+
+
+async def test_a_code_without_the_right_secret_turns_nothing_on(people: People, caller: Caller) -> None:
+    person = await people.join(caller.organization_id)
+    for secret in (pyotp.random_base32(), "short", ""):
+        refused = await person.post(PAGE, {"secret": secret, "code": "000000"})
+        assert refused.status == 422
+    assert (await person.sign_in()).status == 303
+
+
+async def test_the_second_factor_is_removed_with_a_code(
+    phone: Phone, other: Person, people: People, caller: Caller
+) -> None:
+    assert (await phone.person.post(f"{PAGE}/remove", {"code": "000000"})).status == 422
+    phone.pass_time()
+    assert (await phone.person.post(f"{PAGE}/remove", {"code": phone.code})).location == "/dashboard/account"
+    assert (await other.sign_in()).status == 303
+    actions = [action for _, action, _ in await people.list_audit_entries(caller.organization_id)]
+    assert actions[-2:] == ["user.second_factor_added", "user.second_factor_removed"]
+
+
+async def test_the_operator_resets_a_lost_second_factor(phone: Phone, other: Person, runtime: Runtime) -> None:
+    await runtime.call(second_factors.SecondFactors).reset(other.email)
+    assert (await other.sign_in()).status == 303
+
+
+async def test_it_is_set_up_in_a_browser(window: Window) -> None:
+    page = window.page
+    await window.open("/dashboard/account")
+    email = await page.get_by_text(re.compile(r"^\w+@example.com$")).first.inner_text()
+    await page.get_by_role("link", name="Set up an authenticator app").click()
+    await page.get_by_alt_text("QR code").wait_for()
+    await window.check_accessibility()
+    secret = await page.locator("#key").inner_text()
+    await page.get_by_label("Code that the app shows").fill(pyotp.TOTP(secret).now())
+    await page.get_by_role("button", name="Turn on").click()
+    await page.get_by_role("heading", name="Keep these recovery codes").wait_for()
+    await window.check_accessibility()
+    code = await page.locator(".codes code").first.inner_text()
+    await page.get_by_role("button", name="Sign out").click()
+    await page.get_by_label("Password").wait_for()
+    await window.check_accessibility()
+    await page.get_by_label("E-mail address").fill(email)
+    await page.get_by_label("Password").fill(PASSWORD)
+    await page.get_by_role("button", name="Sign in").click()
+    await page.get_by_role("heading", name="Enter a code").wait_for()
+    await window.check_accessibility()
+    await page.get_by_label("Code").fill(code)
+    await page.get_by_role("button", name="Sign in").click()
+    await page.get_by_role("heading", name="Overview").wait_for()
