@@ -30,12 +30,13 @@ from switchboard.plugin_sdk import (
     TelephonyProvider,
     WarmTransfer,
 )
+from switchboard.plugin_sdk.json_media import derive_stream_token
 from switchboard.plugin_sdk.recordings import stream_carrier_media, stream_carrier_recording
 from twilio.twiml import TwiML
 
 from switchboard_telephony_twilio import callbacks as paths
 from switchboard_telephony_twilio import markup, stock
-from switchboard_telephony_twilio.codec import TwilioCodec, derive_stream_token
+from switchboard_telephony_twilio.codec import TwilioCodec
 from switchboard_telephony_twilio.errors import CALL_OVER, NOT_FOUND, call_twilio, require_sid, translate_call_error
 from switchboard_telephony_twilio.settings import TwilioSettings
 from switchboard_telephony_twilio.signatures import verify_twilio_signature
