@@ -40,6 +40,7 @@ from switchboard.plugin_sdk import (
 )
 from switchboard.plugin_sdk.json_media import derive_stream_token
 from switchboard.plugin_sdk.recordings import stream_carrier_media
+from switchboard.plugin_sdk.sender_ids import choose_sender
 
 from switchboard_telephony_plivo import addresses, markup, stock
 from switchboard_telephony_plivo import callbacks as paths
@@ -233,7 +234,7 @@ class PlivoTelephony(TelephonyProvider[PlivoSettings]):
 
     async def send_text_message(self, order: OutboundTextMessage) -> str:
         given: dict[str, Parameter] = {
-            "src": strip_plus(order.from_number),
+            "src": strip_plus(choose_sender(order, self.settings.sender_ids)),
             "dst": strip_plus(order.to_number),
             "text": order.body,
             "type": "mms" if order.media_urls else "sms",

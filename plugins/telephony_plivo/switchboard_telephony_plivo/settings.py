@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, HttpUrl, SecretStr, StringConstraints
 from switchboard.plugin_sdk import ProviderSettings
+from switchboard.plugin_sdk.sender_ids import SenderIds
 
 
 class PlivoSettings(ProviderSettings):
@@ -20,6 +21,11 @@ class PlivoSettings(ProviderSettings):
     )
     campaign_id: Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]{1,20}$")] | None = Field(
         None, description="Id of a 10DLC campaign, to which bought US numbers are linked."
+    )
+    sender_ids: SenderIds = Field(
+        {},
+        description="Alphanumeric senders of text messages by country of the recipient, such as GB: ACME. Recipients "
+        "cannot answer them. Plivo removes spaces.",
     )
     compliance_application_id: Annotated[str, StringConstraints(pattern=r"^[0-9a-zA-Z-]{1,64}$")] | None = Field(
         None, description="Id of the compliance application with which numbers are bought, where a country demands one."

@@ -243,6 +243,7 @@ async def test_check_accepts_a_complete_account(carrier: PlivoTelephony) -> None
         {"application_id": "app"},
         {"campaign_id": "../Call"},
         {"compliance_application_id": "a b"},
+        {"sender_ids": {"US": "ACME"}},
         {"base_url": "ftp://x"},
         {"nonsense": 1},
     ],

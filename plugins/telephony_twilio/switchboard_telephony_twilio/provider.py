@@ -32,6 +32,7 @@ from switchboard.plugin_sdk import (
 )
 from switchboard.plugin_sdk.json_media import derive_stream_token
 from switchboard.plugin_sdk.recordings import stream_carrier_media, stream_carrier_recording
+from switchboard.plugin_sdk.sender_ids import choose_sender
 from twilio.twiml import TwiML
 
 from switchboard_telephony_twilio import callbacks as paths
@@ -194,14 +195,17 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
     # text messages
 
     async def send_text_message(self, order: OutboundTextMessage) -> str:
+        sender = choose_sender(order, self.settings.sender_ids)
+        # Only numbers join the messaging service.
+        service = self.settings.messaging_service_sid if sender == order.from_number else None
         text = await call_twilio(
             self._client.messages.create_async(
                 to=order.to_number,
-                from_=order.from_number,
+                from_=sender,
                 body=order.body,
                 status_callback=f"{order.callbacks.events}/{paths.TEXT}",
                 **({"media_url": list(order.media_urls)} if order.media_urls else {}),
-                **({"messaging_service_sid": service} if (service := self.settings.messaging_service_sid) else {}),
+                **({"messaging_service_sid": service} if service else {}),
             )
         )
         return require_sid(text.sid)

@@ -242,7 +242,7 @@ class PlivoServer(Vendor[PlivoLeg]):
 
     async def create_message(self, given: Given) -> JsonBody:
         to_number, source = f"+{given['dst']}", str(given["src"])
-        if f"+{source}" not in self.numbers and source.isdecimal():
+        if f"+{source}" not in self.numbers and (source.isdecimal() or to_number.startswith("+1")):
             raise create_refusal(400, "This caller ID is not allowed for outbound message")
         if to_number.endswith("82"):
             raise create_refusal(400, "dst is not a valid number")
