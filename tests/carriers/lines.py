@@ -19,6 +19,8 @@ from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.phone_numbers import purchases
 from switchboard.runtime import Runtime
 
+from tests.carriers.plivo.rest import serve_plivo
+from tests.carriers.plivo.server import PlivoServer
 from tests.carriers.telnyx.rest import serve_telnyx
 from tests.carriers.telnyx.server import TelnyxServer
 from tests.carriers.twilio.rest import serve_twilio
@@ -171,3 +173,13 @@ async def open_telnyx_line(
             ),
             telnyx,
         )
+
+
+@asynccontextmanager
+async def open_plivo_line(
+    runtime: Runtime, organizations: Organizations, **settings: JsonValue
+) -> AsyncIterator[tuple[Line, PlivoServer]]:
+    """A bakery with a Plivo number."""
+    async with serve_plivo() as plivo, run_server(runtime):
+        live = await _create_bakery(runtime, organizations, "plivo", {**plivo.settings, **settings})
+        yield Line("plivo", live, plivo), plivo

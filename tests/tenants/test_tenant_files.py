@@ -121,6 +121,7 @@ def test_the_repositorys_own_files_are_valid(registry: Registry) -> None:
     names = (
         "ANTHROPIC_API_KEY",
         "OPENAI_API_KEY",
+        "PLIVO_AUTH_TOKEN",
         "TELNYX_API_KEY",
         "TWILIO_AUTH_TOKEN",
         "TWILIO_API_SECRET",

@@ -4,6 +4,8 @@ The start message and inbound audio differ by carrier. A codec adds these struct
 `to_media_event`.
 """
 
+import hashlib
+import hmac
 from binascii import b2a_base64
 from typing import Annotated, TypeAlias
 
@@ -65,3 +67,12 @@ class MediaMessageWriter:
     def write_mark(self, name: str) -> str:
         """Write a mark."""
         return f"{self._before_mark}{msgspec.json.encode(name).decode()}}}}}"
+
+
+def derive_stream_token(secret: str, media_url: str) -> str:
+    """Return the token that a stream to this address must bring along, 64 hexadecimal digits.
+
+    A carrier that passes data from a call's instructions on to the stream gets it with them, so the token is in no
+    address that could be logged. `secret` is one of the account at the carrier.
+    """
+    return hmac.new(secret.encode(), b"media stream " + media_url.encode(), hashlib.sha256).hexdigest()

@@ -121,7 +121,8 @@ HOOKS: Mapping[str, tuple[str, type]] = {
 }
 
 OWN_PLUGINS = (
-    "llm", "offline", "presidio", "speech", "telephony-telnyx", "telephony-twilio", "turn-smart", "vectorstore",
+    "llm", "offline", "presidio", "speech", "telephony-plivo", "telephony-telnyx", "telephony-twilio", "turn-smart",
+    "vectorstore",
 )  # fmt: skip
 BUILT_IN = frozenset({"switchboard-voice", *(f"switchboard-voice-{name}" for name in OWN_PLUGINS)})
 """Distributions of the platform's repository. They load first, so that their names win over those of others."""

@@ -156,7 +156,8 @@ class OutboundTextMessage:
     """An outbound text message. `reference` is the platform's id of the message.
 
     `media_urls`: public addresses of files to send with it, which the carrier fetches; at most as many as the
-    carrier's `max_media`.
+    carrier's `max_media`. `in_conversation`: the contact has written to `from_number`, so the message must come from
+    that number; any other may come from a sender of the carrier's settings (`plugin_sdk.sender_ids`).
     """
 
     reference: str
@@ -165,6 +166,7 @@ class OutboundTextMessage:
     body: str
     callbacks: CallbackUrls
     media_urls: tuple[str, ...] = ()
+    in_conversation: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,8 @@ class NumberOrder:
     """A phone number to buy.
 
     `carrier_address` and `carrier_requirements` are the carrier's ids of what a country demands: an address, and
-    documents (Twilio's bundle, Telnyx's requirement group). None stands for the one of the provider's settings.
+    documents (Twilio's bundle, Telnyx's requirement group, Plivo's compliance application). None stands for the one of
+    the provider's settings.
     """
 
     phone_number: str

@@ -40,6 +40,7 @@ from switchboard.plugin_sdk import (
 )
 from switchboard.plugin_sdk.languages import find_nearest_language
 from switchboard.plugin_sdk.recordings import stream_carrier_media, stream_carrier_recording
+from switchboard.plugin_sdk.sender_ids import choose_sender
 
 from switchboard_telephony_telnyx import stock
 from switchboard_telephony_telnyx.callbacks import AskTarget, ForwardAnsweredCall, HangUpCall, WebhookReader
@@ -305,8 +306,11 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
     # text messages
 
     async def send_text_message(self, order: OutboundTextMessage) -> str:
+        sender = choose_sender(order, self.settings.sender_ids)
         given = {
-            "from_": order.from_number,
+            "from_": sender,
+            # A number is in a profile; an alphanumeric sender is not.
+            **({"messaging_profile_id": self.settings.messaging_profile_id} if sender != order.from_number else {}),
             "to": order.to_number,
             "text": order.body,
             "webhook_url": order.callbacks.events,

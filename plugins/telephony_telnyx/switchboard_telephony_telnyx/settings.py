@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, HttpUrl, SecretStr, StringConstraints, field_validator, model_validator
 from switchboard.plugin_sdk import ProviderSettings
+from switchboard.plugin_sdk.sender_ids import SenderIds
 
 KEY_BYTES = 32
 Id = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,20}$")]
@@ -22,6 +23,11 @@ class TelnyxSettings(ProviderSettings):
         None,
         min_length=1,
         description="Id of a 10DLC campaign, to which bought US numbers are assigned. It needs messaging_profile_id.",
+    )
+    sender_ids: SenderIds = Field(
+        {},
+        description="Alphanumeric senders of text messages by country of the recipient, such as GB: ACME. Recipients "
+        "cannot answer them. They need messaging_profile_id.",
     )
     requirement_group_id: Uuid | None = Field(
         None, description="Id of the requirement group with which numbers are bought, where a country demands one."
@@ -42,7 +48,9 @@ class TelnyxSettings(ProviderSettings):
         return value
 
     @model_validator(mode="after")
-    def _require_profile_of_campaign(self) -> "TelnyxSettings":
+    def _require_profile(self) -> "TelnyxSettings":
         if self.campaign_id is not None and self.messaging_profile_id is None:
             raise ValueError("campaign_id needs messaging_profile_id")
+        if self.sender_ids and self.messaging_profile_id is None:
+            raise ValueError("sender_ids need messaging_profile_id")
         return self

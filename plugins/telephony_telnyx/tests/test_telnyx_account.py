@@ -113,9 +113,11 @@ async def test_numbers_of_the_united_states_join_the_campaign(telnyx: TelnyxServ
     assert telnyx.campaigns == {"+12125550103": "C1", "+12125550104": "another"}
 
 
-async def test_a_campaign_needs_a_messaging_profile(telnyx: TelnyxServer) -> None:
+async def test_a_campaign_and_alphanumeric_senders_need_a_messaging_profile(telnyx: TelnyxServer) -> None:
     with pytest.raises(ValidationError, match="campaign_id needs messaging_profile_id"):
         TelnyxSettings.model_validate({**telnyx.settings, "campaign_id": "C1", "messaging_profile_id": None})
+    with pytest.raises(ValidationError, match="sender_ids need messaging_profile_id"):
+        TelnyxSettings.model_validate({**telnyx.settings, "sender_ids": {"GB": "A"}, "messaging_profile_id": None})
 
 
 async def test_a_purchase_with_a_lost_response_is_found_again(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:

@@ -3,7 +3,6 @@
 https://www.twilio.com/docs/voice/media-streams/websocket-messages
 """
 
-import hashlib
 import hmac
 from typing import Final, Literal, TypeAlias
 
@@ -53,14 +52,6 @@ class TwilioMedia(msgspec.Struct, tag_field="event", tag="media"):
 FromTwilio: TypeAlias = TwilioMedia | TwilioConnected | TwilioStart | CommonMessage
 
 _decoder: Final[msgspec.json.Decoder[FromTwilio]] = msgspec.json.Decoder(FromTwilio)
-
-
-def derive_stream_token(auth_token: str, media_url: str) -> str:
-    """Return the token that the stream to this address must contain.
-
-    Twilio gets it with the call's instructions, so it is in no address that could be logged.
-    """
-    return hmac.new(auth_token.encode(), b"media stream " + media_url.encode(), hashlib.sha256).hexdigest()
 
 
 class TwilioCodec(MediaCodec):

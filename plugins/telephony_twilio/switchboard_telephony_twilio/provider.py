@@ -30,12 +30,14 @@ from switchboard.plugin_sdk import (
     TelephonyProvider,
     WarmTransfer,
 )
+from switchboard.plugin_sdk.json_media import derive_stream_token
 from switchboard.plugin_sdk.recordings import stream_carrier_media, stream_carrier_recording
+from switchboard.plugin_sdk.sender_ids import choose_sender
 from twilio.twiml import TwiML
 
 from switchboard_telephony_twilio import callbacks as paths
 from switchboard_telephony_twilio import markup, stock
-from switchboard_telephony_twilio.codec import TwilioCodec, derive_stream_token
+from switchboard_telephony_twilio.codec import TwilioCodec
 from switchboard_telephony_twilio.errors import CALL_OVER, NOT_FOUND, call_twilio, require_sid, translate_call_error
 from switchboard_telephony_twilio.settings import TwilioSettings
 from switchboard_telephony_twilio.signatures import verify_twilio_signature
@@ -193,14 +195,17 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
     # text messages
 
     async def send_text_message(self, order: OutboundTextMessage) -> str:
+        sender = choose_sender(order, self.settings.sender_ids)
+        # Only numbers join the messaging service.
+        service = self.settings.messaging_service_sid if sender == order.from_number else None
         text = await call_twilio(
             self._client.messages.create_async(
                 to=order.to_number,
-                from_=order.from_number,
+                from_=sender,
                 body=order.body,
                 status_callback=f"{order.callbacks.events}/{paths.TEXT}",
                 **({"media_url": list(order.media_urls)} if order.media_urls else {}),
-                **({"messaging_service_sid": service} if (service := self.settings.messaging_service_sid) else {}),
+                **({"messaging_service_sid": service} if service else {}),
             )
         )
         return require_sid(text.sid)

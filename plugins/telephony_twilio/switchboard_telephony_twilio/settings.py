@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, HttpUrl, SecretStr, StringConstraints, model_validator
 from switchboard.plugin_sdk import ProviderSettings
+from switchboard.plugin_sdk.sender_ids import SenderIds
 
 Platform = Literal["web", "ios", "android"]
 
@@ -32,6 +33,11 @@ class TwilioSettings(ProviderSettings):
         None,
         description="Id of a messaging service, such as that of an A2P 10DLC campaign. Bought numbers are added to it, "
         "and texts are sent through it.",
+    )
+    sender_ids: SenderIds = Field(
+        {},
+        description="Alphanumeric senders of text messages by country of the recipient, such as GB: ACME. Recipients "
+        "cannot answer them.",
     )
     address_sid: Annotated[str, _sid("AD")] | None = Field(
         None, description="Id of the address with which numbers are bought, where a country demands one."

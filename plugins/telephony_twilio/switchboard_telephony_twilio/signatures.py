@@ -9,15 +9,15 @@ import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
 from typing import Final
-from urllib.parse import parse_qs, parse_qsl, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 from switchboard.plugin_sdk import CarrierRequest, InvalidCallback
+from switchboard.plugin_sdk.callback_forms import parse_callback_form
 from twilio.request_validator import RequestValidator
 
 HEADER: Final = "x-twilio-signature"
 BODY_HASH: Final = "bodySHA256"
-MAX_FIELDS: Final = 500
 
 Fields = Mapping[str, Sequence[str]]
 
@@ -71,17 +71,7 @@ def _parse_json(body: bytes) -> Fields:
 
 def _parse_form(body: bytes) -> Fields:
     """Return the fields of a form. Raises `InvalidCallback` for other bytes."""
-    try:
-        pairs = parse_qsl(
-            body.decode("ascii"),
-            keep_blank_values=True,
-            strict_parsing=bool(body),
-            errors="strict",
-            max_num_fields=MAX_FIELDS,
-        )
-    except ValueError:
-        raise InvalidCallback("the body is not a form") from None
     fields: dict[str, list[str]] = {}
-    for name, value in pairs:
+    for name, value in parse_callback_form(body):
         fields.setdefault(name, []).append(value)
     return fields

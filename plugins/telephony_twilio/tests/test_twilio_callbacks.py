@@ -21,7 +21,7 @@ from switchboard.plugin_sdk import (
     TextMessageStatus,
     TransferTargetReady,
 )
-from switchboard_telephony_twilio.codec import derive_stream_token
+from switchboard.plugin_sdk.json_media import derive_stream_token
 from switchboard_telephony_twilio.provider import TwilioTelephony
 from switchboard_telephony_twilio.settings import TwilioSettings
 

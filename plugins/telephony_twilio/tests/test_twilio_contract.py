@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 import pytest
 from pydantic import HttpUrl, SecretStr
 from switchboard.plugin_sdk import CallbackUrls, CarrierRequest, Frame, OutboundCall, OutboundTextMessage
+from switchboard.plugin_sdk.json_media import derive_stream_token
 from switchboard.plugin_sdk.testing import MEDIA_URL, CarrierSamples, TelephonyContract
-from switchboard_telephony_twilio.codec import derive_stream_token
 from switchboard_telephony_twilio.provider import TwilioTelephony
 from switchboard_telephony_twilio.settings import TwilioSettings
 

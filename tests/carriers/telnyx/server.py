@@ -323,7 +323,8 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
     async def send_message(self, body: Mapping[str, object]) -> JsonBody:
         from_number, to_number = str(body["from"]), str(body["to"])
         assert body["use_profile_webhooks"] is False
-        if from_number not in self.numbers:
+        is_sender_id = body.get("messaging_profile_id") == self.profile_id and not to_number.startswith("+1")
+        if from_number not in self.numbers and not is_sender_id:
             raise create_refusal(
                 400, "40305", "Invalid 'from' address", "The 'from' address is not one of the profile's."
             )

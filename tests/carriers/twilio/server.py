@@ -280,13 +280,14 @@ class TwilioServer(Vendor[TwilioLeg]):
         }
 
     async def create_message(self, form: dict[str, str]) -> JsonBody:
-        if form["From"] not in self.numbers:
+        if form["From"] not in self.numbers and (form["From"].startswith("+") or form["To"].startswith("+1")):
             raise create_refusal(
                 400,
                 21606,
                 f"The 'From' phone number provided ({form['From']}) is not a valid message-capable "
                 "Twilio phone number.",
             )
+        assert form["From"].startswith("+") or "MessagingServiceSid" not in form
         if form["To"].endswith("82"):
             raise create_refusal(400, 21211, f"The 'To' number {form['To']} is not a valid phone number.")
         if form["To"].endswith("83"):

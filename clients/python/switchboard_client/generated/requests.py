@@ -456,8 +456,8 @@ class PhoneNumberBuy(TypedDict):
     """
     carrier_requirements: NotRequired[str | None]
     """
-    Id of the documents at the carrier that a country demands: Twilio's bundle, Telnyx's requirement group; null:
-    that of the carrier's settings. An addition.
+    Id of the documents at the carrier that a country demands: Twilio's bundle, Telnyx's requirement group,
+    Plivo's compliance application; null: that of the carrier's settings. An addition.
     """
 
 

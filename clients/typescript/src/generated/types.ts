@@ -2156,8 +2156,8 @@ export interface components {
              */
             carrier_address?: string | null;
             /**
-             * @description Id of the documents at the carrier that a country demands: Twilio's bundle, Telnyx's requirement group; null:
-             *     that of the carrier's settings. An addition.
+             * @description Id of the documents at the carrier that a country demands: Twilio's bundle, Telnyx's requirement group,
+             *     Plivo's compliance application; null: that of the carrier's settings. An addition.
              */
             carrier_requirements?: string | null;
             /** @description Name for people; null: the number. */

@@ -43,7 +43,7 @@ class PhoneNumberBuy(RequestBody):
     carrier_requirements: CarrierId | None = Field(
         None,
         description="Id of the documents at the carrier that a country demands: Twilio's bundle, Telnyx's requirement "
-        "group; null: that of the carrier's settings. An addition.",
+        "group, Plivo's compliance application; null: that of the carrier's settings. An addition.",
     )
 
 

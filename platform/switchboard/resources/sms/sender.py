@@ -61,8 +61,9 @@ class MessageSender:
                 return
             await advance_message(session, message, "sending")
             message.watch_at = now() + CARRIER_PATIENCE
+            in_conversation = await sms.has_inbound_message(session, conversation.id)
         try:
-            carrier_text_id = await self._request_sending(message, text)
+            carrier_text_id = await self._request_sending(message, text, in_conversation=in_conversation)
         except UnsubscribedRecipient as error:
             await self._settle(message, error=error.message)
             await record_carrier_opt_out(self.database, message)
@@ -90,7 +91,7 @@ class MessageSender:
                 return
         await self.send_queued_message(organization_id, message_id)
 
-    async def _request_sending(self, message: SmsMessage, text: str) -> str:
+    async def _request_sending(self, message: SmsMessage, text: str, *, in_conversation: bool) -> str:
         async with (
             asyncio.timeout(CARRIER_SECONDS),
             self.providers.use(message.organization_id, TelephonyProvider, message.carrier) as carrier,
@@ -105,6 +106,7 @@ class MessageSender:
                 text,
                 CallbackUrls(events=base),
                 tuple(message.media_urls),
+                in_conversation=in_conversation,
             )
             with span_request("send_text_message", carrier.name):
                 return await carrier.send_text_message(order)

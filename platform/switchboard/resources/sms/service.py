@@ -199,6 +199,12 @@ async def has_opted_out(session: TenantSession, conversation: SmsConversation) -
     return conversation.status == "closed" or await do_not_call.is_listed(session, conversation.contact_number)
 
 
+async def has_inbound_message(session: TenantSession, conversation_id: UUID) -> bool:
+    """Return whether the contact has written in a conversation."""
+    rows = list_messages(session, conversation_id).where(col(SmsMessage.direction) == "inbound").limit(1)
+    return (await session.exec(rows)).first() is not None
+
+
 def can_be_called(conversation: SmsConversation) -> bool:
     """Return whether the contact is a telephone: short codes and alphanumeric senders cannot be called or answered."""
     return conversation.contact_number.startswith("+")

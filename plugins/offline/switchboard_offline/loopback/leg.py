@@ -156,7 +156,7 @@ class LoopbackLeg:
             return False
         return True
 
-    async def open_media(self, url: str) -> MediaStream:
+    async def open_media(self, url: str) -> FarEnd:
         """Open the platform's media socket. Raises `MediaFailed`."""
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
