@@ -21,6 +21,7 @@ from switchboard_speech.deepgram import (
     DeepgramVoiceSettings,
 )
 from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSpeech
+from switchboard_speech.scribe import ElevenLabsSpeechToText, ScribeSettings
 
 from tests.speech.assemblyai import AssemblyAI
 from tests.speech.cartesia import Cartesia
@@ -59,6 +60,10 @@ SPEECH_TO_TEXT: Final[dict[str, tuple[type[SpeechVendor] | None, Callable[[str],
         lambda url: AssemblyAISpeechToText(
             AssemblyAISettings(api_key=SECRET, base_url=HttpUrl(url), api_url=HttpUrl(url))
         ),
+    ),
+    "elevenlabs": (
+        ElevenLabs,
+        lambda url: ElevenLabsSpeechToText(ScribeSettings(api_key=SECRET, base_url=HttpUrl(url))),
     ),
     "openai_compatible": (
         OpenAI,

@@ -231,10 +231,7 @@ class AssemblyAISpeechToText(ConnectedProvider[AssemblyAISettings], SpeechToText
 
     async def _wait_for_begin(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         """Wait for `Begin`: the key and the parameters are validated only after the handshake."""
-        try:
-            received = await socket.receive(CONNECT_SECONDS)
-        except TimeoutError:
-            raise self._connection.error(f"no session began within {CONNECT_SECONDS:.0f} seconds") from None
+        received = await self._connection.receive(socket, CONNECT_SECONDS)
         if received.type is aiohttp.WSMsgType.CLOSE:
             raise _error_of(
                 self._connection, _Message(error_code=received.data, error=received.extra or "the session was closed")

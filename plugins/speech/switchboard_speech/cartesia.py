@@ -238,12 +238,9 @@ class CartesiaTextToSpeech(ConnectedProvider[CartesiaSettings], TextToSpeechProv
     async def _next(self, line: _Line, context_id: str) -> _Message:
         """Return the next message about a text. Raises `ProviderError`."""
         while True:
-            try:
-                received = await line.socket.receive(SILENCE_SECONDS)
-            except TimeoutError:
-                raise self._connection.error(f"nothing came for {SILENCE_SECONDS:.0f} seconds") from None
+            received = await self._connection.receive(line.socket, SILENCE_SECONDS)
             if received.type is not aiohttp.WSMsgType.TEXT:
-                raise self._connection.error(f"the stream was lost ({received.extra or received.data})")
+                raise self._connection.closed_error(received)
             with parse_vendor_data(self.title):
                 message = _Message.model_validate_json(received.data)
             if message.type == "error" and message.context_id in (None, context_id):

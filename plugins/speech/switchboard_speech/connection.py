@@ -123,6 +123,21 @@ class VendorConnection:
                 max_msg_size=2**23,
             )
 
+    async def receive(self, socket: aiohttp.ClientWebSocketResponse, seconds: float) -> aiohttp.WSMessage:
+        """Receive a message. Raises `ProviderError` if none comes within this time."""
+        try:
+            return await socket.receive(seconds)
+        except TimeoutError:
+            raise self.error(f"nothing came for {seconds:.0f} seconds") from None
+
+    def closed_error(self, message: aiohttp.WSMessage) -> ProviderError:
+        """Return the error for the message that ended a stream."""
+        if message.type is aiohttp.WSMsgType.CLOSE:
+            return self.error(
+                f"the stream was closed ({message.data} {message.extra or 'no reason given'})", code=str(message.data)
+            )
+        return self.error("the stream was lost")
+
     def status_error(self, status: int, body: str) -> ProviderError:
         """Return the error for an HTTP status and its body."""
         try:

@@ -31,6 +31,7 @@ from switchboard_speech.connection import (
     VendorUrl,
 )
 from switchboard_speech.flux import HEARTBEAT_SECONDS, PREFIX, FluxStream, build_flux_params
+from switchboard_speech.languages import is_cantonese
 from switchboard_speech.streams import GRACE_SECONDS, SocketStream
 
 MOST_KEYTERMS: Final = 50
@@ -43,8 +44,8 @@ REGIONS: Final = frozenset((
 """Language regions that Deepgram supports (https://developers.deepgram.com/docs/models-languages-overview); it refuses
 streams in others.
 """
-CANTONESE: Final = ("yue", "zh-HK")
-"""The code of Cantonese, and Deepgram's own (https://developers.deepgram.com/changelog/2026/3/17)."""
+CANTONESE: Final = "zh-HK"
+"""Deepgram's code (https://developers.deepgram.com/changelog/2026/3/17)."""
 NEARLY_ALL_SECONDS: Final = 0.05
 SLOWEST, FASTEST = 0.7, 1.5
 NO_RETENTION: Final = (("mip_opt_out", "true"),)
@@ -242,11 +243,9 @@ class DeepgramSpeechToText(_Deepgram[DeepgramSettings], SpeechToTextProvider[Dee
 
 
 def _language(language: str) -> str:
-    subtag, _, region = language.partition("-")
-    spoken, named = CANTONESE
-    if subtag.lower() == spoken:
-        return named
-    base = get_base_language(language)
+    if is_cantonese(language):
+        return CANTONESE
+    base, region = get_base_language(language), language.partition("-")[2]
     if f"{base}-{region}" in REGIONS:
         return f"{base}-{region}"
     return "multi" if base == MULTIPLE_LANGUAGES else base

@@ -6,7 +6,7 @@ sentences are complete, a reused connection needs no handshake, and a refusal ha
 
 from base64 import b64decode
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Final
+from typing import Annotated, Final
 from urllib.parse import quote
 
 from pydantic import BaseModel, Field, HttpUrl
@@ -38,6 +38,9 @@ FILIPINO: Final = ("tl", "fil")
 """The code that most vendors have for Filipino, and ElevenLabs' own (https://elevenlabs.io/docs/overview/models)."""
 
 
+NoRetention = Annotated[bool, Field(description="Zero retention mode, which only enterprise accounts have.")]
+
+
 class ElevenLabsSettings(SpeechVendorSettings):
     """Settings of ElevenLabs (https://elevenlabs.io/docs/api-reference/text-to-speech/stream)."""
 
@@ -48,7 +51,7 @@ class ElevenLabsSettings(SpeechVendorSettings):
     similarity_boost: float | None = Field(
         None, description="Similarity of the voice to its original. By default that of each voice."
     )
-    no_retention: bool = Field(False, description="Zero retention mode, which only enterprise accounts have.")
+    no_retention: NoRetention = False
 
 
 class _Alignment(BaseModel):
@@ -106,6 +109,17 @@ def read_elevenlabs_fault(body: str) -> VendorFault:
     return VendorFault(None, "; ".join(f"{'.'.join(map(str, invalid.loc))}: {invalid.msg}" for invalid in detail))
 
 
+def create_elevenlabs_connection(title: str, settings: SpeechVendorSettings) -> VendorConnection:
+    """Create the connection of a provider to ElevenLabs."""
+    return VendorConnection(title, settings, {"xi-api-key": settings.api_key.get_secret_value()}, read_elevenlabs_fault)
+
+
+def get_elevenlabs_language(language: str | None) -> str | None:
+    """Return ElevenLabs' code of a base language."""
+    usual, own = FILIPINO
+    return own if language == usual else language
+
+
 class ElevenLabsTextToSpeech(ConnectedProvider[ElevenLabsSettings], TextToSpeechProvider[ElevenLabsSettings]):
     """Mu-law from the vendor, with the time of each word."""
 
@@ -115,9 +129,7 @@ class ElevenLabsTextToSpeech(ConnectedProvider[ElevenLabsSettings], TextToSpeech
     audio_format = PHONE_MULAW
 
     def connection(self, settings: ElevenLabsSettings) -> VendorConnection:
-        return VendorConnection(
-            self.title, settings, {"xi-api-key": settings.api_key.get_secret_value()}, read_elevenlabs_fault
-        )
+        return create_elevenlabs_connection(self.title, settings)
 
     async def check(self) -> None:
         await self._connection.get("/v2/voices", _Voices, params=[("page_size", "1")])
@@ -167,10 +179,9 @@ class ElevenLabsTextToSpeech(ConnectedProvider[ElevenLabsSettings], TextToSpeech
             body["previous_text"] = request.previous_text[-LONGEST_PREVIOUS_TEXT:]
         if given := {name: value for name, value in voice.items() if value is not None}:
             body["voice_settings"] = given
-        language = get_single_language(request.language)
+        language = get_elevenlabs_language(get_single_language(request.language))
         if language is not None and model.endswith(ENFORCES_LANGUAGE):
-            usual, own = FILIPINO
-            body["language_code"] = own if language == usual else language
+            body["language_code"] = language
         return body
 
 

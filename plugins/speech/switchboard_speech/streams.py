@@ -11,6 +11,8 @@ from switchboard.plugin_sdk import PHONE_MULAW, ProviderError, SpeechToTextStrea
 
 from switchboard_speech.connection import VendorConnection, parse_vendor_data
 
+SILENCE: Final = b"\xff"
+"""A sample of mu-law silence."""
 GRACE_SECONDS: Final = 1.0
 """Time for a vendor to confirm the end of an utterance. With nothing left to transcribe, it may not respond at all."""
 KEEP_ALIVE_SECONDS: Final = 4.0
@@ -22,9 +24,9 @@ class SocketStream(SpeechToTextStream):
     The engine sends only audio with speech, so a stream is silent for long periods; `KEEP_ALIVE` is sent then.
     """
 
-    KEEP_ALIVE: str | None = None
+    KEEP_ALIVE: bytes | str | None = None
     FINALIZE: str | None = None
-    CLOSE: str
+    CLOSE: str | None = None
 
     def __init__(self, connection: VendorConnection, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._connection = connection
@@ -44,6 +46,10 @@ class SocketStream(SpeechToTextStream):
         Raises `ProviderError` for a message that ends the stream, and `ValueError` for an invalid one.
         """
 
+    def encode(self, audio: bytes) -> bytes | str:
+        """Return the message with this audio."""
+        return audio
+
     @property
     def sent_seconds(self) -> float:
         """Duration of the audio sent so far."""
@@ -56,7 +62,7 @@ class SocketStream(SpeechToTextStream):
 
     async def send(self, audio: bytes) -> None:
         self.sent_bytes += len(audio)
-        await self._send_message(audio)
+        await self._send_message(self.encode(audio))
 
     async def finalize(self) -> None:
         self.expect_end(GRACE_SECONDS)
@@ -83,8 +89,9 @@ class SocketStream(SpeechToTextStream):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if not self._socket.closed:
-            with suppress(aiohttp.ClientError):
-                await self._socket.send_str(self.CLOSE)
+            if self.CLOSE is not None:
+                with suppress(aiohttp.ClientError):
+                    await self._socket.send_str(self.CLOSE)
             await self._socket.close()
 
     def add_transcript(self, transcript: Transcript) -> None:
@@ -109,7 +116,7 @@ class SocketStream(SpeechToTextStream):
         except (aiohttp.ClientError, ConnectionError) as error:
             raise self._connection.error(f"the stream was lost ({str(error) or type(error).__name__})") from error
 
-    async def _keep_alive(self, message: str) -> None:
+    async def _keep_alive(self, message: bytes | str) -> None:
         while True:
             sent = self.sent_bytes
             await asyncio.sleep(KEEP_ALIVE_SECONDS)
@@ -124,14 +131,32 @@ class SocketStream(SpeechToTextStream):
             while (message := await self._socket.receive()).type is aiohttp.WSMsgType.TEXT:
                 with parse_vendor_data(self._connection.title):
                     self.handle_message(message.data)
-            self._lost = self._closed_error(message)
+            self._lost = self._connection.closed_error(message)
         except ProviderError as error:
             self._lost = error
         self._heard.put_nowait(self._lost)
 
-    def _closed_error(self, message: aiohttp.WSMessage) -> ProviderError:
-        if message.type is aiohttp.WSMsgType.CLOSE:
-            return self._connection.error(
-                f"the stream was closed ({message.data} {message.extra or 'no reason given'})", code=str(message.data)
-            )
-        return self._connection.error("the stream was lost")
+
+class ChunkedStream(SocketStream):
+    """Stream in messages of `SHORTEST` to `LONGEST` bytes of audio."""
+
+    SHORTEST: int
+    LONGEST: int
+
+    def __init__(self, connection: VendorConnection, socket: aiohttp.ClientWebSocketResponse) -> None:
+        super().__init__(connection, socket)
+        self._gathered = bytearray()
+
+    async def send(self, audio: bytes) -> None:
+        self._gathered += audio
+        while len(self._gathered) >= self.SHORTEST:
+            message = bytes(self._gathered[: self.LONGEST])
+            del self._gathered[: self.LONGEST]
+            await super().send(message)
+
+    async def send_rest(self) -> None:
+        """Send the audio that is shorter than a message, with silence after it."""
+        if self._gathered:
+            rest = bytes(self._gathered)
+            self._gathered.clear()
+            await super().send(rest.ljust(self.SHORTEST, SILENCE))

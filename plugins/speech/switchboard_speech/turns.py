@@ -9,10 +9,10 @@ import aiohttp
 from switchboard.plugin_sdk import PHONE_MULAW, ProviderError, Transcript, TurnReport, TurnState
 
 from switchboard_speech.connection import VendorConnection
-from switchboard_speech.streams import SocketStream
+from switchboard_speech.streams import SILENCE, ChunkedStream
 
 SILENCE_SECONDS: Final = 0.08
-SILENCE: Final = b"\xff" * round(SILENCE_SECONDS * PHONE_MULAW.bytes_per_second)
+PAUSE: Final = SILENCE * round(SILENCE_SECONDS * PHONE_MULAW.bytes_per_second)
 PAUSE_SECONDS: Final = 0.3
 """Audio after the vendor's judgment that is silence for sure: the engine finalizes after 0.2 seconds without voice."""
 
@@ -65,15 +65,12 @@ class RepeatedTurn:
         return rest
 
 
-class TurnStream(SocketStream):
-    """Stream in messages of `SHORTEST` to `LONGEST` bytes, of which the vendor judges the turns.
+class TurnStream(ChunkedStream):
+    """Stream of which the vendor judges the turns.
 
     A vendor judges the audio that it gets, and the engine sends none in a pause: silence is sent until the turn ends,
     for at most `pause_seconds`. A subclass sets `heard_until`, the seconds of audio that the vendor has judged.
     """
-
-    SHORTEST: int
-    LONGEST: int
 
     def __init__(
         self, connection: VendorConnection, socket: aiohttp.ClientWebSocketResponse, pause_seconds: float
@@ -83,22 +80,11 @@ class TurnStream(SocketStream):
         self.heard_until = 0.0
         self.finalized_at = 0.0
         self._pause_seconds = pause_seconds
-        self._gathered = bytearray()
         self._silence: asyncio.Task[None] | None = None
 
     async def send(self, audio: bytes) -> None:
         self._stop_silence()
-        self._gathered += audio
-        while len(self._gathered) >= self.SHORTEST:
-            message = bytes(self._gathered[: self.LONGEST])
-            del self._gathered[: self.LONGEST]
-            await super().send(message)
-
-    async def send_rest(self) -> None:
-        """Send the audio that is shorter than a message, with silence after it."""
-        if self._gathered:
-            await super().send(bytes(self._gathered).ljust(self.SHORTEST, SILENCE[:1]))
-            self._gathered.clear()
+        await super().send(audio)
 
     async def await_judgment(self, seconds: float) -> None:
         """Let the vendor judge the pause; the utterance is final after this many seconds without its judgment."""
@@ -141,7 +127,7 @@ class TurnStream(SocketStream):
         with suppress(ProviderError):  # The reader reports the lost stream.
             for _ in range(round(self._pause_seconds / SILENCE_SECONDS)):
                 await asyncio.sleep(SILENCE_SECONDS)
-                await super().send(SILENCE)
+                await super().send(PAUSE)
             await self.handle_pause_over()
 
     def _stop_silence(self) -> None:
