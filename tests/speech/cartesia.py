@@ -1,11 +1,15 @@
-"""Cartesia's server, from its published reference: contexts on a WebSocket, word times, pages of voices, and errors."""
+"""Cartesia's server, from its published reference: contexts on a WebSocket, word times, pages of voices, and errors.
+
+Transcription follows `STTManualFinalizeWebsocketResponse` and `STTErrorResponse` of
+github.com/cartesia-ai/cartesia-python, August 2026.
+"""
 
 import json
 from base64 import b64encode
 
 from aiohttp import WSMsgType, web
 
-from tests.speech.vendor import KEY, SpeechVendor, collect_synthesis
+from tests.speech.vendor import KEY, SpeechVendor, collect_synthesis, recognize_mulaw
 
 VOICES = [f"f786b574-daa5-4673-aa0c-cbe3e8534c0{digit}" for digit in (2, 3, 4)]
 TITLES = {
@@ -22,7 +26,8 @@ PAGE = 2
 class Cartesia(SpeechVendor):
     """`faults` are the statuses with which the next texts are refused on their socket; `opened` counts sockets;
     `canceled` are contexts. Words of a continued context are timed from its start, or with `counts_from_sentences`
-    from the sentence's.
+    from the sentence's. `answers`: a transcription is flushed on request. `raw_query` is the query of the last stream,
+    and `audio_bytes` are those of all streams.
     """
 
     def __init__(self) -> None:
@@ -32,12 +37,16 @@ class Cartesia(SpeechVendor):
         self.opened = 0
         self.canceled: list[str] = []
         self.counts_from_sentences = False
+        self.answers = True
+        self.raw_query = ""
+        self.audio_bytes = 0
 
     def routes(self) -> list[web.RouteDef]:
         return [
             web.get("/voices", self._voices),
             web.get("/voices/{voice}", self._voice),
             web.get("/tts/websocket", self._serve),
+            web.get("/stt/websocket", self._listen),
         ]
 
     def has_key(self, request: web.Request) -> bool:
@@ -99,6 +108,42 @@ class Cartesia(SpeechVendor):
             await socket.send_json({"type": "flush_done", "flush_done": True, "flush_id": 1, **shared})
         else:
             await socket.send_json({"type": "done", **shared, "done": True})
+
+    async def _listen(self, request: web.Request) -> web.StreamResponse:
+        assert (request.query["encoding"], request.query["sample_rate"]) == ("pcm_mulaw", "8000")
+        self.raw_query = request.rel_url.raw_query_string
+        socket = await self.socket(request)
+        if self.faults:
+            await socket.send_json(_failure(self.faults.pop(0)))
+            await socket.close()
+            return socket
+        audio, is_reported = bytearray(), False
+        async for message in socket:
+            if message.type is WSMsgType.BINARY:
+                audio += message.data
+                self.audio_bytes += len(message.data)
+                if len(audio) > 4000 and not is_reported:
+                    is_reported = True
+                    await socket.send_json(_chunk("ca", is_final=False))
+            elif message.data == "finalize" and self.answers:
+                await self._flush(socket, await recognize_mulaw(bytes(audio)))
+                audio.clear()
+                is_reported = False
+            elif message.data == "close":
+                await socket.send_json({"type": "done", "request_id": "r"})
+                await socket.close()
+        return socket
+
+    async def _flush(self, socket: web.WebSocketResponse, text: str) -> None:
+        """Send the text in two final chunks, cut within a word."""
+        for part in (text[:5], text[5:]) if text else ():
+            await socket.send_json(_chunk(part, is_final=True))
+        await socket.send_json({"type": "flush_done", "request_id": "r"})
+
+
+def _chunk(text: str, *, is_final: bool) -> dict[str, object]:
+    words = [{"word": word, "start": 0.5 + at / 10, "end": 0.6 + at / 10} for at, word in enumerate(text.split())]
+    return {"type": "transcript", "request_id": "r", "text": text, "is_final": is_final, "words": words}
 
 
 def _describe(voice: str) -> dict[str, object]:

@@ -21,6 +21,7 @@ from switchboard_speech.deepgram import (
     DeepgramVoiceSettings,
 )
 from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSpeech
+from switchboard_speech.ink import CartesiaSpeechToText, InkSettings
 from switchboard_speech.scribe import ElevenLabsSpeechToText, ScribeSettings
 
 from tests.speech.assemblyai import AssemblyAI
@@ -61,6 +62,7 @@ SPEECH_TO_TEXT: Final[dict[str, tuple[type[SpeechVendor] | None, Callable[[str],
             AssemblyAISettings(api_key=SECRET, base_url=HttpUrl(url), api_url=HttpUrl(url))
         ),
     ),
+    "cartesia": (Cartesia, lambda url: CartesiaSpeechToText(InkSettings(api_key=SECRET, base_url=HttpUrl(url)))),
     "elevenlabs": (
         ElevenLabs,
         lambda url: ElevenLabsSpeechToText(ScribeSettings(api_key=SECRET, base_url=HttpUrl(url))),

@@ -6,12 +6,13 @@ from switchboard_speech.assemblyai import AssemblyAISpeechToText
 from switchboard_speech.cartesia import CartesiaTextToSpeech
 from switchboard_speech.deepgram import DeepgramSpeechToText, DeepgramTextToSpeech
 from switchboard_speech.elevenlabs import ElevenLabsTextToSpeech
+from switchboard_speech.ink import CartesiaSpeechToText
 from switchboard_speech.scribe import ElevenLabsSpeechToText
 
 
 @hookimpl
 def speech_to_text_providers() -> list[type[SpeechToTextProvider[ProviderSettings]]]:
-    return [DeepgramSpeechToText, AssemblyAISpeechToText, ElevenLabsSpeechToText]
+    return [DeepgramSpeechToText, AssemblyAISpeechToText, ElevenLabsSpeechToText, CartesiaSpeechToText]
 
 
 @hookimpl

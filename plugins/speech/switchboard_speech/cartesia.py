@@ -28,7 +28,6 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.languages import get_single_language
 
 from switchboard_speech.connection import (
-    RETRYABLE,
     SILENCE_SECONDS,
     ConnectedProvider,
     DefaultModel,
@@ -93,12 +92,15 @@ class _Voices(BaseModel):
 
 def read_cartesia_fault(body: str) -> VendorFault:
     """Read a fault. Raises `ValueError`."""
-    return _fault(_Failure.model_validate_json(body))
-
-
-def _fault(failure: _Failure) -> VendorFault:
+    failure = _Failure.model_validate_json(body)
     words = ": ".join(filter(None, (failure.title, failure.message or failure.error)))
     return VendorFault(failure.error_code, words or "no reason was given")
+
+
+def create_cartesia_connection(title: str, settings: SpeechVendorSettings) -> VendorConnection:
+    """Create the connection of a provider to Cartesia."""
+    headers = {"Authorization": f"Bearer {settings.api_key.get_secret_value()}", "Cartesia-Version": VERSION}
+    return VendorConnection(title, settings, headers, read_cartesia_fault)
 
 
 @dataclass(slots=True)
@@ -157,8 +159,7 @@ class CartesiaTextToSpeech(ConnectedProvider[CartesiaSettings], TextToSpeechProv
         self._lines = _Lines(self._connection)
 
     def connection(self, settings: CartesiaSettings) -> VendorConnection:
-        headers = {"Authorization": f"Bearer {settings.api_key.get_secret_value()}", "Cartesia-Version": VERSION}
-        return VendorConnection(self.title, settings, headers, read_cartesia_fault)
+        return create_cartesia_connection(self.title, settings)
 
     async def close(self) -> None:
         await self._lines.close()
@@ -244,10 +245,7 @@ class CartesiaTextToSpeech(ConnectedProvider[CartesiaSettings], TextToSpeechProv
             with parse_vendor_data(self.title):
                 message = _Message.model_validate_json(received.data)
             if message.type == "error" and message.context_id in (None, context_id):
-                fault, status = _fault(message), message.status_code or 500
-                raise self._connection.error(
-                    fault.message, code=fault.code or str(status), retryable=status >= 500 or status in RETRYABLE
-                )
+                raise self._connection.status_error(message.status_code or 500, received.data)
             if message.context_id == context_id:
                 return message
 

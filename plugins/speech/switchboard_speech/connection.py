@@ -7,10 +7,12 @@ from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Annotated, Final, NamedTuple, TypeAlias, TypeVar
+from urllib.parse import quote, urlencode
 
 import aiohttp
 from pydantic import BaseModel, Field, HttpUrl, SecretStr
 from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings
+from yarl import URL
 
 CONNECT_SECONDS: Final = 5.0
 SILENCE_SECONDS: Final = 20.0
@@ -116,8 +118,8 @@ class VendorConnection:
         timeout = aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS)
         with self._translate_errors():
             return await self._require_session().ws_connect(
-                self._base_url + path,
-                params=params,
+                # Cartesia requires spaces as %20; aiohttp would write a plus sign.
+                URL(f"{self._base_url}{path}?{urlencode(params, quote_via=quote)}", encoded=True),
                 timeout=timeout,
                 heartbeat=heartbeat_seconds,
                 max_msg_size=2**23,
