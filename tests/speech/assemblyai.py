@@ -2,7 +2,8 @@
 errors before a close.
 
 With `max_turn_silence` alone it judges turns: a pause of 0.2 seconds ends an utterance, one of 0.4 seconds the turn
-(https://www.assemblyai.com/docs/streaming/message-sequence).
+(https://www.assemblyai.com/docs/streaming/message-sequence). Parameters follow `RealTimeParameters` of
+github.com/AssemblyAI/assemblyai-python-sdk, August 2026.
 """
 
 import json
@@ -46,6 +47,8 @@ class AssemblyAI(SpeechVendor):
             "pcm_mulaw",
             "8000",
         ):
+            self.faults.append((3006, "Input validation error"))
+        if not 1 <= len(json.loads(request.query.get("language_codes", '["en"]'))) <= 10:
             self.faults.append((3006, "Input validation error"))
         if self.faults:
             await _fail(socket, *self.faults.pop(0))

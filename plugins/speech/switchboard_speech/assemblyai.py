@@ -4,7 +4,7 @@ import json
 from typing import Final
 
 import aiohttp
-from pydantic import BaseModel, Field, HttpUrl
+from pydantic import BaseModel, Field, HttpUrl, field_validator
 from switchboard.plugin_sdk import (
     PHONE_MULAW,
     ProviderError,
@@ -15,7 +15,7 @@ from switchboard.plugin_sdk import (
     TurnState,
     Word,
 )
-from switchboard.plugin_sdk.languages import get_base_language
+from switchboard.plugin_sdk.languages import get_base_language, get_single_language
 
 from switchboard_speech.connection import (
     CONNECT_SECONDS,
@@ -38,6 +38,15 @@ FINAL_CODES: Final = frozenset({1008, 3006, 4001, 4002, 4003})
 """Not authorized, no funds, or an invalid request: a retry changes nothing."""
 TOO_MANY: Final = "concurrent"
 BY_CONFIDENCE: Final = "universal-streaming-"
+UNIVERSAL_3: Final = ("universal-3", "u3-")
+"""Prefixes of models that accept languages."""
+LANGUAGES: Final = frozenset((
+    "ar", "da", "de", "en", "es", "fi", "fr", "he", "hi", "it", "ja", "nl", "no", "pt", "sv", "tr", "vi", "zh",
+))  # fmt: skip
+"""Languages of Universal-3.5 Pro (https://www.assemblyai.com/docs/streaming/universal-3-pro/supported-languages, and
+`language_codes` of github.com/AssemblyAI/assemblyai-python-sdk, August 2026).
+"""
+MOST_LANGUAGES: Final = 10
 LONGEST_PAUSE_MS: Final = "3600"
 
 
@@ -52,9 +61,21 @@ class AssemblyAISettings(SpeechVendorSettings):
         None,
         description="Model for agents that name none. By default English or multilingual, by the language.",
     )
+    language_codes: list[str] = Field(
+        default=[],
+        max_length=MOST_LANGUAGES,
+        description="Languages of callers who switch between several (`mul`), for Universal-3, most likely ones first.",
+    )
     turn_detection: bool = Field(
         False, description="AssemblyAI judges the turns of agents whose turn detection has the mode `audio` or `auto`."
     )
+
+    @field_validator("language_codes")
+    @classmethod
+    def _check_languages(cls, codes: list[str]) -> list[str]:
+        if unknown := set(codes) - LANGUAGES:
+            raise ValueError(f"{', '.join(sorted(unknown))}: Universal-3 knows {', '.join(sorted(LANGUAGES))}")
+        return codes
 
 
 class _Word(BaseModel):
@@ -219,6 +240,7 @@ class AssemblyAISpeechToText(ConnectedProvider[AssemblyAISettings], SpeechToText
             ("sample_rate", "8000"),
             ("encoding", "pcm_mulaw"),
             *_turn_detection(model, max_silence_seconds),
+            *self._list_languages(model, request.language),
             *([("keyterms_prompt", json.dumps(hints))] if hints else []),
         ]
         socket = await self._connection.socket("/v3/ws", params=params)
@@ -228,6 +250,14 @@ class AssemblyAISpeechToText(ConnectedProvider[AssemblyAISettings], SpeechToText
             await socket.close()
             raise
         return _Stream(self._connection, socket, max_silence_seconds)
+
+    def _list_languages(self, model: str, language: str) -> Params:
+        """Return the parameter that steers Universal-3 to languages; without one it detects them."""
+        if not model.startswith(UNIVERSAL_3):
+            return []
+        base = get_single_language(language)
+        codes = self.settings.language_codes if base is None else [base]
+        return [("language_codes", json.dumps(codes))] if codes and LANGUAGES.issuperset(codes) else []
 
     async def _wait_for_begin(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         """Wait for `Begin`: the key and the parameters are validated only after the handshake."""

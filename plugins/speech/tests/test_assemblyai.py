@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 import pytest_asyncio
-from pydantic import HttpUrl, SecretStr
+from pydantic import HttpUrl, SecretStr, ValidationError
 from switchboard.plugin_sdk import ProviderError, SpeechToTextStream, Transcript, TranscriptionRequest
 from switchboard.plugin_sdk.testing import SpeechToTextContract
 from switchboard_speech import assemblyai, streams
@@ -79,6 +79,31 @@ async def test_the_model_follows_the_language(open_provider: AssemblyAISpeechToT
     assert [dict(received.query)["speech_model"] for received in server.requests] == [
         "universal-streaming-english", "universal-streaming-multilingual", "universal-3-5-pro",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "language", "codes"),
+    [
+        ("universal-3-5-pro", "es-MX", '["es"]'),
+        ("u3-rt-pro", "nb-NO", '["no"]'),
+        ("u3-rt-pro", "mul", '["en", "de"]'),
+        ("universal-3-5-pro", "pl-PL", None),
+        ("universal-streaming-multilingual", "es-MX", None),
+    ],
+)
+async def test_universal_3_is_steered_to_the_languages(
+    server: AssemblyAI, model: str, language: str, codes: str | None
+) -> None:
+    url = HttpUrl(server.address)
+    settings = AssemblyAISettings(api_key=SecretStr(KEY), base_url=url, api_url=url, language_codes=["en", "de"])
+    async with in_use(AssemblyAISpeechToText(settings)) as provider:
+        await (await provider.transcribe(TranscriptionRequest(language, model=model))).close()
+    assert dict(server.requests[0].query).get("language_codes") == codes
+
+
+def test_unknown_languages_are_refused() -> None:
+    with pytest.raises(ValidationError, match="xx: Universal-3 knows ar"):
+        AssemblyAISettings(api_key=SecretStr(KEY), language_codes=["en", "xx"])
 
 
 async def test_models_do_not_end_turns_by_themselves(open_provider: AssemblyAISpeechToText, server: AssemblyAI) -> None:
