@@ -32,7 +32,8 @@ JUDGED = {"deepgram_flux": 0.8, "assemblyai_turns": 0.7}
 REPORTS_TIMES = ("espeak", "elevenlabs", "cartesia")
 PROVIDERS = [
     ("pocketsphinx", "espeak"), ("deepgram", "elevenlabs"), ("assemblyai", "cartesia"), ("deepgram", "deepgram"),
-    ("elevenlabs", "espeak"), ("cartesia", "espeak"), ("deepgram_flux", "elevenlabs"),
+    ("elevenlabs", "espeak"), ("cartesia", "espeak"), ("azure_speech", "azure_speech"),
+    ("deepgram_flux", "elevenlabs"),
     ("assemblyai_turns", "elevenlabs"), ("openai_compatible", "openai_compatible"),
 ]  # fmt: skip
 

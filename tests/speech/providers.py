@@ -13,6 +13,8 @@ from switchboard_llm.voices import VOICES, VoiceSettings
 from switchboard_offline.espeak import EspeakTextToSpeech
 from switchboard_offline.pocketsphinx import PocketsphinxSpeechToText
 from switchboard_speech.assemblyai import AssemblyAISettings, AssemblyAISpeechToText
+from switchboard_speech.azure_recognition import AzureSpeechToText, AzureTranscriptionSettings
+from switchboard_speech.azure_speech import AzureTextToSpeech, AzureVoiceSettings
 from switchboard_speech.cartesia import CartesiaSettings, CartesiaTextToSpeech
 from switchboard_speech.deepgram import (
     DeepgramSettings,
@@ -25,6 +27,7 @@ from switchboard_speech.ink import CartesiaSpeechToText, InkSettings
 from switchboard_speech.scribe import ElevenLabsSpeechToText, ScribeSettings
 
 from tests.speech.assemblyai import AssemblyAI
+from tests.speech.azure import REGION, AzureSpeech
 from tests.speech.cartesia import Cartesia
 from tests.speech.deepgram import Deepgram
 from tests.speech.elevenlabs import ElevenLabs
@@ -62,6 +65,10 @@ SPEECH_TO_TEXT: Final[dict[str, tuple[type[SpeechVendor] | None, Callable[[str],
             AssemblyAISettings(api_key=SECRET, base_url=HttpUrl(url), api_url=HttpUrl(url))
         ),
     ),
+    "azure_speech": (
+        AzureSpeech,
+        lambda url: AzureSpeechToText(AzureTranscriptionSettings(api_key=SECRET, region=REGION, base_url=HttpUrl(url))),
+    ),
     "cartesia": (Cartesia, lambda url: CartesiaSpeechToText(InkSettings(api_key=SECRET, base_url=HttpUrl(url)))),
     "elevenlabs": (
         ElevenLabs,
@@ -81,6 +88,10 @@ TEXT_TO_SPEECH: Final[dict[str, tuple[type[SpeechVendor] | None, Callable[[str],
     "elevenlabs": (
         ElevenLabs,
         lambda url: ElevenLabsTextToSpeech(ElevenLabsSettings(api_key=SECRET, base_url=HttpUrl(url))),
+    ),
+    "azure_speech": (
+        AzureSpeech,
+        lambda url: AzureTextToSpeech(AzureVoiceSettings(api_key=SECRET, region=REGION, base_url=HttpUrl(url))),
     ),
     "cartesia": (Cartesia, lambda url: CartesiaTextToSpeech(CartesiaSettings(api_key=SECRET, base_url=HttpUrl(url)))),
     "openai_compatible": (OpenAI, lambda url: _compatible(VOICES)(VoiceSettings(api_key=SECRET, base_url=f"{url}/v1"))),

@@ -39,6 +39,7 @@ class SpeechVendorSettings(ProviderSettings):
 
 
 SettingsT = TypeVar("SettingsT", bound=SpeechVendorSettings)
+AnySettings = TypeVar("AnySettings", bound=ProviderSettings)
 
 
 class VendorFault(NamedTuple):
@@ -83,12 +84,19 @@ class VendorConnection:
 
     @asynccontextmanager
     async def request(
-        self, method: str, path: str, *, params: Params = (), body: object = None
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Params = (),
+        body: object = None,
+        text: str | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request and yield its successful response, with an unread body."""
+        """Send a JSON `body`, or a `text`, and yield the successful response, with an unread body."""
         with self._translate_errors():
             async with self._require_session().request(
-                method, self._base_url + path, params=params, json=body
+                method, self._base_url + path, params=params, json=body, data=text, headers=headers
             ) as response:
                 if response.status >= 400:
                     raise self.status_error(response.status, await response.text(errors="replace"))
@@ -170,15 +178,15 @@ class VendorConnection:
             raise self.error(f"the connection failed ({str(error) or type(error).__name__})") from error
 
 
-class ConnectedProvider(Provider[SettingsT]):
+class ConnectedProvider(Provider[AnySettings]):
     """A provider with a session that is open as long as the provider."""
 
-    def __init__(self, settings: SettingsT) -> None:
+    def __init__(self, settings: AnySettings) -> None:
         super().__init__(settings)
         self._connection = self.connection(settings)
 
     @abstractmethod
-    def connection(self, settings: SettingsT) -> VendorConnection:
+    def connection(self, settings: AnySettings) -> VendorConnection:
         """Create the connection to the vendor."""
 
     async def open(self) -> None:
