@@ -103,7 +103,13 @@ from switchboard.plugin_sdk.telephony_events import (
     TransferTargetReady,
 )
 from switchboard.plugin_sdk.text_encoding import TextEncoding
-from switchboard.plugin_sdk.text_to_speech import SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice
+from switchboard.plugin_sdk.text_to_speech import (
+    SpeechChunk,
+    SpeechRequest,
+    TextToSpeechProvider,
+    TextToSpeechSettings,
+    Voice,
+)
 from switchboard.plugin_sdk.tools import AgentTool, KeypadEntry, ToolContext, ToolError, ToolParameters
 from switchboard.plugin_sdk.turn_detectors import PossibleTurn, TurnDetector, TurnPrediction
 from switchboard.plugin_sdk.vector_stores import Chunk, ChunkMatch, VectorStore
@@ -201,6 +207,7 @@ __all__ = [
     "TextMessageReceived",
     "TextMessageStatus",
     "TextToSpeechProvider",
+    "TextToSpeechSettings",
     "ToolCall",
     "ToolContext",
     "ToolError",

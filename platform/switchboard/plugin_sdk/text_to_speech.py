@@ -3,10 +3,15 @@
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from pydantic import Field, StringConstraints
 
 from switchboard.plugin_sdk.audio import PHONE_PCM, AudioFormat, Word
-from switchboard.plugin_sdk.provider import Provider, SettingsT_co
+from switchboard.plugin_sdk.languages import find_nearest_language
+from switchboard.plugin_sdk.provider import Provider, ProviderSettings, SettingsT_co
+
+LanguageTag = Annotated[str, StringConstraints(pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,20 @@ class Voice:
     name: str
     language: str
     gender: str | None = None
+
+
+class TextToSpeechSettings(ProviderSettings):
+    """Settings of a provider with a voice for each language. A provider derives its own settings from them."""
+
+    voices: dict[LanguageTag, Annotated[str, StringConstraints(min_length=1)]] = Field(
+        default={},
+        description="Voice of each language (BCP 47), if an agent names none, or this provider replaces the agent's.",
+    )
+
+    def find_voice(self, language: str) -> str | None:
+        """Return the voice of a language, or of the nearest one with the same base language; None without one."""
+        nearest = find_nearest_language(language, tuple(self.voices))
+        return None if nearest is None else self.voices[nearest]
 
 
 class TextToSpeechProvider(Provider[SettingsT_co]):

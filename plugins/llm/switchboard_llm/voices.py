@@ -9,7 +9,15 @@ from typing import Final
 
 import aiohttp
 from pydantic import BaseModel, Field
-from switchboard.plugin_sdk import AudioFormat, ProviderError, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice
+from switchboard.plugin_sdk import (
+    AudioFormat,
+    ProviderError,
+    SpeechChunk,
+    SpeechRequest,
+    TextToSpeechProvider,
+    TextToSpeechSettings,
+    Voice,
+)
 
 from switchboard_llm.vendor_api import RETRYABLE, VendorSettings, check_key, create_vendor_class, require_key
 from switchboard_llm.vendors import VENDORS, Vendor
@@ -35,7 +43,7 @@ CONNECT_SECONDS: Final = 5.0
 SILENCE_SECONDS: Final = 20.0
 
 
-class VoiceSettings(VendorSettings):
+class VoiceSettings(TextToSpeechSettings, VendorSettings):
     """Settings of a vendor's voices."""
 
     voice_id: str = Field("alloy", description="Voice for agents that name none.")
@@ -92,7 +100,7 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
         body: dict[str, object] = {
             "model": request.model or self.settings.model or self.vendor.speech_model,
-            "voice": request.voice_id or self.settings.voice_id,
+            "voice": request.voice_id or self.settings.find_voice(request.language) or self.settings.voice_id,
             "input": request.text,
             "response_format": "pcm",
         }

@@ -15,6 +15,7 @@ from switchboard.plugin_sdk import (
     SpeechChunk,
     SpeechRequest,
     TextToSpeechProvider,
+    TextToSpeechSettings,
     Voice,
 )
 
@@ -44,7 +45,7 @@ class AzureSpeechSettings(ProviderSettings):
     base_url: ResourceUrl = None
 
 
-class AzureVoiceSettings(AzureSpeechSettings):
+class AzureVoiceSettings(TextToSpeechSettings, AzureSpeechSettings):
     """Settings of Azure's voices."""
 
     voice_id: DefaultVoice = "en-US-AvaMultilingualNeural"
@@ -111,7 +112,8 @@ class AzureTextToSpeech(ConnectedProvider[AzureVoiceSettings], TextToSpeechProvi
             "X-Microsoft-OutputFormat": "raw-8khz-8bit-mono-mulaw",
             "User-Agent": "Switchboard",
         }
-        ssml = _build_ssml(request, request.voice_id or self.settings.voice_id)
+        voice = request.voice_id or self.settings.find_voice(request.language) or self.settings.voice_id
+        ssml = _build_ssml(request, voice)
         async with self._connection.request("POST", "/cognitiveservices/v1", text=ssml, headers=headers) as response:
             if response.content_type.startswith("text/"):
                 raise self._connection.error(f"the answer is {response.content_type} instead of audio")

@@ -22,6 +22,7 @@ from switchboard.plugin_sdk import (
     SpeechChunk,
     SpeechRequest,
     TextToSpeechProvider,
+    TextToSpeechSettings,
     Voice,
     Word,
 )
@@ -49,7 +50,7 @@ ENDS: Final = ("done", "flush_done")
 """Last messages of a text: of its context, or of a sentence of a context that continues."""
 
 
-class CartesiaSettings(SpeechVendorSettings):
+class CartesiaSettings(TextToSpeechSettings, SpeechVendorSettings):
     """Settings of Cartesia."""
 
     base_url: VendorUrl = HttpUrl("https://api.cartesia.ai")
@@ -252,12 +253,13 @@ class CartesiaTextToSpeech(ConnectedProvider[CartesiaSettings], TextToSpeechProv
     def _order(self, request: SpeechRequest, context_id: str) -> dict[str, object]:
         """Return the request of a sentence. One of a reply continues the reply's context, which ends by itself."""
         continues = bool(request.reply_id)
+        voice = request.voice_id or self.settings.find_voice(request.language) or self.settings.voice_id
         order: dict[str, object] = {
             "context_id": context_id,
             "model_id": request.model or self.settings.model,
             # The texts of a context are joined as they are.
             "transcript": f"{request.text} " if continues else request.text,
-            "voice": {"mode": "id", "id": request.voice_id or self.settings.voice_id},
+            "voice": {"mode": "id", "id": voice},
             "output_format": {"container": "raw", "encoding": "pcm_mulaw", "sample_rate": 8000},
             "add_timestamps": True,
             "continue": continues,

@@ -12,6 +12,7 @@ from switchboard.plugin_sdk import (
     SpeechToTextProvider,
     SpeechToTextStream,
     TextToSpeechProvider,
+    TextToSpeechSettings,
     Transcript,
     TranscriptionRequest,
     Voice,
@@ -88,7 +89,7 @@ class DeepgramSettings(SpeechVendorSettings):
         return self
 
 
-class DeepgramVoiceSettings(SpeechVendorSettings):
+class DeepgramVoiceSettings(TextToSpeechSettings, SpeechVendorSettings):
     """Settings of Deepgram's voices."""
 
     base_url: VendorUrl = HttpUrl("https://api.deepgram.com")
@@ -274,7 +275,8 @@ class DeepgramTextToSpeech(_Deepgram[DeepgramVoiceSettings], TextToSpeechProvide
     audio_format = PHONE_MULAW
 
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
-        voice = request.voice_id or request.model or self.settings.voice_id
+        named = request.voice_id or request.model
+        voice = named or self.settings.find_voice(request.language) or self.settings.voice_id
         params = [("model", voice), ("encoding", "mulaw"), ("sample_rate", "8000"), ("container", "none")]
         params += NO_RETENTION if self.settings.no_retention else ()
         if request.speed != 1.0:

@@ -10,7 +10,15 @@ from typing import Annotated, Final
 from urllib.parse import quote
 
 from pydantic import BaseModel, Field, HttpUrl
-from switchboard.plugin_sdk import PHONE_MULAW, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice, Word
+from switchboard.plugin_sdk import (
+    PHONE_MULAW,
+    SpeechChunk,
+    SpeechRequest,
+    TextToSpeechProvider,
+    TextToSpeechSettings,
+    Voice,
+    Word,
+)
 from switchboard.plugin_sdk.languages import get_single_language
 
 from switchboard_speech.connection import (
@@ -41,7 +49,7 @@ FILIPINO: Final = ("tl", "fil")
 NoRetention = Annotated[bool, Field(description="Zero retention mode, which only enterprise accounts have.")]
 
 
-class ElevenLabsSettings(SpeechVendorSettings):
+class ElevenLabsSettings(TextToSpeechSettings, SpeechVendorSettings):
     """Settings of ElevenLabs (https://elevenlabs.io/docs/api-reference/text-to-speech/stream)."""
 
     base_url: VendorUrl = HttpUrl("https://api.elevenlabs.io")
@@ -135,8 +143,8 @@ class ElevenLabsTextToSpeech(ConnectedProvider[ElevenLabsSettings], TextToSpeech
         await self._connection.get("/v2/voices", _Voices, params=[("page_size", "1")])
 
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
-        voice = quote(request.voice_id or self.settings.voice_id, safe="")
-        path = f"/v1/text-to-speech/{voice}/stream/with-timestamps"
+        voice = request.voice_id or self.settings.find_voice(request.language) or self.settings.voice_id
+        path = f"/v1/text-to-speech/{quote(voice, safe='')}/stream/with-timestamps"
         timeline, spelling = WordTimeline(self.audio_format), WordAssembler()
         params = [("output_format", "ulaw_8000")]
         if self.settings.no_retention:

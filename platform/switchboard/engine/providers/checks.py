@@ -8,7 +8,13 @@ import structlog
 from switchboard.engine.providers.extensions import ConfiguredExtension, ExtensionNotAvailable, Extensions
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.observability.extension_faults import record_extension_fault
-from switchboard.plugin_sdk import Extension, ProviderError
+from switchboard.plugin_sdk import (
+    Extension,
+    ProviderError,
+    ProviderSettings,
+    TextToSpeechProvider,
+    TextToSpeechSettings,
+)
 from switchboard.plugin_sdk.registry import AnyCapability, Capability
 
 logger = structlog.get_logger()
@@ -26,6 +32,8 @@ class SettingsCheck:
         if isinstance(capability, Capability):
             async with self.providers.use(organization_id, capability.base_class, name) as provider:
                 await provider.check()
+                if isinstance(provider, TextToSpeechProvider):
+                    await check_voices(provider)
             return
         extension = self.extensions.registry.find_class(capability, name)
         if extension is None or not issubclass(extension, Extension):
@@ -33,6 +41,15 @@ class SettingsCheck:
         async with self.extensions.database.tenant(organization_id) as session:
             (configured,) = await self.extensions.configure(session, [extension])
         await check_extension(configured)
+
+
+async def check_voices(provider: TextToSpeechProvider[ProviderSettings]) -> None:
+    """Raise `ProviderError` if a provider lacks a voice that its settings name for a language."""
+    if not isinstance(provider.settings, TextToSpeechSettings):
+        return
+    for language, voice in provider.settings.voices.items():
+        if not await provider.has_voice(voice):
+            raise ProviderError(f"{provider.title} has no voice {voice} (voices.{language})", retryable=False)
 
 
 async def check_extension(configured: ConfiguredExtension[Extension]) -> None:
