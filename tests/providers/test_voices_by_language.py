@@ -18,6 +18,7 @@ from tests.speech.cartesia import VOICES as CARTESIA_VOICES
 from tests.speech.cartesia import Cartesia
 from tests.speech.deepgram import Deepgram
 from tests.speech.elevenlabs import ElevenLabs
+from tests.speech.google import GoogleSpeech
 from tests.speech.openai import OpenAI
 from tests.speech.providers import TEXT_TO_SPEECH
 from tests.speech.vendor import KEY, SpeechVendor, in_use
@@ -49,6 +50,12 @@ def read_azure_voice(vendor: SpeechVendor) -> str:
     return vendor.spoken[-1][0].attrib["name"]
 
 
+def read_google_voice(vendor: SpeechVendor) -> str:
+    voice = vendor.requests[-1].body["voice"]
+    assert isinstance(voice, dict)
+    return str(voice["name"])
+
+
 def read_openai_voice(vendor: SpeechVendor) -> str:
     return str(vendor.requests[-1].body["voice"])
 
@@ -60,6 +67,7 @@ def read_openai_voice(vendor: SpeechVendor) -> str:
         ("elevenlabs", ElevenLabs, SARAH, read_elevenlabs_voice),
         ("cartesia", Cartesia, CARTESIA_VOICES[1], read_cartesia_voice),
         ("azure_speech", AzureSpeech, "de-DE-KatjaNeural", read_azure_voice),
+        ("google_speech", GoogleSpeech, "de-DE-Chirp3-HD-Kore", read_google_voice),
         ("openai_compatible", OpenAI, "echo", read_openai_voice),
     ],
 )

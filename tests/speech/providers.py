@@ -23,6 +23,7 @@ from switchboard_speech.deepgram import (
     DeepgramVoiceSettings,
 )
 from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSpeech
+from switchboard_speech.google_speech import GoogleTextToSpeech, GoogleVoiceSettings
 from switchboard_speech.ink import CartesiaSpeechToText, InkSettings
 from switchboard_speech.scribe import ElevenLabsSpeechToText, ScribeSettings
 
@@ -31,6 +32,7 @@ from tests.speech.azure import REGION, AzureSpeech
 from tests.speech.cartesia import Cartesia
 from tests.speech.deepgram import Deepgram
 from tests.speech.elevenlabs import ElevenLabs
+from tests.speech.google import ACCOUNT_FILE, GoogleSpeech
 from tests.speech.openai import OpenAI
 from tests.speech.vendor import KEY, SpeechVendor, in_use
 
@@ -94,6 +96,10 @@ TEXT_TO_SPEECH: Final[dict[str, tuple[type[SpeechVendor] | None, Callable[[str],
         lambda url: AzureTextToSpeech(AzureVoiceSettings(api_key=SECRET, region=REGION, base_url=HttpUrl(url))),
     ),
     "cartesia": (Cartesia, lambda url: CartesiaTextToSpeech(CartesiaSettings(api_key=SECRET, base_url=HttpUrl(url)))),
+    "google_speech": (
+        GoogleSpeech,
+        lambda url: GoogleTextToSpeech(GoogleVoiceSettings(service_account=ACCOUNT_FILE, base_url=HttpUrl(url))),
+    ),
     "openai_compatible": (OpenAI, lambda url: _compatible(VOICES)(VoiceSettings(api_key=SECRET, base_url=f"{url}/v1"))),
 }
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Final, Literal
+from typing import Final
 
 import aiohttp
 import google.auth
@@ -11,8 +11,9 @@ from google.auth.credentials import Credentials
 from google.auth.exceptions import GoogleAuthError
 from google.auth.transport.requests import Request
 from google.oauth2 import service_account
-from pydantic import BaseModel, Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, field_validator
 from switchboard.plugin_sdk import OPERATOR_ONLY, JsonObject, ProviderError
+from switchboard.plugin_sdk.google_cloud import read_service_account
 
 from switchboard_llm.litellm_client import build_arguments
 from switchboard_llm.litellm_model import LiteLLMModel
@@ -25,19 +26,6 @@ SCOPES: Final = ("https://www.googleapis.com/auth/cloud-platform",)
 TOKEN_URL: Final = "https://oauth2.googleapis.com/token"  # noqa: S105
 PROVIDERS: Final = ("vertex_ai", "vertex_ai-language-models", "vertex_ai-anthropic_models")
 """Names of Google's and Anthropic's models in LiteLLM's map."""
-
-
-class ServiceAccount(BaseModel):
-    """The file of a service account's key. Other kinds of credentials can name files and programs of this machine.
-
-    https://cloud.google.com/iam/docs/keys-create-delete
-    """
-
-    type: Literal["service_account"]
-    client_email: str
-    private_key: str
-    private_key_id: str = ""
-    project_id: str = ""
 
 
 class VertexSettings(ModelSettings):
@@ -60,10 +48,7 @@ class VertexSettings(ModelSettings):
     @classmethod
     def _require_a_key_file(cls, value: SecretStr | None) -> SecretStr | None:
         if value is not None:
-            try:
-                ServiceAccount.model_validate_json(value.get_secret_value())
-            except ValidationError:
-                raise ValueError("this is not the JSON file of a service account's key") from None
+            read_service_account(value)
         return value
 
 
@@ -123,7 +108,7 @@ class VertexModel(LiteLLMModel):
         """Return the key file; None: the machine's identity. The address for tokens is never taken from the file."""
         if self.settings.service_account is None:
             return None
-        account = ServiceAccount.model_validate_json(self.settings.service_account.get_secret_value())
+        account = read_service_account(self.settings.service_account)
         base_url = self.settings.base_url
         return {**account.model_dump(), "token_uri": TOKEN_URL if base_url is None else f"{base_url.rstrip('/')}/token"}
 

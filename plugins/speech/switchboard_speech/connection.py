@@ -102,9 +102,11 @@ class VendorConnection:
                     raise self.status_error(response.status, await response.text(errors="replace"))
                 yield response
 
-    async def get(self, path: str, answer: type[AnswerT], *, params: Params = ()) -> AnswerT:
+    async def get(
+        self, path: str, answer: type[AnswerT], *, params: Params = (), headers: Mapping[str, str] | None = None
+    ) -> AnswerT:
         """Send a GET request and return its parsed response."""
-        async with self.request("GET", path, params=params) as response:
+        async with self.request("GET", path, params=params, headers=headers) as response:
             text = await response.text()
         with parse_vendor_data(self.title):
             return answer.model_validate_json(text)
