@@ -39,12 +39,7 @@ class GoogleSpeech(SpeechVendor):
         return [web.get("/v1/voices", self._voices), web.post("/v1/text:synthesize", self._speak)]
 
     def has_key(self, request: web.Request) -> bool:
-        kind, _, token = request.headers.get("Authorization", "").partition(" ")
-        try:
-            claims = jwt.decode(token, certs=PUBLIC_KEY, audience=AUDIENCE)  # type: ignore[no-untyped-call]
-        except ValueError:
-            return False
-        return (kind, claims["iss"], claims["sub"]) == ("Bearer", ACCOUNT["client_email"], ACCOUNT["client_email"])
+        return is_signed(request.headers.get("Authorization", ""), AUDIENCE)
 
     def refusal(self, status: int) -> web.Response:
         error = {"code": status, "message": f"refused with {ACCOUNT['private_key']}", "status": STATUSES[status]}
@@ -69,6 +64,16 @@ class GoogleSpeech(SpeechVendor):
         audio, _words = await collect_synthesis(sentence["text"], config.get("speakingRate", 1.0))
         content = _build_wave(audio) if self.is_wave else audio
         return web.json_response({"audioContent": b64encode(content).decode()})
+
+
+def is_signed(authorization: str, audience: str) -> bool:
+    """Return whether a header has a token for a service that the account has signed."""
+    kind, _, token = authorization.partition(" ")
+    try:
+        claims = jwt.decode(token, certs=PUBLIC_KEY, audience=audience)  # type: ignore[no-untyped-call]
+    except ValueError:
+        return False
+    return (kind, claims["iss"], claims["sub"]) == ("Bearer", ACCOUNT["client_email"], ACCOUNT["client_email"])
 
 
 def _build_wave(audio: bytes) -> bytes:

@@ -8,6 +8,7 @@ from switchboard_speech.azure_speech import AzureTextToSpeech
 from switchboard_speech.cartesia import CartesiaTextToSpeech
 from switchboard_speech.deepgram import DeepgramSpeechToText, DeepgramTextToSpeech
 from switchboard_speech.elevenlabs import ElevenLabsTextToSpeech
+from switchboard_speech.google_recognition import GoogleSpeechToText
 from switchboard_speech.google_speech import GoogleTextToSpeech
 from switchboard_speech.ink import CartesiaSpeechToText
 from switchboard_speech.scribe import ElevenLabsSpeechToText
@@ -21,6 +22,7 @@ def speech_to_text_providers() -> list[type[SpeechToTextProvider[ProviderSetting
         ElevenLabsSpeechToText,
         CartesiaSpeechToText,
         AzureSpeechToText,
+        GoogleSpeechToText,
     ]
 
 

@@ -1,18 +1,15 @@
 """Voices of Google Cloud Text-to-Speech over REST.
 
 https://cloud.google.com/text-to-speech/docs/reference/rest/v1/text/synthesize, and `cloud_tts.proto` of
-github.com/googleapis/googleapis, August 2026. A key of a service account signs tokens without a request
-(https://google.aip.dev/auth/4111).
+github.com/googleapis/googleapis, August 2026.
 """
 
 import struct
 from base64 import b64decode
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
-from google.auth import jwt
-from google.auth.exceptions import GoogleAuthError
-from pydantic import BaseModel, Field, HttpUrl, SecretStr, field_validator
+from pydantic import BaseModel, Field, HttpUrl, SecretStr
 from switchboard.plugin_sdk import (
     PHONE_MULAW,
     SpeechChunk,
@@ -32,6 +29,7 @@ from switchboard_speech.connection import (
     VendorUrl,
     parse_vendor_data,
 )
+from switchboard_speech.google_account import AccountTokens, KeyFile
 
 AUDIENCE: Final = "https://texttospeech.googleapis.com/"
 SLOWEST, FASTEST = 0.25, 2.0
@@ -41,17 +39,9 @@ UNKNOWN_GENDER: Final = "SSML_VOICE_GENDER_UNSPECIFIED"
 class GoogleVoiceSettings(TextToSpeechSettings):
     """Settings of Google's voices."""
 
-    service_account: SecretStr = Field(
-        description="The JSON file of a service account's key, in a project with the Cloud Text-to-Speech API."
-    )
+    service_account: KeyFile
     base_url: VendorUrl = HttpUrl("https://texttospeech.googleapis.com")
     voice_id: DefaultVoice = "en-US-Chirp3-HD-Charon"
-
-    @field_validator("service_account")
-    @classmethod
-    def _require_a_key_file(cls, value: SecretStr) -> SecretStr:
-        read_service_account(value)
-        return value
 
 
 class _Reason(BaseModel):
@@ -94,7 +84,7 @@ class GoogleTextToSpeech(ConnectedProvider[GoogleVoiceSettings], TextToSpeechPro
 
     def __init__(self, settings: GoogleVoiceSettings) -> None:
         super().__init__(settings)
-        self._credentials: jwt.Credentials | None = None
+        self._tokens = AccountTokens(self.title, settings.service_account, AUDIENCE)
 
     def connection(self, settings: GoogleVoiceSettings) -> VendorConnection:
         key = SecretStr(read_service_account(settings.service_account).private_key)
@@ -115,7 +105,7 @@ class GoogleTextToSpeech(ConnectedProvider[GoogleVoiceSettings], TextToSpeechPro
             "voice": {"name": voice, "languageCode": "-".join(voice.split("-")[:2])},
             "audioConfig": audio,
         }
-        headers = self._build_headers()
+        headers = self._tokens.build_headers()
         async with self._connection.request("POST", "/v1/text:synthesize", body=body, headers=headers) as response:
             text = await response.text()
         with parse_vendor_data(self.title):
@@ -123,7 +113,7 @@ class GoogleTextToSpeech(ConnectedProvider[GoogleVoiceSettings], TextToSpeechPro
         yield SpeechChunk(speech)
 
     async def list_voices(self) -> Sequence[Voice]:
-        voices = (await self._connection.get("/v1/voices", _Voices, headers=self._build_headers())).voices
+        voices = (await self._connection.get("/v1/voices", _Voices, headers=self._tokens.build_headers())).voices
         return [
             Voice(
                 voice.name,
@@ -133,21 +123,6 @@ class GoogleTextToSpeech(ConnectedProvider[GoogleVoiceSettings], TextToSpeechPro
             )
             for voice in voices
         ]
-
-    def _build_headers(self) -> Mapping[str, str]:
-        """Return the header with a token, which is renewed when it has expired. Raises `ProviderError`."""
-        headers: dict[str, str] = {}
-        try:
-            if self._credentials is None:
-                account = read_service_account(self.settings.service_account).model_dump()
-                self._credentials = jwt.Credentials.from_service_account_info(  # type: ignore[no-untyped-call]
-                    {**account, "token_uri": AUDIENCE}, audience=AUDIENCE
-                )
-            self._credentials.before_request(None, "POST", AUDIENCE, headers)
-        except (GoogleAuthError, ValueError) as error:
-            reason = f"the key of the service account is invalid ({error})"
-            raise self._connection.error(reason, retryable=False) from error
-        return headers
 
 
 def _read_wave(file: bytes) -> bytes:
