@@ -5,7 +5,7 @@ import json
 
 from tests.fixtures.app import LivePlatform, fresh_number
 from tests.fixtures.command_line import CommandResult, Operator
-from tests.fixtures.json_access import at, objects_at
+from tests.fixtures.json_access import at, objects_at, texts_at
 
 
 async def run_phone_text(live: LivePlatform, operator: Operator, *arguments: str) -> CommandResult:
@@ -25,6 +25,18 @@ async def test_a_message_is_answered(live: LivePlatform, operator: Operator) -> 
     assert json.loads(result.stdout) == {
         "message_id": next(item["id"] for item in objects_at(messages) if item["body"] == "STOP")
     }
+
+
+async def test_a_message_has_files(live: LivePlatform, operator: Operator) -> None:
+    result = await run_phone_text(live, operator, "--to", live.number, "--media", "loopback:picture.png", "--json")
+    assert result.returncode == 0, result.stderr
+    (conversation,) = objects_at((await live.caller.get("/v1/sms/conversations")).json, "items")
+    messages = (await live.caller.get(f"/v1/sms/conversations/{conversation['id']}/messages")).json
+    received = next(item for item in objects_at(messages, "items") if item["direction"] == "inbound")
+    assert len(texts_at(received, "media_urls")) == 1
+    result = await run_phone_text(live, operator, "--to", live.number)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "Give --body, --media, or both." in result.stderr
 
 
 async def test_an_unknown_number_is_an_error(live: LivePlatform, operator: Operator) -> None:
