@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -147,22 +148,23 @@ class Clients:
         registered = self._registered.get(request.identity, ())
         free = [client for client in registered if client.ringing is None and client.line is None]
         if not free:
-            await _send_result(line, "busy" if registered else "no-answer")
+            await _refuse(line, "busy" if registered else "no-answer")
             return
-        ringing = _Ringing(free)
-        for client in free:
-            client.ringing = ringing
-            await send_to_browser(client.socket, RingingMessage(request.from_number))
-        answered = await _wait_for_answer(ringing, line, request.seconds)
-        for client in free:
-            client.ringing = None
-            if client is not answered:
-                await send_to_browser(client.socket, CanceledMessage())
+        ringing, answered = _Ringing(free), None
+        try:
+            for client in free:
+                client.ringing = ringing
+                await send_to_browser(client.socket, RingingMessage(request.from_number))
+            answered = await _wait_for_answer(ringing, line, request.seconds)
+        finally:
+            for client in free:
+                client.ringing = None
+                if client is not answered:
+                    await send_to_browser(client.socket, CanceledMessage())
         if answered is None:
-            declined = ringing.answer.done() and not ringing.answer.cancelled()
-            await _send_result(line, "busy" if declined else "no-answer")
-            return
-        await _connect(answered, line, request.call_id)
+            await _refuse(line, "busy" if ringing.answer.done() else "no-answer")
+        else:
+            await _connect(answered, line, request.call_id)
 
 
 async def _wait_until_done(client: _Client, tasks: Collection[asyncio.Task[object]]) -> None:
@@ -188,7 +190,7 @@ async def _wait_for_answer(ringing: _Ringing, line: ClientLine, seconds: float) 
 async def _connect(client: _Client, line: ClientLine, call_id: str) -> None:
     client.line = line
     try:
-        await _send_result(line, None)
+        await line.send(msgspec.json.encode(RingResult()).decode())
         await send_to_browser(client.socket, ConnectedMessage(call_id))
         while (message := await line.receive()) is not None:
             await client.socket.send(message)
@@ -198,5 +200,6 @@ async def _connect(client: _Client, line: ClientLine, call_id: str) -> None:
         client.over.set()
 
 
-async def _send_result(line: ClientLine, outcome: CallOutcome | None) -> None:
-    await line.send(msgspec.json.encode(RingResult(outcome)).decode())
+async def _refuse(line: ClientLine, outcome: CallOutcome) -> None:
+    with suppress(ConnectionError):  # the caller has hung up
+        await line.send(msgspec.json.encode(RingResult(outcome)).decode())
