@@ -13,7 +13,7 @@ from switchboard.plugin_sdk import CLIENT_PREFIX, ToolError
 
 WRITTEN_NUMBER = re.compile(r"\+[1-9](?:[ ().-]{0,2}\d){6,14}(?!\d)")
 """A number with its country code, as people write it."""
-WRITTEN_CLIENT = re.compile(CLIENT_PREFIX + r"[A-Za-z0-9_]{1,50}(?!\w)")
+WRITTEN_CLIENT = re.compile(r"(?<!\w)" + CLIENT_PREFIX + r"[A-Za-z0-9_]{1,50}(?!\w)")
 """A client that calls can be transferred to."""
 
 
