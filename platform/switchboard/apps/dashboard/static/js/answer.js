@@ -18,6 +18,7 @@ const showCaller = showLevel(find("[data-caller-level]"));
 let line = null;
 let state = "off";
 let stopState = () => {};
+let hasWaited = false;
 let retryAfter = RETRY_MILLISECONDS;
 
 function showStatus(text) {
@@ -42,6 +43,7 @@ function handleState(next, detail) {
   if (next === "ended") return handleEnd(detail);
   show(next);
   if (next === "waiting") {
+    hasWaited = true;
     retryAfter = RETRY_MILLISECONDS;
     showStatus(`Waiting for calls to client:${name.value}.`);
     const renewal = setTimeout(() => line?.close(), RENEW_MILLISECONDS);
@@ -83,6 +85,8 @@ async function register() {
     line = await waitForCall({ token, connection, sdk: panel.dataset.sdk, onLevel, onState: handleState });
     if (state === "off") line.close();
   } catch (error) {
+    // Whoever has waited before waits through a restart of the server.
+    if (hasWaited) return handleState("ended", describeFault(error));
     show("off");
     showStatus(describeFault(error));
   }
@@ -90,6 +94,7 @@ async function register() {
 
 function stop() {
   show("off");
+  hasWaited = false;
   line?.close();
   line = null;
   showStatus("Calls do not ring here.");
