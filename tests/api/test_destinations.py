@@ -240,6 +240,26 @@ async def test_a_model_uses_only_numbers_that_its_agent_names(
     assert ("error" in result) is not may
 
 
+@pytest.mark.parametrize(
+    ("settings", "may"),
+    [
+        ({}, False),
+        ({"system_prompt": "Transfer to the reception, or to client:{{client}}."}, False),
+        ({"system_prompt": "Transfer to client:reception_2, or to a subclient:reception."}, False),
+        ({"system_prompt": "Transfer to client:reception. Otherwise help."}, True),
+        ({"allowed_numbers": ["client:reception"]}, True),
+        ({"any_number": True}, True),
+    ],
+)
+async def test_a_model_transfers_calls_only_to_clients_that_its_agent_names(
+    settings: dict[str, Any], may: bool
+) -> None:
+    agent = AgentSettings(uuid4(), **settings)
+    done, result = await talk_into(agent, "transfer_call", "client:reception")
+    assert done is may, result
+    assert not (await talk_into(agent, "send_sms", "client:reception"))[0], "a client gets no text messages"
+
+
 async def test_a_model_texts_the_other_party_but_does_not_dial_it() -> None:
     agent = AgentSettings(uuid4())
     assert (await talk_into(agent, "send_sms", OTHER_PARTY))[0]

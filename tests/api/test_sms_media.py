@@ -8,7 +8,8 @@ from io import BytesIO
 from zipfile import ZipFile
 
 import pytest
-from sqlmodel import update
+from sqlmodel import col, update
+from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import now
 from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
 from switchboard.resources.calls.recordings.archive import RecordingArchive
@@ -69,6 +70,17 @@ async def test_a_contacts_file_is_fetched_and_served_by_us(live: LivePlatform) -
     assert (file.status, file.headers["content-type"], file.body) == (200, content_type, content)
     assert file.headers["content-disposition"].startswith("attachment")
     assert file.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_reading_a_file_is_an_entry_of_the_audit_log(live: LivePlatform) -> None:
+    (url,) = texts_at(await receive_files(live, texts.PICTURE), "media_urls")
+    assert (await get_file(live, url)).status == 200
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        rows = session.select(AuditEntry).where(col(AuditEntry.action) == "sms_media.read")
+        entries = (await session.exec(rows)).all()
+    assert [(entry.actor, entry.subject) for entry in entries] == [
+        (f"key:{live.caller.key_id}", str(url).rpartition("/")[2])
+    ]
 
 
 @pytest.mark.usefixtures("unsuitable_files")

@@ -21,10 +21,15 @@ class SocketAttack:
 
     async def request_call(self, url: str, token: str, to_number: str, from_number: str = "") -> str:
         """Dial over a browser call's socket, and return its first message; empty if the handshake is refused."""
+        return await self.exchange_first(
+            url, {"event": "dial", "token": token, "to_number": to_number, "from_number": from_number}
+        )
+
+    async def exchange_first(self, url: str, message: dict[str, str]) -> str:
+        """Send a socket's first message, and return the response; empty if the handshake is refused."""
         try:
             async with self.session.ws_connect(url) as socket:
-                call = {"event": "dial", "token": token, "to_number": to_number, "from_number": from_number}
-                await socket.send_str(json.dumps(call))
+                await socket.send_str(json.dumps(message))
                 return await socket.receive_str(timeout=SECONDS)
         except aiohttp.WSServerHandshakeError:
             return ""
@@ -34,7 +39,7 @@ class SocketAttack:
         return given["connection"]["url"], given["token"]
 
     async def attack_browser_calls(self) -> None:
-        """Call another organization's agent and number, from its number, with wrong tokens."""
+        """Call another organization's agent and number, from its number, with wrong tokens; wait for its calls."""
         victim, stranger = self.scene.victim, self.scene.stranger
         url, token = await self.get_browser_token(stranger.api)
         other_url, other_token = await self.get_browser_token(victim.api)
@@ -45,6 +50,9 @@ class SocketAttack:
         for call in calls:
             message = await self.request_call(*call)
             self.check(not message or json.loads(message)["event"] == "ended", f"browser call {call}", message)
+        for socket_url, client_token in ((other_url, token), (url, other_token)):
+            message = await self.exchange_first(socket_url, {"event": "register", "token": client_token})
+            self.check(not message or json.loads(message)["event"] == "ended", "client of another", message)
 
     async def connect(self, url: str, **headers: str) -> int:
         """Return the status of a handshake."""

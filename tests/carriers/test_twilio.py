@@ -21,7 +21,7 @@ from switchboard.plugin_sdk import ACCEPT_KEY, SimulatedCall, TelephonyProvider
 from switchboard.resources.calls import dialing
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callback_urls import build_media_url
-from switchboard.resources.calls.media.call_runner import ProviderCarrierLeg
+from switchboard.resources.calls.media.carrier_leg import ProviderCarrierLeg
 from switchboard.resources.calls.reconciler import CallReconciler
 from switchboard.runtime import Runtime
 
@@ -136,7 +136,9 @@ async def test_a_call_identified_after_its_socket_opened_can_be_hung_up(at_twili
         session.expunge(stored_call)
     stored_call.carrier_call_id = None
     async with live.runtime.providers.use(live.caller.organization_id, TelephonyProvider, "twilio") as provider:
-        await ProviderCarrierLeg(live.runtime.settings, live.runtime.database, stored_call, provider).hang_up()
+        runtime = live.runtime
+        leg = ProviderCarrierLeg(runtime.settings, runtime.database, runtime.registry, stored_call, provider)
+        await leg.hang_up()
     assert (await live.wait_for_end(call["id"]))["status"] == "completed"
     assert [("Status", "completed")] in [
         form for _, path, form in twilio.requests if str(stored_call.carrier_call_id) in path

@@ -1,5 +1,5 @@
-"""Talking to an agent over a carrier's client SDK. The SDKs' files are stand-ins with the interface that the vendors
-document.
+"""Talking to an agent, and being rung, over a carrier's client SDK. The SDKs' files are stand-ins with the interface
+that the vendors document.
 """
 
 import asyncio
@@ -121,6 +121,40 @@ async def test_the_page_calls_over_telnyxs_sdk(
 
         assert await talk(window, line.live, telnyx.legs, ring) == ["muted: True", "hung up"]
         await window.page.get_by_text("The call goes through Telnyx").wait_for()
+
+
+@pytest.mark.parametrize("carrier", ["twilio", "telnyx"])
+async def test_the_page_is_rung_over_a_carriers_sdk(
+    browser: Browser, runtime: Runtime, organizations: Organizations, carrier: str
+) -> None:
+    opening = (
+        open_twilio_line(runtime, organizations, **APPLICATION)
+        if carrier == "twilio"
+        else open_telnyx_line(runtime, organizations)
+    )
+    async with opening as (line, _), open_owner_window(browser, line.live) as window:
+        page = window.page
+        actions: list[str] = []
+        await page.expose_function("muted", lambda muted: actions.append(f"muted: {muted}"))
+        await page.expose_function("hungUp", lambda: actions.append("hung up"))
+        await window.open("/dashboard/live/answer")
+        await page.get_by_role("textbox", name="Name").fill("reception")
+        await page.get_by_role("button", name="Answer calls here").click()
+        waiting = page.get_by_text("Waiting for calls to client:reception.")
+        await waiting.wait_for()
+        await page.evaluate("ring('+15550100001')")
+        await page.get_by_text("Call from +15550100001").wait_for()
+        await page.get_by_role("button", name="Decline").click()
+        await waiting.wait_for()
+        await page.evaluate("ring('+15550100002')")
+        await page.get_by_role("button", name="Answer", exact=True).click()
+        await page.get_by_text("Connected, 0:").wait_for()
+        meters = ("[data-you]", "[data-caller-level]")
+        await asyncio.gather(*(page.locator(meter).evaluate(MOVES) for meter in meters))
+        await page.get_by_role("button", name="Mute").click()
+        await page.get_by_role("button", name="Hang up").click()
+        await waiting.wait_for()
+        assert actions == ["muted: True", "hung up"]
 
 
 async def test_only_the_talk_page_may_connect_to_the_carrier_and_only_with_the_sdk_installed(

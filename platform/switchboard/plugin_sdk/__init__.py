@@ -66,6 +66,7 @@ from switchboard.plugin_sdk.telephony import (
     ACCEPT_KEY,
     ACCEPT_PROMPTS,
     ACCEPT_SECONDS,
+    CLIENT_PREFIX,
     BrowserToken,
     CallbackUrls,
     CarrierReply,
@@ -85,6 +86,7 @@ from switchboard.plugin_sdk.telephony import (
     TelephonyProvider,
     UnsubscribedRecipient,
     WarmTransfer,
+    find_client_identity,
 )
 from switchboard.plugin_sdk.telephony_events import (
     INVALID_NUMBER,
@@ -120,6 +122,7 @@ __all__ = [
     "ACCEPT_PROMPTS",
     "ACCEPT_SECONDS",
     "API_VERSION",
+    "CLIENT_PREFIX",
     "INVALID_NUMBER",
     "KNOWLEDGE",
     "OPERATOR_ONLY",
@@ -230,6 +233,7 @@ __all__ = [
     "decode_audio",
     "describe_sip_failure",
     "encode_audio",
+    "find_client_identity",
     "hookimpl",
     "transcode_audio",
 ]

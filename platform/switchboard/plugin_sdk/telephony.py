@@ -24,6 +24,8 @@ ACCEPT_KEY: Final = "1"
 ACCEPT_SECONDS: Final = 8
 """Time to press it, after the question."""
 ACCEPT_PROMPTS: Final = 2
+CLIENT_PREFIX: Final = "client:"
+"""Begins the destination of a call to a client: a browser or an app, by the identity of its browser token."""
 
 # --- requests from the carrier ---
 
@@ -120,7 +122,11 @@ class ConnectMedia:
 
 @dataclass(frozen=True, slots=True)
 class ForwardCall:
-    """Connect the call to another number, without the platform."""
+    """Connect the call to another number, or ring a client, without the platform.
+
+    `to_number` is in E.164 or, with `client_calls`, `CLIENT_PREFIX` and an identity. `caller_id` is one of the
+    organization's numbers; a client is shown the other party's instead, if it is known.
+    """
 
     to_number: str
     caller_id: str
@@ -141,6 +147,7 @@ class WarmTransfer:
     """Target of a warm transfer, and the introduction to speak to it first, in a BCP 47 language.
 
     `prompt` follows the introduction and asks the target to press `ACCEPT_KEY`, which no answering machine does.
+    `to_number` may be a client, as in `ForwardCall`; `caller_id` is one of the organization's numbers.
     """
 
     to_number: str
@@ -225,7 +232,8 @@ class TelephonyCapabilities:
 
     Without `send_digits`, keys are sent as tones in the call's audio. `warm_transfer`: the provider implements
     `start_warm_transfer` and `complete_warm_transfer`. `max_media`: most files that a text message may have, 0 if the
-    carrier sends none.
+    carrier sends none. `client_calls`: forwards and transfers can ring a client, with the tokens of
+    `create_browser_token`.
     """
 
     text_messages: bool = True
@@ -235,7 +243,13 @@ class TelephonyCapabilities:
     recordings: bool = True
     machine_detection: bool = True
     browser_calling: bool = True
+    client_calls: bool = False
     max_media: int = 0
+
+
+def find_client_identity(destination: str) -> str | None:
+    """Return the identity of a destination that is a client; None for a phone number."""
+    return destination.removeprefix(CLIENT_PREFIX) if destination.startswith(CLIENT_PREFIX) else None
 
 
 class TelephonyProvider(Provider[SettingsT_co]):
@@ -297,9 +311,10 @@ class TelephonyProvider(Provider[SettingsT_co]):
 
     @abstractmethod
     async def transfer(self, carrier_call_id: str, *, to_number: str, caller_id: str, callbacks: CallbackUrls) -> None:
-        """Disconnect the call from the platform's socket and connect it to another number.
+        """Disconnect the call from the platform's socket and connect it to another number, or ring a client.
 
-        Raises `ProviderError`; the call then stays with the platform.
+        `to_number` and `caller_id` are those of `ForwardCall`. Raises `ProviderError`; the call then stays with the
+        platform.
         """
 
     async def start_warm_transfer(
@@ -371,4 +386,7 @@ class TelephonyProvider(Provider[SettingsT_co]):
 
     @abstractmethod
     async def create_browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
-        """Create a token with which a browser or app can call. Raises `ProviderError`."""
+        """Create a token with which a browser or app can call and, with `client_calls`, be rung by its identity.
+
+        Raises `ProviderError`.
+        """

@@ -211,20 +211,9 @@ class WebhookReader:
             return _about_target(name, call, state)
         if state.reference and state.reference not in url:
             raise InvalidCallback("the webhook is about another call")
-        if name == "call.initiated" and self._is_browser_call(call):
-            identity = call.caller_id_name or call.from_number
-            return WebhookResult(
-                BrowserCall(call.call_control_id, call.from_number, _read_dialed_number(call), identity=identity)
-            )
+        if name == "call.initiated" and call.connection_id == self.browser_connection:
+            return _translate_browser_start(call)
         return _CALL_EVENTS[name](call, state)
-
-    def _is_browser_call(self, call: CallPayload) -> bool:
-        """Return whether a call waits on the browsers' connection. To Telnyx, such a call is outgoing."""
-        return (
-            self.browser_connection is not None
-            and call.connection_id == self.browser_connection
-            and call.state == "parked"
-        )
 
 
 def _drop_nulls(value: object) -> object:
@@ -254,6 +243,18 @@ def _about_target(name: str, call: CallPayload, state: CallState) -> WebhookResu
         TransferTargetGone(call.call_control_id, _OUTCOMES.get(call.hangup_cause, "failed"))
         if name == "call.hangup"
         else None
+    )
+
+
+def _translate_browser_start(call: CallPayload) -> WebhookResult:
+    """Translate the start of a call on the browsers' connection. One from a browser, which is outgoing to Telnyx, waits
+    there. Any other is the leg that rings a client.
+    """
+    if call.state != "parked" or call.direction == "incoming":
+        return WebhookResult()
+    identity = call.caller_id_name or call.from_number
+    return WebhookResult(
+        BrowserCall(call.call_control_id, call.from_number, _read_dialed_number(call), identity=identity)
     )
 
 

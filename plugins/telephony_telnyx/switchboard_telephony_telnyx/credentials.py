@@ -1,7 +1,7 @@
 """Credentials of browsers (https://developers.telnyx.com/development/webrtc/auth/telephony-credentials).
 
 Telnyx keeps a credential until it is deleted, also an expired one, and a token needs one. So an identity has one, which
-each of its tokens prolongs.
+each of its tokens prolongs. A client is rung at the SIP address of its credential.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -31,6 +31,14 @@ async def create_credential_token(credentials: Any, connection_id: str, identity
         given = {"connection_id": connection_id, "name": identity, "expires_at": expires_at}
         credential_id = read_field(await call_telnyx(lambda: credentials.create(**given)), "id")
     return str(await call_telnyx(lambda: credentials.create_token(credential_id)))
+
+
+async def find_client_address(credentials: Any, connection_id: str, identity: str) -> str:
+    """Return the SIP address of an identity. Raises `ProviderError` if it has no credential that is valid."""
+    for known in await _list_credentials(credentials, connection_id, identity):
+        if not _is_expired(known) and known.sip_username:
+            return f"sip:{known.sip_username}@sip.telnyx.com"
+    raise ProviderError("the client has no token that is valid", code="client_unavailable", retryable=False)
 
 
 async def _list_credentials(credentials: Any, connection_id: str, identity: str) -> list[Any]:

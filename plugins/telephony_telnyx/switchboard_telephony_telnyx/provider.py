@@ -37,6 +37,7 @@ from switchboard.plugin_sdk import (
     TelephonyProvider,
     TextEncoding,
     WarmTransfer,
+    find_client_identity,
 )
 from switchboard.plugin_sdk.languages import find_nearest_language
 from switchboard.plugin_sdk.recordings import stream_carrier_media, stream_carrier_recording
@@ -45,7 +46,7 @@ from switchboard.plugin_sdk.sender_ids import choose_sender
 from switchboard_telephony_telnyx import stock
 from switchboard_telephony_telnyx.callbacks import AskTarget, ForwardAnsweredCall, HangUpCall, WebhookReader
 from switchboard_telephony_telnyx.codec import TelnyxCodec
-from switchboard_telephony_telnyx.credentials import TOKEN_SECONDS, create_credential_token
+from switchboard_telephony_telnyx.credentials import TOKEN_SECONDS, create_credential_token, find_client_address
 from switchboard_telephony_telnyx.encoding import ENCODING
 from switchboard_telephony_telnyx.errors import ignore_ended_call, read_field, require_created_id, translate_dial_error
 from switchboard_telephony_telnyx.settings import TelnyxSettings
@@ -75,7 +76,9 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
     name: ClassVar[str] = "telnyx"
     title: ClassVar[str] = "Telnyx"
     Settings: ClassVar[type[ProviderSettings]] = TelnyxSettings
-    capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(warm_transfer=True, max_media=10)
+    capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(
+        warm_transfer=True, max_media=10, client_calls=True
+    )
     text_encoding: ClassVar[TextEncoding] = ENCODING
 
     def __init__(self, settings: TelnyxSettings) -> None:
@@ -214,7 +217,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         state = CallState(introduction=f"{introduction.text} {introduction.prompt}", language=introduction.language)
         given: dict[str, object] = {
             "connection_id": self.settings.connection_id,
-            "to": introduction.to_number,
+            "to": await self._find_address(introduction.to_number),
             "from_": introduction.caller_id,
             "client_state": write_state(self._api_key, state),
             "webhook_url": callbacks.events,
@@ -293,15 +296,33 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
 
     async def _transfer(self, call_id: str, to_number: str, caller_id: str, *, key: str) -> None:
         options = {
+            "to": await self._find_address(to_number),
+            "from_": caller_id,
             "client_state": write_state(self._api_key, CallState(call_id=call_id, transferred=True)),
             "target_leg_client_state": write_state(self._api_key, CallState(leg_of=call_id)),
             "timeout_secs": FORWARD_RING_SECONDS,
         }
         await self._command(
             call_id,
-            lambda given: self._actions.transfer(call_id, to=to_number, from_=caller_id, **options, **given),
+            lambda given: self._actions.transfer(call_id, **options, **given),
             key=key,
         )
+
+    async def _find_address(self, to_number: str) -> str:
+        """Return a phone number, or the SIP address of a client."""
+        identity = find_client_identity(to_number)
+        if identity is None:
+            return to_number
+        return await find_client_address(
+            self._client.telephony_credentials, self._require_browser_connection(), identity
+        )
+
+    def _require_browser_connection(self) -> str:
+        if self.settings.credential_connection_id is None:
+            raise ProviderError(
+                "browser calling needs credential_connection_id in the tenant file", code="unsupported", retryable=False
+            )
+        return self.settings.credential_connection_id
 
     # text messages
 
@@ -357,11 +378,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         return self.settings.credential_connection_id is not None
 
     async def create_browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
-        connection_id = self.settings.credential_connection_id
-        if connection_id is None:
-            raise ProviderError(
-                "browser calling needs credential_connection_id in the tenant file", code="unsupported", retryable=False
-            )
+        connection_id = self._require_browser_connection()
         token = await create_credential_token(self._client.telephony_credentials, connection_id, identity)
         return BrowserToken(token, identity, TOKEN_SECONDS, {"sdk": "telnyx-webrtc"})
 

@@ -7,6 +7,7 @@ from switchboard.plugin_sdk import (
     BrowserCall,
     ConnectMedia,
     ForwardCall,
+    ProviderError,
     RejectCall,
     TransferTargetReady,
     WarmTransfer,
@@ -158,6 +159,22 @@ async def start_transfer(carrier: TelnyxTelephony, telnyx: TelnyxServer, languag
             ID, WarmTransfer("+15550100001", OURS, INTRODUCTION, "Press one.", language), CALLBACKS
         )
     ].post.record
+
+
+async def test_a_client_is_rung_at_the_address_of_its_credential(
+    carrier: TelnyxTelephony, telnyx: TelnyxServer
+) -> None:
+    call_id = await carrier.place_call(CALL)
+    with pytest.raises(ProviderError, match="no token that is valid"):
+        await carrier.transfer(call_id, to_number="client:reception", caller_id=OURS, callbacks=EVENTS)
+    await carrier.create_browser_token(identity="reception", platform="ios")
+    await carrier.transfer(call_id, to_number="client:reception", caller_id=OURS, callbacks=EVENTS)
+    (credential,) = telnyx.credentials.values()
+    sent = next(body for _, path, body in telnyx.requests if path.endswith("/transfer"))
+    assert (sent["to"], sent["from"]) == (f"sip:{credential['sip_username']}@sip.telnyx.com", OURS)
+    credential["expires_at"] = "2026-01-01T00:00:00Z"
+    with pytest.raises(ProviderError, match="no token that is valid"):
+        await carrier.transfer(call_id, to_number="client:reception", caller_id=OURS, callbacks=EVENTS)
 
 
 async def test_digits_are_sent_and_transfers_stop_the_stream(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:

@@ -231,6 +231,8 @@ async def test_inbound_calls_are_classified(carrier: TelnyxTelephony) -> None:
     assert (await carrier.receive(sign_request("call.initiated", from_page))).events == (
         BrowserCall(ID, OURS, "+1555", identity="ada"),
     )
+    for rung in ({"state": "bridging", "direction": "incoming"}, {"state": "parked", "direction": "incoming"}):
+        assert (await carrier.receive(sign_request("call.initiated", {**from_page, **rung}))).events == ()
     dialed_by_telnyx = {**from_page, "state": "bridging"}
     assert (await carrier.receive(sign_request("call.initiated", dialed_by_telnyx))).events == ()
 

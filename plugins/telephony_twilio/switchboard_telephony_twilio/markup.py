@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from switchboard.plugin_sdk import ACCEPT_PROMPTS, ACCEPT_SECONDS, CarrierReply
+from switchboard.plugin_sdk import ACCEPT_PROMPTS, ACCEPT_SECONDS, CarrierReply, find_client_identity
 from switchboard.plugin_sdk.languages import find_nearest_language
 from twilio.twiml import TwiML
 from twilio.twiml.messaging_response import MessagingResponse
@@ -54,13 +54,18 @@ def connect_stream(
     return response
 
 
-def dial_number(to_number: str, caller_id: str) -> VoiceResponse:
-    """Connect the call to another number.
+def dial_destination(to_number: str, caller_id: str) -> VoiceResponse:
+    """Connect the call to another number, or ring a client (https://www.twilio.com/docs/voice/twiml/client).
 
     The caller hears ringing; the call ends when the other side hangs up.
     """
     response = VoiceResponse()
-    response.dial(caller_id=caller_id, answer_on_bridge=True, timeout=FORWARD_RING_SECONDS).number(to_number)
+    dial = response.dial(caller_id=caller_id, answer_on_bridge=True, timeout=FORWARD_RING_SECONDS)
+    identity = find_client_identity(to_number)
+    if identity is None:
+        dial.number(to_number)
+    else:
+        dial.client().identity(identity)
     return response
 
 

@@ -58,7 +58,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
     title: ClassVar[str] = "Twilio"
     Settings: ClassVar[type[ProviderSettings]] = TwilioSettings
     capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(
-        warm_transfer=True, send_digits=False, max_media=10
+        warm_transfer=True, send_digits=False, max_media=10, client_calls=True
     )
 
     def __init__(self, settings: TwilioSettings) -> None:
@@ -101,7 +101,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
         if isinstance(instruction, ConnectMedia):
             return markup.reply_with(self._stream_markup(instruction.media_url, callbacks))
         if isinstance(instruction, ForwardCall):
-            return markup.reply_with(markup.dial_number(instruction.to_number, instruction.caller_id))
+            return markup.reply_with(markup.dial_destination(instruction.to_number, instruction.caller_id))
         return markup.reply_with(markup.reject_call(instruction.reason))
 
     def create_media_codec(self, media_url: str) -> MediaCodec:
@@ -158,7 +158,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
 
     async def transfer(self, carrier_call_id: str, *, to_number: str, caller_id: str, callbacks: CallbackUrls) -> None:
         await call_twilio(
-            self._client.calls(carrier_call_id).update_async(twiml=str(markup.dial_number(to_number, caller_id)))
+            self._client.calls(carrier_call_id).update_async(twiml=str(markup.dial_destination(to_number, caller_id)))
         )
 
     async def start_warm_transfer(

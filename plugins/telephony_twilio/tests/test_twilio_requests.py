@@ -75,6 +75,8 @@ async def test_instructions_are_markup(carrier: TwilioTelephony) -> None:
         b'<Dial answerOnBridge="true" callerId="+12125550100" timeout="30"><Number>+15550100002</Number></Dial>'
         in forwarded.body
     )
+    rung = await carrier.instruct(call, ForwardCall("client:reception", "+15550100001"), CALLBACKS)
+    assert b'callerId="+15550100001" timeout="30"><Client><Identity>reception</Identity></Client></Dial>' in rung.body
     assert forwarded.content_type.startswith("text/xml")
     assert b'<Reject reason="busy" />' in (await carrier.instruct(call, RejectCall("busy"), CALLBACKS)).body
     recording = TwilioTelephony(carrier.settings.model_copy(update={"record_calls": True}))

@@ -185,6 +185,7 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
     async def dial(self, body: Mapping[str, object]) -> JsonBody:
         from_number, to_number = str(body["from"]), str(body["to"])
         assert body["connection_id"] == self.connection_id
+        self._check_address(to_number)
         if from_number not in self.numbers:
             raise create_refusal(403, "10010", "Authorization failed", "The 'from' number is not one of the account's.")
         if to_number.endswith("25"):
@@ -234,6 +235,11 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
         leg = self._leg(record)
         self.run(leg, lambda _: leg.wait_for_speech(subscriber, ring // LONGEST_RING))
         return {"data": self._call_body(record)}
+
+    def _check_address(self, to_number: str) -> None:
+        """Fail for a SIP address that no credential has."""
+        addresses = [f"sip:{credential['sip_username']}@sip.telnyx.com" for credential in self.credentials.values()]
+        assert not to_number.startswith("sip:") or to_number in addresses
 
     async def active_calls(self, connection_id: str) -> JsonBody:
         """Return one call per page, so that the client must request all pages."""
@@ -295,7 +301,8 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
 
     async def _transfer(self, leg: TelnyxLeg, body: Mapping[str, object]) -> None:
         record = leg.post.record
-        assert body["from"] in self.numbers
+        assert body["from"] in (*self.numbers, record.from_number, record.to_number)
+        self._check_address(str(body["to"]))
         other = CallRecord(
             "outgoing", str(body["from"]), str(body["to"]), record.connection_id, record.webhook_url,
             client_state=str(body["target_leg_client_state"]),
@@ -356,7 +363,12 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
 
     async def create_credential(self, body: Mapping[str, object]) -> JsonBody:
         assert body["connection_id"] == self.browser_connection_id
-        credential: JsonBody = {"id": str(uuid4()), "record_type": "credential", "sip_username": "gencred", **body}
+        credential: JsonBody = {
+            "id": str(uuid4()),
+            "record_type": "credential",
+            "sip_username": f"gencred{uuid4().hex}",
+            **body,
+        }
         self.credentials[str(credential["id"])] = credential
         return {"data": credential}
 

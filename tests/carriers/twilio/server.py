@@ -262,7 +262,8 @@ class TwilioServer(Vendor[TwilioLeg]):
             join_legs(leg, target)
             return self._call_body(leg.post.record, "in-progress")
         assert isinstance(reply, ForwardReply)
-        assert reply.caller_id in self.numbers
+        # Of the two numbers of the call, either is accepted (https://www.twilio.com/docs/api/errors/13214).
+        assert reply.caller_id in (*self.numbers, leg.post.record.from_number, leg.post.record.to_number)
         subscriber = self.directory.subscriber(reply.to_number)
         if subscriber.outcome is None:
             leg.connect_to(subscriber.person)

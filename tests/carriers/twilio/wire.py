@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import aiohttp
 import msgspec
-from switchboard.plugin_sdk import ACCEPT_KEY
+from switchboard.plugin_sdk import ACCEPT_KEY, CLIENT_PREFIX
 from switchboard_offline.loopback.callbacks import (
     AnsweredNotice,
     BeepNotice,
@@ -132,10 +132,12 @@ def read_markup(record: CallRecord, markup: str) -> Reply | None:
             record.room = room.text or ""
             return None
         elif verb.tag == "Dial":
-            number = verb.find("Number")
-            assert number is not None
-            assert number.text
-            return ForwardReply(number.text, verb.attrib["callerId"])
+            number, identity = verb.find("Number"), verb.find("Client/Identity")
+            dialed = number if identity is None else identity
+            assert dialed is not None
+            assert dialed.text
+            to_number = dialed.text if identity is None else f"{CLIENT_PREFIX}{dialed.text}"
+            return ForwardReply(to_number, verb.attrib["callerId"])
         else:
             assert verb.tag == "Reject", verb.tag
             return RejectReply("busy" if verb.attrib.get("reason") == "busy" else "rejected")

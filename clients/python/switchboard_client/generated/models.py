@@ -109,7 +109,7 @@ class BrowserTokenOut(Model):
     """
     identity: str
     """
-    The caller's identity at the carrier.
+    The client's identity at the carrier.
     """
     expires_at: AwareDatetime
     """
@@ -918,7 +918,8 @@ class PhoneNumberOut(Model):
     """
     forward_number: str | None
     """
-    E.164 number to which the schedule forwards calls.
+    E.164 number to which the schedule forwards calls, or `client:` and the name of a client, which is an
+    addition.
     """
     forward_webhook_url: str | None
     """
@@ -1989,7 +1990,7 @@ class CallOut(Model):
     """
     transferred_to: str | None
     """
-    Number to which the call was transferred or forwarded; an addition.
+    Number, or `client:` and the name of a client, to which the call was transferred or forwarded; an addition.
     """
     metadata: dict[str, Any]
     """
@@ -2895,8 +2896,8 @@ class AgentOut(Model):
     """
     allowed_numbers: list[str]
     """
-    Phone numbers to which the model may transfer calls and send text messages, besides those in `system_prompt`;
-    an addition.
+    Phone numbers to which the model may transfer calls and send text messages, and clients (`client:<name>`) to
+    which it may transfer calls, besides those in `system_prompt`; an addition.
     """
     any_number: bool
     """

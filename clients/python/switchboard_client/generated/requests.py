@@ -797,6 +797,11 @@ class CreateBrowserCallTokenQuery(TypedDict):
     """
     Platform of the client.
     """
+    identity: NotRequired[str | None]
+    """
+    Name by which the client can be rung, as `client:<name>`: 1 to 50 letters, digits, and underscores. Without
+    it, the client only calls. An addition.
+    """
 
 
 class ListCallsQuery(TypedDict):
@@ -1687,8 +1692,8 @@ class AgentCreate(TypedDict):
     """
     allowed_numbers: NotRequired[Sequence[str]]
     """
-    Phone numbers to which the model may transfer calls and send text messages, besides those in `system_prompt`;
-    an addition.
+    Phone numbers to which the model may transfer calls and send text messages, and clients (`client:<name>`) to
+    which it may transfer calls, besides those in `system_prompt`; an addition.
     """
     any_number: NotRequired[bool]
     """
@@ -1836,8 +1841,8 @@ class AgentUpdate(TypedDict):
     """
     allowed_numbers: NotRequired[Sequence[str]]
     """
-    Phone numbers to which the model may transfer calls and send text messages, besides those in `system_prompt`;
-    an addition.
+    Phone numbers to which the model may transfer calls and send text messages, and clients (`client:<name>`) to
+    which it may transfer calls, besides those in `system_prompt`; an addition.
     """
     any_number: NotRequired[bool]
     """
@@ -2004,7 +2009,8 @@ class PhoneNumberUpdate(TypedDict):
     """
     forward_number: NotRequired[str | None]
     """
-    E.164 number to which the schedule forwards calls.
+    E.164 number to which the schedule forwards calls, or `client:` and the name of a client, which is an
+    addition.
     """
     forward_webhook_url: NotRequired[str | None]
     """

@@ -176,7 +176,7 @@ class BrowserCall:
     def create_token(
         self, *, idempotency_key: str | None = None, **query: Unpack[requests.CreateBrowserCallTokenQuery]
     ) -> models.BrowserTokenOut:
-        """Create a token for calling from a browser or a phone app."""
+        """Create a token for calling from a browser or a phone app, and for being rung there."""
         request = ApiRequest("POST", "/v1/browser-call/token", query=query, idempotency_key=idempotency_key)
         return self._transport.fetch(request, models.BrowserTokenOut)
 

@@ -180,7 +180,7 @@ export class BrowserCall {
     return this.transport.fetchJson<api.CallerIds>(request);
   }
 
-  /** Create a token for calling from a browser or a phone app. */
+  /** Create a token for calling from a browser or a phone app, and for being rung there. */
   createToken(query: api.CreateBrowserCallTokenQuery = {}, options: RequestOptions = {}): Promise<api.BrowserTokenOut> {
     const ids = {};
     const request = { method: "POST", path: "/v1/browser-call/token", ids, query, options };

@@ -45,8 +45,8 @@ export interface components {
             /** @description False: the agent finishes what it says, and then answers what the caller said meanwhile. */
             allow_interruptions?: boolean;
             /**
-             * @description Phone numbers to which the model may transfer calls and send text messages, besides those in `system_prompt`;
-             *     an addition.
+             * @description Phone numbers to which the model may transfer calls and send text messages, and clients (`client:<name>`) to
+             *     which it may transfer calls, besides those in `system_prompt`; an addition.
              */
             allowed_numbers?: string[];
             /**
@@ -140,8 +140,8 @@ export interface components {
             /** @description False: the agent finishes what it says, and then answers what the caller said meanwhile. */
             allow_interruptions: boolean;
             /**
-             * @description Phone numbers to which the model may transfer calls and send text messages, besides those in `system_prompt`;
-             *     an addition.
+             * @description Phone numbers to which the model may transfer calls and send text messages, and clients (`client:<name>`) to
+             *     which it may transfer calls, besides those in `system_prompt`; an addition.
              */
             allowed_numbers: string[];
             /**
@@ -250,8 +250,8 @@ export interface components {
             /** @description False: the agent finishes what it says, and then answers what the caller said meanwhile. */
             allow_interruptions?: boolean;
             /**
-             * @description Phone numbers to which the model may transfer calls and send text messages, besides those in `system_prompt`;
-             *     an addition.
+             * @description Phone numbers to which the model may transfer calls and send text messages, and clients (`client:<name>`) to
+             *     which it may transfer calls, besides those in `system_prompt`; an addition.
              */
             allowed_numbers?: string[];
             /**
@@ -554,7 +554,7 @@ export interface components {
              * @description Time from which the token is refused.
              */
             expires_at: string;
-            /** @description The caller's identity at the carrier. */
+            /** @description The client's identity at the carrier. */
             identity: string;
             /**
              * @description Platform of the client.
@@ -789,7 +789,7 @@ export interface components {
             status: "queued" | "ringing" | "in-progress" | "completed" | "busy" | "no-answer" | "failed" | "canceled";
             /** @description E.164 number of the called party. */
             to_number: string;
-            /** @description Number to which the call was transferred or forwarded; an addition. */
+            /** @description Number, or `client:` and the name of a client, to which the call was transferred or forwarded; an addition. */
             transferred_to: string | null;
             /**
              * @description Sentiment of the other party, judged by the analysis; `unknown` until then.
@@ -1291,6 +1291,11 @@ export interface components {
         };
         /** @description Query parameters of `browser_call.create_token`. */
         CreateBrowserCallTokenQuery: {
+            /**
+             * @description Name by which the client can be rung, as `client:<name>`: 1 to 50 letters, digits, and underscores. Without
+             *     it, the client only calls. An addition.
+             */
+            identity?: string | null;
             /**
              * @description Platform of the client.
              * @enum {string}
@@ -2174,7 +2179,10 @@ export interface components {
              * @description Time of creation.
              */
             created_at: string;
-            /** @description E.164 number to which the schedule forwards calls. */
+            /**
+             * @description E.164 number to which the schedule forwards calls, or `client:` and the name of a client, which is an
+             *     addition.
+             */
             forward_number: string | null;
             /**
              * @description Signs requests to `forward_webhook_url` like webhooks; shown once, in the response that set another URL. An
@@ -2214,7 +2222,10 @@ export interface components {
         };
         /** @description A partial update of a phone number; null clears a value. */
         PhoneNumberUpdate: {
-            /** @description E.164 number to which the schedule forwards calls. */
+            /**
+             * @description E.164 number to which the schedule forwards calls, or `client:` and the name of a client, which is an
+             *     addition.
+             */
             forward_number?: string | null;
             /** @description Address that the schedule asks what to do with a call. */
             forward_webhook_url?: string | null;

@@ -102,11 +102,16 @@ async def dial(
 @phone.command("text")
 @click.option("--from", "from_number", required=True, help="Phone number of the simulated person.")
 @click.option("--to", "to_number", required=True, help="One of our phone numbers.")
-@click.option("--body", required=True, help="Body of the message.")
+@click.option("--body", default="", help="Body of the message.")
+@click.option(
+    "--media", "media_urls", multiple=True, help="Address of a file of the message: loopback:picture.png is a picture."
+)
 @as_json
 @run_async
-async def text(from_number: str, to_number: str, body: str, as_json: bool) -> None:
+async def text(from_number: str, to_number: str, body: str, media_urls: tuple[str, ...], as_json: bool) -> None:
     """Send a text message to one of our numbers, and show the reply within ten seconds (without --json)."""
+    if not body and not media_urls:
+        raise click.UsageError("Give --body, --media, or both.")
     async with (
         open_runtime() as runtime,
         use_simulated_carrier(runtime.database, runtime.providers, runtime.settings.base_url, to_number) as (
@@ -117,7 +122,7 @@ async def text(from_number: str, to_number: str, body: str, as_json: bool) -> No
     ):
         try:
             carrier_text_id = await carrier.simulate_text_message(
-                from_number=from_number, to_number=to_number, body=body, callbacks=callbacks
+                from_number=from_number, to_number=to_number, body=body, callbacks=callbacks, media_urls=media_urls
             )
         except ProviderError as error:
             raise Failure(error.message) from error

@@ -3,6 +3,7 @@
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.pages import (  # noqa: F401
     account,
+    answering,
     audit,
     authorize,
     automations,

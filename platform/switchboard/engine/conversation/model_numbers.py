@@ -1,7 +1,7 @@
-"""Phone numbers that an agent's model may choose (docs/decisions/0034-destinations.md).
+"""Phone numbers and clients that an agent's model may choose (docs/decisions/0034-destinations.md).
 
-A caller can talk a model into anything. So a model transfers calls and sends text messages only to numbers that whoever
-configured the agent has named.
+A caller can talk a model into anything. So a model transfers calls and sends text messages only to numbers, and
+transfers calls only to clients, that whoever configured the agent has named.
 """
 
 import re
@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from switchboard.plugin_sdk import ToolError
+from switchboard.plugin_sdk import CLIENT_PREFIX, ToolError
 
 WRITTEN_NUMBER = re.compile(r"\+[1-9](?:[ ().-]{0,2}\d){6,14}(?!\d)")
 """A number with its country code, as people write it."""
+WRITTEN_CLIENT = re.compile(r"(?<!\w)" + CLIENT_PREFIX + r"[A-Za-z0-9_]{1,50}(?!\w)")
+"""A client that calls can be transferred to."""
 
 
 class NumberSettings(Protocol):
@@ -28,7 +30,7 @@ class NumberSettings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelNumbers:
-    """Numbers in E.164 that the model may choose; None: any number."""
+    """Numbers in E.164, and clients, that the model may choose; None: any."""
 
     named: frozenset[str] | None
 
@@ -38,7 +40,8 @@ class ModelNumbers:
         if agent.any_number:
             return cls(None)
         written = (re.sub(r"[^+\d]", "", number) for number in WRITTEN_NUMBER.findall(agent.system_prompt))
-        return cls(frozenset(agent.allowed_numbers) | frozenset(written))
+        clients = WRITTEN_CLIENT.findall(agent.system_prompt)
+        return cls(frozenset((*agent.allowed_numbers, *written, *clients)))
 
     def check(self, number: str) -> None:
         """Raise `ToolError` for a number that the model may not choose."""

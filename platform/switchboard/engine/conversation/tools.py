@@ -41,7 +41,13 @@ class EndCall(AgentTool[ToolParameters]):
 class TransferTo(ToolParameters):
     """Parameters of `transfer_call`."""
 
-    to_number: Annotated[str, Field(pattern=r"^\+[1-9]\d{6,14}$", description="E.164 phone number, +15550100001")]
+    to_number: Annotated[
+        str,
+        Field(
+            pattern=r"^(\+[1-9]\d{6,14}|client:[A-Za-z0-9_]{1,50})$",
+            description="E.164 phone number, +15550100001, or a client, client:reception",
+        ),
+    ]
     introduction: str = Field(
         "",
         max_length=500,
@@ -57,7 +63,7 @@ class TransferCall(AgentTool[TransferTo]):
 
     name = "transfer_call"
     description = (
-        "Connect the caller to another phone number; you then leave the call. Say so first. "
+        "Connect the caller to another phone number, or to a client; you then leave the call. Say so first. "
         "With an introduction the caller stays with you until the other side has heard it, "
         "and you are told if nobody answers."
     )

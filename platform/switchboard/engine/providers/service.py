@@ -1,13 +1,17 @@
 """Queries for an organization's configured providers."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import TypeVar
 
 from sqlmodel import col, select
 
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import ValidationFailed
-from switchboard.plugin_sdk.registry import Capability
+from switchboard.plugin_sdk import Provider, ProviderSettings
+from switchboard.plugin_sdk.registry import Capability, Registry, find_capability
+
+ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
 
 
 async def list_configurations(
@@ -24,6 +28,20 @@ async def list_provider_names(session: TenantSession, capability: Capability) ->
         session.owns(ProviderConfiguration), col(ProviderConfiguration.capability) == capability.value
     )
     return list((await session.exec(names.order_by(col(ProviderConfiguration.position)))).all())
+
+
+async def find_first_provider(
+    session: TenantSession,
+    registry: Registry,
+    base: type[ProviderT],
+    is_suitable: Callable[[type[ProviderT]], bool],
+) -> str | None:
+    """Return the name of the organization's first provider whose class is suitable."""
+    for name in await list_provider_names(session, find_capability(base)):
+        kind = registry.find_provider_class(base, name)
+        if kind is not None and is_suitable(kind):
+            return name
+    return None
 
 
 async def choose_provider(session: TenantSession, capability: Capability, name: str | None, *, field: str) -> str:

@@ -1,5 +1,6 @@
 """Base models and field types of requests and responses."""
 
+import re
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Generic, Self, TypeVar, cast
@@ -26,10 +27,13 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from switchboard.foundation.web.errors import MAX_ERRORS
+from switchboard.plugin_sdk import CLIENT_PREFIX
 
 MAX_JSON_DEPTH = 32
 READ_ONLY = "read_only"
 """Key of the validation context: names of the fields that a response has and a request cannot set."""
+CLIENT_NAME = r"[A-Za-z0-9_]{1,50}"
+CLIENT = re.compile(CLIENT_PREFIX + CLIENT_NAME)
 YEARS = range(1970, 3000)
 """Years of a time in a request, far from those that a shift to another zone leaves the calendar in."""
 PIECE = 1000
@@ -52,6 +56,18 @@ def _phone_number(value: str) -> str:
     ):
         raise ValueError("must be an E.164 phone number like +15550100001")
     return value
+
+
+def _destination(value: str) -> str:
+    if CLIENT.fullmatch(value):
+        return value
+    try:
+        return _phone_number(value)
+    except ValueError:
+        raise ValueError(
+            "must be an E.164 phone number like +15550100001, or client: and the name of a client, which has at most "
+            "50 letters, digits, and underscores"
+        ) from None
 
 
 def _with_plus(value: str) -> str:
@@ -137,6 +153,14 @@ Dollars = Annotated[Decimal, PlainSerializer(float, return_type=float, when_used
 
 PhoneNumberText = Annotated[str, Field(max_length=20), AfterValidator(_phone_number), Field(examples=["+15550100001"])]
 """An E.164 phone number."""
+
+ClientName = Annotated[str, Field(pattern=f"^{CLIENT_NAME}$", examples=["reception"])]
+"""Name of a browser or an app that can be rung."""
+
+Destination = Annotated[
+    str, Field(max_length=57), AfterValidator(_destination), Field(examples=["+15550100001", "client:reception"])
+]
+"""Destination of a call that is passed on: an E.164 phone number, or `client:` and the name of a client."""
 
 PhoneNumberFilter = Annotated[str, Field(max_length=20), AfterValidator(_with_plus), Field(examples=["+15550100001"])]
 """A phone number to filter a list by; an invalid one matches nothing."""

@@ -8,10 +8,10 @@ from pydantic import ConfigDict, Field
 from switchboard.foundation.web.schemas import (
     Answer,
     CreatedAt,
+    Destination,
     Name,
     PageQuery,
     PartialBody,
-    PhoneNumberText,
     ReferenceId,
     RequestBody,
     UpdatedAt,
@@ -119,14 +119,14 @@ class AgentFields(RequestBody):
         description="Names of tools that the agent does not have, such as `transfer_call`; an addition.",
         examples=[["transfer_call"]],
     )
-    allowed_numbers: list[PhoneNumberText] = Field(
+    allowed_numbers: list[Destination] = Field(
         default_factory=list,
         max_length=100,
         description=(
-            "Phone numbers to which the model may transfer calls and send text messages, besides those in "
-            "`system_prompt`; an addition."
+            "Phone numbers to which the model may transfer calls and send text messages, and clients (`client:<name>`) "
+            "to which it may transfer calls, besides those in `system_prompt`; an addition."
         ),
-        examples=[["+15550100001"]],
+        examples=[["+15550100001", "client:reception"]],
     )
     any_number: bool = Field(
         False,

@@ -11,6 +11,7 @@ from switchboard.foundation.web.principal import Principal
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.browser_calls import service as browser_calls
 from switchboard.resources.browser_calls.schemas import BrowserTokenOut, CallerIdOut, CallerIds, TokenQuery
+from switchboard.resources.destinations.clients import build_client_identity, find_client_carrier
 from switchboard.resources.phone_numbers import service as numbers
 
 blueprint = Blueprint("browser_calls", __name__)
@@ -27,17 +28,22 @@ async def create_browser_call_token(
     registry: Registry,
     providers: Providers,
 ) -> BrowserTokenOut:
-    """Create a token for calling from a browser or a phone app.
+    """Create a token for calling from a browser or a phone app, and for being rung there.
 
     The token is for the client SDK in `connection.sdk`, or the platform's WebSocket at `connection.url`. A call to one
     of the organization's phone numbers reaches that number's agent, `agent:<id>` reaches an agent, and any other number
-    is dialed with one of the numbers of `GET /v1/browser-call/phone-numbers` as the caller ID.
+    is dialed with one of the numbers of `GET /v1/browser-call/phone-numbers` as the caller ID. With `identity`, calls
+    that are forwarded or transferred to `client:<identity>` ring the client.
     """
-    name = await browser_calls.find_browser_carrier(session, registry)
+    if query.identity is None:
+        name = await browser_calls.find_browser_carrier(session, registry)
+        identity = f"credential_{principal.credential_id.hex}"
+    else:
+        name = await find_client_carrier(session, registry)
+        identity = build_client_identity(session.organization_id, query.identity)
     if name is None:
-        raise InvalidState("None of the organization's carriers supports browser calls.")
-    # Every carrier accepts letters, digits, and underscores.
-    identity = f"credential_{principal.credential_id.hex}"
+        unsupported = "supports browser calls" if query.identity is None else "can ring clients"
+        raise InvalidState(f"None of the organization's carriers {unsupported}.")
     return await browser_calls.create_browser_token(
         session,
         providers,

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from switchboard.foundation.web.schemas import Answer, Moment
+from switchboard.foundation.web.schemas import Answer, ClientName, Moment
 from switchboard.resources.phone_numbers.models import PhoneNumber
 
 Platform = Literal["web", "ios", "android"]
@@ -17,6 +17,11 @@ class TokenQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     platform: Platform = Field("web", description="Platform of the client.")
+    identity: ClientName | None = Field(
+        None,
+        description="Name by which the client can be rung, as `client:<name>`: 1 to 50 letters, digits, and "
+        "underscores. Without it, the client only calls. An addition.",
+    )
 
 
 class BrowserTokenOut(Answer):
@@ -25,7 +30,7 @@ class BrowserTokenOut(Answer):
     token: str = Field(description="Token for the carrier's client SDK.")
     provider: str = Field(description="Name of the carrier's provider.")
     platform: Platform = Field(description="Platform of the client.")
-    identity: str = Field(description="The caller's identity at the carrier.")
+    identity: str = Field(description="The client's identity at the carrier.")
     expires_at: Moment = Field(description="Time from which the token is refused.")
     connection: dict[str, str] = Field(description="Further settings of the SDK.")
 

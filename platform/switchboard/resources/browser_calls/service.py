@@ -1,23 +1,22 @@
 """Business rules of browser calls: the organization's first capable carrier serves them, with its own phone numbers."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from datetime import timedelta
 from uuid import UUID
 
 from switchboard.engine.providers.instances import Providers
-from switchboard.engine.providers.service import list_provider_names
+from switchboard.engine.providers.service import find_first_provider
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.web.errors import InvalidState, ProviderFailed
 from switchboard.plugin_sdk import (
     BrowserPhone,
     BrowserToken,
-    Provider,
     ProviderError,
     ProviderSettings,
     TelephonyProvider,
 )
-from switchboard.plugin_sdk.registry import Capability, Registry
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.browser_calls.schemas import BrowserTokenOut, Platform
 
 PREFIX = "/browser-calls/"
@@ -29,8 +28,8 @@ NO_SOCKET = (
 
 async def find_browser_carrier(session: TenantSession, registry: Registry) -> str | None:
     """Return the name of the organization's first carrier that supports browser calls."""
-    return await _first(
-        session, registry, lambda kind: issubclass(kind, TelephonyProvider) and kind.capabilities.browser_calling
+    return await find_first_provider(
+        session, registry, TelephonyProvider, lambda carrier: carrier.capabilities.browser_calling
     )
 
 
@@ -67,7 +66,9 @@ async def find_talk_carrier(
     first = await find_browser_carrier(session, registry)
     if first is not None and first in with_sdk and await _is_set_up(providers, session.organization_id, first):
         return first
-    own = await _first(session, registry, lambda kind: issubclass(kind, BrowserPhone))
+    own = await find_first_provider(
+        session, registry, TelephonyProvider, lambda carrier: issubclass(carrier, BrowserPhone)
+    )
     if own is None:
         raise InvalidState(NO_SOCKET)
     return own
@@ -79,16 +80,6 @@ async def _is_set_up(providers: Providers, organization_id: UUID, carrier: str) 
             return provider.has_browser_calling
     except ProviderError:
         return False
-
-
-async def _first(
-    session: TenantSession, registry: Registry, suits: Callable[[type[Provider[ProviderSettings]]], bool]
-) -> str | None:
-    for name in await list_provider_names(session, Capability.TELEPHONY):
-        kind = registry.find_provider_class(TelephonyProvider, name)
-        if kind is not None and suits(kind):
-            return name
-    return None
 
 
 def _connection(

@@ -18,10 +18,17 @@ from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.traces import link_call
 from switchboard.foundation.outbound import OutboundClient, OutboundError
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import DestinationNotAllowed, InsufficientBalance, OutboundPaused, Unavailable
-from switchboard.foundation.web.schemas import PhoneNumberText, parse_id
+from switchboard.foundation.web.errors import (
+    DestinationNotAllowed,
+    InsufficientBalance,
+    InvalidState,
+    OutboundPaused,
+    Unavailable,
+)
+from switchboard.foundation.web.schemas import Destination, parse_id
 from switchboard.foundation.web.signatures import signature_headers
 from switchboard.plugin_sdk import ConnectMedia, ForwardCall, IncomingCall, Instruction, RejectCall
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import estimate_call_cost
@@ -31,8 +38,7 @@ from switchboard.resources.calls.callback_urls import build_media_url
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.outbound_limits import pause_at_call_limits
 from switchboard.resources.calls.states import FORWARDED_TIMEOUT, MEDIA_TIMEOUT, finish_call, is_over, start_call
-from switchboard.resources.destinations.limits import require_unpaused
-from switchboard.resources.destinations.service import require_allowed_destination
+from switchboard.resources.destinations.clients import build_carrier_destination, require_reachable
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
@@ -53,7 +59,7 @@ class WebhookDecision(BaseModel):
 
     action: Literal["agent", "forward", "hangup"]
     agent_id: str | None = None
-    number: PhoneNumberText | None = None
+    number: Destination | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,7 @@ class InboundCallRouter:
     settings: Settings
     database: Database
     keyring: KeyRing
+    registry: Registry
     outbound: OutboundClient
     admission: CallAdmission
 
@@ -102,6 +109,7 @@ class InboundCallRouter:
             await lock_name(session, f"inbound call {carrier} {incoming.carrier_call_id}")
             call = await find_announced_call(session, carrier, incoming)
             if call is None:
+                route = await self._check_forward(session, carrier, route)
                 call = await _create_call(session, carrier, incoming, number, route, call_id=call_id)
         if call.id != call_id or is_over(call):
             await self.admission.release_place(call_id)
@@ -113,11 +121,25 @@ class InboundCallRouter:
             logger.warning("inbound call answered with 503: no server has room")
             raise Unavailable(NO_ROOM, headers={"Retry-After": str(RETRY_SECONDS)})
 
+    async def _check_forward(self, session: TenantSession, carrier: str, route: Route) -> Route:
+        """Return the route, or a refusal if it forwards the call to where it may not, or cannot, go now."""
+        if route.forward_to is None:
+            return route
+        try:
+            await require_reachable(session, self.registry, carrier, route.forward_to)
+        except (DestinationNotAllowed, OutboundPaused, InvalidState) as error:
+            logger.warning("inbound call not forwarded", reason=error.detail)
+            return Route(refused=f"The call was not forwarded. {error.detail}")
+        return route
+
     def _build_instruction(self, call: Call) -> Instruction:
         if is_over(call):
             return RejectCall("busy" if call.status == "busy" else "rejected")
         if call.transferred_to is not None:
-            return ForwardCall(call.transferred_to, caller_id=call.to_number)
+            return ForwardCall(
+                build_carrier_destination(call.organization_id, call.transferred_to),
+                caller_id=calls.choose_caller_id(call, call.transferred_to),
+            )
         return ConnectMedia(build_media_url(self.settings, self.keyring, call))
 
     async def _route(self, organization_id: UUID, number: PhoneNumber | None, incoming: IncomingCall) -> Route:
@@ -189,7 +211,6 @@ async def _create_call(
     *,
     call_id: UUID,
 ) -> Call:
-    route = await _check_forward(session, route)
     call = Call(
         id=call_id,
         organization_id=session.organization_id,
@@ -223,19 +244,6 @@ async def _create_call(
         call.ended_reason, call.watch_at = EndedReason.TRANSFERRED.value, now() + FORWARDED_TIMEOUT
         await pause_at_call_limits(session)
     return call
-
-
-async def _check_forward(session: TenantSession, route: Route) -> Route:
-    """Return the route, or a refusal if it forwards the call to a number that may not be called now."""
-    if route.forward_to is None:
-        return route
-    try:
-        await require_allowed_destination(session, route.forward_to)
-        await require_unpaused(session)
-    except (DestinationNotAllowed, OutboundPaused) as error:
-        logger.warning("inbound call not forwarded", reason=error.detail)
-        return Route(refused=f"The call was not forwarded. {error.detail}")
-    return route
 
 
 async def _find_cause_depth(session: TenantSession, incoming: IncomingCall) -> int:

@@ -171,7 +171,8 @@ class CallOut(Answer):
         description=(f"Reason why the call ended: {ENDED_REASONS}. Later versions may add reasons. An addition.")
     )
     transferred_to: str | None = Field(
-        description="Number to which the call was transferred or forwarded; an addition."
+        description="Number, or `client:` and the name of a client, to which the call was transferred or forwarded; an "
+        "addition."
     )
     metadata: dict[str, JsonValue] = Field(description="Metadata with which the call was created; an addition.")
     costs: dict[str, float] = Field(description="`cost_total` by part; an addition.")

@@ -26,6 +26,7 @@ from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.outbound_limits import pause_at_call_limits
 from switchboard.resources.calls.schemas import CallCreate
 from switchboard.resources.calls.states import ORDER
+from switchboard.resources.destinations.clients import is_client
 from switchboard.resources.destinations.limits import require_unpaused
 from switchboard.resources.destinations.service import require_allowed_destination
 from switchboard.resources.do_not_call import service as do_not_call
@@ -62,6 +63,21 @@ async def read_recorded_call(database: Database, organization_id: UUID, call_id:
         if call.has_recording or call.carrier_recording_id is not None:
             record_audit(session, AuditAction.RECORDING_READ, call_id)
     return call
+
+
+def get_own_number(call: Call) -> str:
+    """Return the organization's number of a call."""
+    return call.to_number if call.direction == "inbound" else call.from_number
+
+
+def choose_caller_id(call: Call, destination: str) -> str:
+    """Return the caller id for a destination that the call is passed on to.
+
+    A phone number sees the organization's number, because carriers accept no other. A client sees the other party's,
+    unless it is withheld.
+    """
+    other = call.from_number if call.direction == "inbound" else call.to_number
+    return other if is_client(destination) and other.startswith("+") else get_own_number(call)
 
 
 def get_voicemail_settings(call: Call) -> VoicemailSettings:

@@ -4,8 +4,6 @@ from uuid import UUID
 
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.keyring import KeyRing
-from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import (
@@ -72,13 +70,13 @@ async def search_phone_numbers(principal: Principal, data: NumberSearch, provide
 @blueprint.put("/v1/phone-numbers/<uuid:number_id>")
 @endpoint(scope="phone-numbers:write", body=PhoneNumberUpdate, answer=PhoneNumberOut, errors=[DestinationNotAllowed])
 async def update_phone_number(
-    session: TenantSession, number_id: UUID, data: PhoneNumberUpdate, keyring: KeyRing, outbound: OutboundClient
+    session: TenantSession, number_id: UUID, data: PhoneNumberUpdate, updater: numbers.PhoneNumberUpdater
 ) -> PhoneNumberOut:
     """Update a phone number.
 
     Only the given fields change; null clears one.
     """
-    number, secret = await numbers.update_phone_number(session, number_id, data, keyring=keyring, outbound=outbound)
+    number, secret = await updater.update(session, number_id, data)
     return PhoneNumberOut.of(number, new_secret=secret)
 
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from switchboard.foundation.web.schemas import (
     Answer,
     CreatedAt,
+    Destination,
     Moment,
     PartialBody,
     PhoneNumberText,
@@ -58,8 +59,10 @@ class PhoneNumberUpdate(PartialBody):
     sms_schedule: Schedule | None = Field(
         None, description="Hours in which the agent answers text messages; null: always."
     )
-    forward_number: PhoneNumberText | None = Field(
-        None, description="E.164 number to which the schedule forwards calls."
+    forward_number: Destination | None = Field(
+        None,
+        description="E.164 number to which the schedule forwards calls, or `client:` and the name of a client, which "
+        "is an addition.",
     )
     forward_webhook_url: Url | None = Field(None, description="Address that the schedule asks what to do with a call.")
 

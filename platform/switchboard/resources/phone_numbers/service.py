@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Collection
+from dataclasses import dataclass
 from decimal import Decimal
 from uuid import UUID
 
@@ -16,8 +17,10 @@ from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.outbound.fields import validate_public_url
 from switchboard.foundation.web.errors import Conflict, InvalidState, NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.billing import ledger
+from switchboard.resources.destinations.clients import find_client_refusal, is_client
 from switchboard.resources.destinations.service import require_allowed_destination
 from switchboard.resources.phone_numbers import rent
 from switchboard.resources.phone_numbers.models import FORWARD_WEBHOOK_LABEL, PhoneNumber
@@ -147,37 +150,60 @@ async def fail_purchase(session: TenantSession, number_id: UUID) -> None:
     await ledger.settle_hold(session, "number", number.id, Decimal(0))
 
 
-async def update_phone_number(
-    session: TenantSession, number_id: UUID, data: PhoneNumberUpdate, *, keyring: KeyRing, outbound: OutboundClient
-) -> tuple[PhoneNumber, str | None]:
-    """Change the given fields that differ; return the number and, if another webhook URL was set, the new secret that
-    signs requests to it.
+@dataclass(frozen=True, slots=True)
+class PhoneNumberUpdater:
+    """Updates phone numbers."""
 
-    Raises `NotFound`, `ValidationFailed` for values that cannot be used, and `DestinationNotAllowed` for a number that
-    the organization may not call.
-    """
-    number = await get_phone_number(session, number_id)
-    data = data.keep_changes(PhoneNumberOut.of(number))
-    given = data.model_fields_set
-    secret = None
-    if not given:
+    keyring: KeyRing
+    outbound: OutboundClient
+    registry: Registry
+
+    async def update(
+        self, session: TenantSession, number_id: UUID, data: PhoneNumberUpdate
+    ) -> tuple[PhoneNumber, str | None]:
+        """Change the given fields that differ; return the number and, if another webhook URL was set, the new secret
+        that signs requests to it.
+
+        Raises `NotFound`, `ValidationFailed` for values that cannot be used, and `DestinationNotAllowed` for a number
+        that the organization may not call.
+        """
+        number = await get_phone_number(session, number_id)
+        data = data.keep_changes(PhoneNumberOut.of(number))
+        given = data.model_fields_set
+        secret = None
+        if not given:
+            return number, secret
+        if "friendly_name" in given:
+            number.friendly_name = data.friendly_name
+        if "inbound_agent_id" in given:
+            number.inbound_agent_id = await _agent_id(session, data.inbound_agent_id)
+        if "schedule" in given:
+            number.schedule = data.schedule.model_dump() if data.schedule else None
+        if "sms_schedule" in given:
+            number.sms_schedule = data.sms_schedule.model_dump() if data.sms_schedule else None
+        if "forward_number" in given:
+            if data.forward_number is not None:
+                await self._check_forward(session, number, data.forward_number)
+            number.forward_number = data.forward_number
+        if "forward_webhook_url" in given:
+            secret = self._set_webhook(number, data.forward_webhook_url)
+        record_audit(session, AuditAction.PHONE_NUMBER_UPDATED, number.id, fields=given)
         return number, secret
-    if "friendly_name" in given:
-        number.friendly_name = data.friendly_name
-    if "inbound_agent_id" in given:
-        number.inbound_agent_id = await _agent_id(session, data.inbound_agent_id)
-    if "schedule" in given:
-        number.schedule = data.schedule.model_dump() if data.schedule else None
-    if "sms_schedule" in given:
-        number.sms_schedule = data.sms_schedule.model_dump() if data.sms_schedule else None
-    if "forward_number" in given:
-        if data.forward_number is not None:
-            await require_allowed_destination(session, data.forward_number)
-        number.forward_number = data.forward_number
-    if "forward_webhook_url" in given:
-        secret = _set_webhook(number, data.forward_webhook_url, keyring=keyring, outbound=outbound)
-    record_audit(session, AuditAction.PHONE_NUMBER_UPDATED, number.id, fields=given)
-    return number, secret
+
+    async def _check_forward(self, session: TenantSession, number: PhoneNumber, destination: str) -> None:
+        if not is_client(destination):
+            await require_allowed_destination(session, destination)
+        elif (refusal := await find_client_refusal(session, self.registry, number.carrier)) is not None:
+            raise ValidationFailed.field("forward_number", refusal)
+
+    def _set_webhook(self, number: PhoneNumber, url: str | None) -> str | None:
+        if url is None:
+            number.forward_webhook_url = number.forward_webhook_secret = None
+            return None
+        number.forward_webhook_url = validate_public_url(self.outbound, url, field="forward_webhook_url")
+        secret = f"whsec_{secrets.token_urlsafe(32)}"
+        number.forward_webhook_secret = self.keyring.encrypt(secret, get_webhook_secret_label(number))
+        return secret
 
 
 async def schedule_release(session: TenantSession, number_id: UUID) -> PhoneNumber:
@@ -195,16 +221,6 @@ async def schedule_release(session: TenantSession, number_id: UUID) -> PhoneNumb
 def get_webhook_secret_label(number: PhoneNumber) -> str:
     """Return the encryption label of a number's webhook secret."""
     return FORWARD_WEBHOOK_LABEL.format(id=number.id, organization_id=number.organization_id)
-
-
-def _set_webhook(number: PhoneNumber, url: str | None, *, keyring: KeyRing, outbound: OutboundClient) -> str | None:
-    if url is None:
-        number.forward_webhook_url = number.forward_webhook_secret = None
-        return None
-    number.forward_webhook_url = validate_public_url(outbound, url, field="forward_webhook_url")
-    secret = f"whsec_{secrets.token_urlsafe(32)}"
-    number.forward_webhook_secret = keyring.encrypt(secret, get_webhook_secret_label(number))
-    return secret
 
 
 async def _agent_id(session: TenantSession, text: str | None) -> UUID | None:

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from quart import Response
 
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStoreAway
 from switchboard.foundation.web.errors import NotFound, Unavailable
@@ -20,14 +21,17 @@ class MediaResponder:
     database: Database
     archive: RecordingArchive
 
-    async def respond(self, organization_id: UUID, media_id: UUID) -> Response:
-        """Return a file, which browsers save and do not show: anybody can send one.
+    async def respond(self, organization_id: UUID, media_id: UUID, *, actor: str) -> Response:
+        """Return a file, which browsers save and do not show: anybody can send one. The audit log has that `actor`
+        reads it.
 
         Raises `NotFound`, also for a file that was refused or whose key was destroyed, and `Unavailable` while it is
         being fetched or the store is away.
         """
-        async with self.database.tenant(organization_id) as session:
+        async with self.database.tenant(organization_id, actor=actor) as session:
             media = await get_media(session, media_id)
+            if media.content_type is not None:
+                record_audit(session, AuditAction.SMS_MEDIA_READ, media_id)
         if media.content_type is None and media.fetch_due_at is not None:
             raise Unavailable("The file is being fetched from the carrier.")
         if media.content_type is None:

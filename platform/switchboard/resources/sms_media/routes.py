@@ -20,4 +20,4 @@ async def get_sms_media(principal: Principal, media_id: UUID, responder: MediaRe
     The content type is the file's own. While the file is being fetched from the carrier, which takes seconds, the
     response is 503.
     """
-    return await responder.respond(principal.organization_id, media_id)
+    return await responder.respond(principal.organization_id, media_id, actor=principal.actor)

@@ -110,6 +110,8 @@ class ConnectReply(msgspec.Struct, frozen=True, tag_field="action", tag="connect
 class ForwardReply(msgspec.Struct, frozen=True, tag_field="action", tag="forward"):
     to_number: str
     caller_id: str
+    clients_port: int = 0
+    """Port of the exchange that has the sockets of clients; 0 for a phone number."""
 
 
 class RejectReply(msgspec.Struct, frozen=True, tag_field="action", tag="reject"):
@@ -128,14 +130,17 @@ def read_reply(body: bytes) -> Reply:
     return _answer.decode(body)
 
 
-def write_reply(instruction: Instruction) -> CarrierReply:
-    """Write an instruction as the response to the notice of the incoming call."""
+def write_reply(instruction: Instruction, clients_port: int = 0) -> CarrierReply:
+    """Write an instruction as the response to the notice of the incoming call.
+
+    `clients_port` is that of a `ForwardReply`.
+    """
     answer: Reply
     match instruction:
         case ConnectMedia(media_url):
             answer = ConnectReply(media_url)
         case ForwardCall(to_number, caller_id):
-            answer = ForwardReply(to_number, caller_id)
+            answer = ForwardReply(to_number, caller_id, clients_port)
         case _:
             answer = RejectReply(instruction.reason)
     return CarrierReply(msgspec.json.encode(answer), "application/json")

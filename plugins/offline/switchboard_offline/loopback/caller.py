@@ -3,6 +3,9 @@ its end.
 """
 
 from abc import ABC, abstractmethod
+from typing import Final
+
+from switchboard.plugin_sdk import find_client_identity
 
 from switchboard_offline.loopback.callbacks import (
     CallEndedNotice,
@@ -13,9 +16,13 @@ from switchboard_offline.loopback.callbacks import (
     NoticeUndelivered,
     read_reply,
 )
+from switchboard_offline.loopback.client_line import ring_client
+from switchboard_offline.loopback.clients import RingRequest
 from switchboard_offline.loopback.leg import LoopbackLeg, Party
 from switchboard_offline.loopback.line import FarEnd, OtherPerson
-from switchboard_offline.loopback.persons import Directory, Person
+from switchboard_offline.loopback.persons import Directory, Person, Subscriber
+
+FORWARD_RING_SECONDS: Final = 30.0
 
 
 class Caller(ABC):
@@ -47,7 +54,9 @@ class Caller(ABC):
         if isinstance(answer, ConnectReply):
             return await self._talk(leg, await leg.open_media(answer.media_url))
         if isinstance(answer, ForwardReply):
-            subscriber = self._directory.subscriber(answer.to_number)
+            subscriber = await self._find_subscriber(leg, post, answer)
+            if subscriber is None:
+                return CallEndedNotice(leg.call_id, "canceled")
             if subscriber.outcome is None:
                 return await self._talk(leg, OtherPerson(subscriber.person))
             self.refused = f"the number that the call was forwarded to does not answer: {subscriber.outcome}"
@@ -56,6 +65,13 @@ class Caller(ABC):
         return CallEndedNotice(
             leg.call_id, "busy" if answer.reason == "busy" else "failed", error_message="the call was rejected"
         )
+
+    async def _find_subscriber(self, leg: LoopbackLeg, post: NoticeSender, forward: ForwardReply) -> Subscriber | None:
+        identity = find_client_identity(forward.to_number)
+        if identity is None or not forward.clients_port:
+            return self._directory.subscriber(forward.to_number)
+        request = RingRequest(leg.call_id, identity, forward.caller_id, FORWARD_RING_SECONDS)
+        return await leg.ring_unless_canceled(ring_client(post, forward.clients_port, request))
 
     async def _talk(self, leg: LoopbackLeg, far: FarEnd) -> CallEndedNotice:
         self.answered = True

@@ -9,10 +9,12 @@ from uuid import uuid4
 import aiohttp
 import msgspec
 from aiohttp import web
-from switchboard.plugin_sdk import ProviderError
+from switchboard.plugin_sdk import ProviderError, find_client_identity
 
 from switchboard_offline.loopback import signatures
 from switchboard_offline.loopback.callbacks import CallEndedNotice, NoticeSender
+from switchboard_offline.loopback.client_line import PATH, SocketLine, create_rung_person, ring_client
+from switchboard_offline.loopback.clients import Clients, RingRequest
 from switchboard_offline.loopback.leg import LoopbackLeg, TargetLeg, join_legs
 from switchboard_offline.loopback.persons import Directory, synthesize_mulaw
 
@@ -21,24 +23,32 @@ _CALL_ID: Final = re.compile(r"lb-([0-9]{1,5})-[0-9a-f]{32}")
 
 
 class TransferConsultation(msgspec.Struct, frozen=True):
-    """The call to the target of a warm transfer: its id, number, and introduction."""
+    """The call to the target of a warm transfer: its id, number, and introduction.
+
+    `clients_port` is the port of the exchange that has the sockets of clients.
+    """
 
     call_id: str
     to_number: str
+    caller_id: str
     ring_seconds: int
     text: str
     events_url: str
+    clients_port: int
 
 
 class LegCommand(msgspec.Struct, frozen=True):
     """A command of the platform for a live call.
 
-    `action`: `hang_up`, `transfer` to a number, `digits` to press, `introduce` a target, or `join` the target's call.
+    `action`: `hang_up`, `transfer` to a number, `ring` a client, `digits` to press, `introduce` a target, or `join` the
+    target's call.
     """
 
     action: str
     argument: str = ""
     consultation: TransferConsultation | None = None
+    request: RingRequest | None = None
+    clients_port: int = 0
 
 
 class CallGone(Exception):
@@ -54,6 +64,7 @@ class Exchange:
 
     def __init__(self, directory: Directory, secret: str) -> None:
         self.directory = directory
+        self.clients = Clients()
         self.closing = asyncio.Event()
         self._secret = secret
         self._http: aiohttp.ClientSession | None = None
@@ -96,7 +107,7 @@ class Exchange:
     async def add(self, events_url: str, reference: str | None = None) -> LoopbackLeg:
         """Create a leg, not yet running."""
         post = self.post
-        leg = LoopbackLeg(_new_id(await self._port()), post, events_url)
+        leg = LoopbackLeg(_new_id(await self.open_port()), post, events_url)
         self._legs[leg.call_id] = leg
         if reference is not None:
             self._references[reference] = leg.call_id
@@ -160,6 +171,8 @@ class Exchange:
                         retryable=False,
                     )
                 leg.connect_to(subscriber.person)
+            case "ring" if order.request is not None:
+                leg.connect_to(create_rung_person(self.post, order.clients_port, order.request))
             case "introduce" if order.consultation is not None:
                 await self._consult(order.consultation)
             case "join":
@@ -171,9 +184,16 @@ class Exchange:
                 await leg.press(order.argument)
 
     async def _consult(self, wanted: TransferConsultation) -> None:
-        subscriber, audio = self.directory.subscriber(wanted.to_number), await synthesize_mulaw(wanted.text)
+        identity, audio = find_client_identity(wanted.to_number), await synthesize_mulaw(wanted.text)
+        if identity is None:
+            subscriber = self.directory.subscriber(wanted.to_number)
+            leg = self._legs[wanted.call_id] = TargetLeg(wanted.call_id, self.post, wanted.events_url)
+            self.run(leg, lambda leg: leg.consult(subscriber, wanted.ring_seconds, audio))
+            return
+        request = RingRequest(wanted.call_id, identity, wanted.caller_id, wanted.ring_seconds)
+        ringing = ring_client(self.post, wanted.clients_port, request)
         leg = self._legs[wanted.call_id] = TargetLeg(wanted.call_id, self.post, wanted.events_url)
-        self.run(leg, lambda leg: leg.consult(subscriber, wanted.ring_seconds, audio))
+        self.run(leg, lambda leg: leg.consult_client(ringing, audio))
 
     def _remove(self, leg: LoopbackLeg) -> None:
         del self._legs[leg.call_id]
@@ -183,11 +203,13 @@ class Exchange:
 
     # the endpoint for other processes
 
-    async def _port(self) -> int:
+    async def open_port(self) -> int:
+        """Return the port of the endpoint, which opens with the first call."""
         async with self._opening:
             if self._runner is None:
                 application = web.Application()
                 application.router.add_post("/calls/{call_id}", self._serve)
+                application.router.add_get(PATH, self._serve_line)
                 runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=1.0)
                 await runner.setup()
                 await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -199,12 +221,7 @@ class Exchange:
 
     async def _serve(self, request: web.Request) -> web.Response:
         body = await request.read()
-        if (
-            signatures.find_signature_fault(
-                self._secret, request.headers.get(signatures.HEADER), str(request.url), body
-            )
-            is not None
-        ):
+        if not self._is_signed(request, body):
             return web.Response(status=403)
         leg = self._legs.get(request.match_info["call_id"])
         if leg is None:
@@ -214,6 +231,22 @@ class Exchange:
         except ProviderError as error:
             return web.Response(status=409, text=error.message)
         return web.Response(status=204)
+
+    async def _serve_line(self, request: web.Request) -> web.StreamResponse:
+        if not self._is_signed(request, b""):
+            return web.Response(status=403)
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        line = SocketLine(socket)
+        wanted = await line.receive()
+        if isinstance(wanted, str):
+            await self.clients.ring(msgspec.json.decode(wanted, type=RingRequest), line)
+        await line.close()
+        return socket
+
+    def _is_signed(self, request: web.Request, body: bytes) -> bool:
+        signature = request.headers.get(signatures.HEADER)
+        return signatures.find_signature_fault(self._secret, signature, str(request.url), body) is None
 
 
 def _new_id(port: int) -> str:

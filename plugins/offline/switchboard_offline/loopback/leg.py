@@ -1,7 +1,7 @@
 """One call at the carrier: a person's phone, the far end, and the notices sent to the platform."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -137,11 +137,22 @@ class LoopbackLeg:
             ring_seconds if subscriber.outcome == "no-answer" else min(RING_SECONDS, ring_seconds)
         ):
             return CallEndedNotice(self.call_id, "canceled")
+        return await self._introduce(subscriber, audio)
+
+    async def consult_client(self, ringing: Coroutine[None, None, Subscriber], audio: bytes) -> CallEndedNotice:
+        """Ring a client, and speak an introduction to the person who answers and presses the key that accepts."""
+        subscriber = await self.ring_unless_canceled(ringing)
+        if subscriber is None:
+            return CallEndedNotice(self.call_id, "canceled")
+        return await self._introduce(subscriber, audio)
+
+    async def _introduce(self, subscriber: Subscriber, audio: bytes) -> CallEndedNotice:
         if subscriber.outcome is not None:
             return CallEndedNotice(self.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
+        presses = not subscriber.machine and not subscriber.is_client
         question = Announcement(
             audio,
-            on_spoken=lambda: None if subscriber.machine else self.phone.press(ACCEPT_KEY),
+            on_spoken=lambda: self.phone.press(ACCEPT_KEY) if presses else None,
             on_accepted=lambda: self.notify(TargetReadyNotice(self.call_id)),
         )
         await self.converse(subscriber.person, question)
@@ -155,6 +166,16 @@ class LoopbackLeg:
         except TimeoutError:
             return False
         return True
+
+    async def ring_unless_canceled(self, ringing: Coroutine[None, None, Subscriber]) -> Subscriber | None:
+        """Return who answers, or why nobody does; None if the platform hangs up first."""
+        answer, canceled = asyncio.create_task(ringing), asyncio.create_task(self._commands.get())
+        try:
+            await asyncio.wait({answer, canceled}, return_when=asyncio.FIRST_COMPLETED)
+            return None if canceled.done() else answer.result()
+        finally:
+            await _stop(answer)
+            await _stop(canceled)
 
     async def open_media(self, url: str) -> FarEnd:
         """Open the platform's media socket. Raises `MediaFailed`."""
@@ -226,7 +247,9 @@ async def _as_coroutine(behavior: Awaitable[None]) -> None:
     await behavior
 
 
-async def _stop(task: asyncio.Future[None] | asyncio.Task[HangUpCommand | ConnectCommand]) -> None:
+async def _stop(
+    task: asyncio.Future[None] | asyncio.Task[HangUpCommand | ConnectCommand] | asyncio.Task[Subscriber],
+) -> None:
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled():

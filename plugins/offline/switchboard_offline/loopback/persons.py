@@ -25,6 +25,14 @@ FRIENDLY: Final = ("Hello, who is speaking please?", "Thank you, that is all. Go
 VOICEMAIL: Final = "You have reached my voicemail. Please leave a message after the tone."
 VOICE: Final = "en-us+michel"
 """A voice of eSpeak without flutter, so that a text sounds the same in each call and tests of an agent repeat."""
+RING_TONE: Final = encode_audio(
+    sum((3000 * np.sin(2 * np.pi * pitch * np.arange(8000) / 8000) for pitch in (440, 480)), np.zeros(8000)).astype(
+        np.int16
+    ),
+    "mulaw",
+)
+"""One second of the North American ring tone; silence follows for `RING_TONE_PAUSE` seconds."""
+RING_TONE_PAUSE: Final = 3.0
 _TONE: Final = encode_audio((8000 * np.sin(2 * np.pi * 1000 * np.arange(4000) / 8000)).astype(np.int16), "mulaw")
 
 
@@ -37,6 +45,8 @@ class Subscriber:
     error_message: str | None = None
     error_code: str | None = None
     machine: bool = False
+    is_client: bool = False
+    """A real person at a browser, who presses keys themselves."""
 
 
 async def say_text(phone: Phone, text: str) -> None:

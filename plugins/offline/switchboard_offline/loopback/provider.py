@@ -15,6 +15,7 @@ from switchboard.plugin_sdk import (
     CallProgress,
     CarrierReply,
     CarrierRequest,
+    ForwardCall,
     IncomingCall,
     Instruction,
     InvalidCallback,
@@ -33,6 +34,7 @@ from switchboard.plugin_sdk import (
     TelephonyCapabilities,
     TelephonyProvider,
     WarmTransfer,
+    find_client_identity,
 )
 
 from switchboard_offline.loopback import browser, signatures, stock, texts
@@ -43,6 +45,8 @@ from switchboard_offline.loopback.callbacks import (
     translate_notice,
     write_reply,
 )
+from switchboard_offline.loopback.caller import FORWARD_RING_SECONDS
+from switchboard_offline.loopback.clients import RingRequest
 from switchboard_offline.loopback.codec import LoopbackCodec
 from switchboard_offline.loopback.exchange import CallGone, Exchange, LegCommand, TransferConsultation
 from switchboard_offline.loopback.persons import Directory
@@ -76,7 +80,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
     title: ClassVar[str] = "Loopback (a carrier in this machine)"
     Settings: ClassVar[type[ProviderSettings]] = LoopbackSettings
     capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(
-        warm_transfer=True, recordings=False, max_media=10
+        warm_transfer=True, recordings=False, max_media=10, client_calls=True
     )
 
     def __init__(self, settings: LoopbackSettings) -> None:
@@ -108,6 +112,8 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         return ReceivedCallback((translate_notice(request.body),))
 
     async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
+        if isinstance(instruction, ForwardCall) and find_client_identity(instruction.to_number) is not None:
+            return write_reply(instruction, await self._exchange.open_port())
         return write_reply(instruction)
 
     def create_media_codec(self, media_url: str) -> MediaCodec:
@@ -132,7 +138,15 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
             return
 
     async def transfer(self, carrier_call_id: str, *, to_number: str, caller_id: str, callbacks: CallbackUrls) -> None:
-        await self._order_live(carrier_call_id, LegCommand("transfer", to_number))
+        identity = find_client_identity(to_number)
+        if identity is None:
+            await self._order_live(carrier_call_id, LegCommand("transfer", to_number))
+            return
+        if not self._exchange.clients.is_registered(identity):
+            raise ProviderError("nobody has registered to be rung there", retryable=False)
+        request = RingRequest(carrier_call_id, identity, caller_id, FORWARD_RING_SECONDS)
+        port = await self._exchange.open_port()
+        await self._order_live(carrier_call_id, LegCommand("ring", request=request, clients_port=port))
 
     async def start_warm_transfer(
         self, carrier_call_id: str, introduction: WarmTransfer, callbacks: CallbackUrls
@@ -144,9 +158,11 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         wanted = TransferConsultation(
             target,
             introduction.to_number,
+            introduction.caller_id,
             introduction.ring_seconds,
             f"{introduction.text} {introduction.prompt}",
             callbacks.events,
+            await self._exchange.open_port(),
         )
         await self._order_live(carrier_call_id, LegCommand("introduce", consultation=wanted))
         return target
@@ -205,7 +221,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         )
 
     async def serve_browser(self, socket: BrowserSocket, callbacks: CallbackUrls) -> None:
-        await browser.serve_browser_call(self._exchange, self._secret, socket, callbacks)
+        await browser.serve_browser_socket(self._exchange, self._secret, socket, callbacks)
 
     def _refuse_beside_browsers(self) -> None:
         if self.settings.browsers_only:

@@ -15,8 +15,6 @@ from switchboard.apps.dashboard.ui.rendering import day, load_list, phone, rende
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import TenantSession, now
-from switchboard.foundation.keyring import KeyRing
-from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.errors import ApiError
 from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.plugin_sdk import AvailableNumber
@@ -155,12 +153,15 @@ def _list_stored_values(viewer: Viewer, number: PhoneNumber) -> dict[str, JsonVa
 @dashboard.post("/dashboard/numbers/<number_id>")
 @action(form=NumberForm, invalid=number_page)
 async def save_number(
-    session: TenantSession, number_id: UUID, data: NumberForm, keyring: KeyRing, outbound: OutboundClient
+    session: TenantSession,
+    number_id: UUID,
+    data: NumberForm,
+    updater: numbers.PhoneNumberUpdater,
 ) -> Next:
     """Update a phone number's name, agent, or opening hours."""
     # Another webhook URL creates a secret, which only `save_number_webhook` shows.
     data.model_fields_set.discard("forward_webhook_url")
-    await numbers.update_phone_number(session, number_id, data, keyring=keyring, outbound=outbound)
+    await updater.update(session, number_id, data)
     return Next(url_for("dashboard.number_page", number_id=number_id), "Saved.")
 
 
@@ -171,12 +172,10 @@ async def save_number_webhook(
     session: TenantSession,
     number_id: UUID,
     data: NumberForm,
-    *,
-    keyring: KeyRing,
-    outbound: OutboundClient,
+    updater: numbers.PhoneNumberUpdater,
 ) -> Next | str:
     """Set the webhook for calls outside opening hours, and show its signing secret."""
-    number, secret = await numbers.update_phone_number(session, number_id, data, keyring=keyring, outbound=outbound)
+    number, secret = await updater.update(session, number_id, data)
     if secret is None:
         result = "Saved." if number.forward_webhook_url else "Webhook disabled."
         return Next(url_for("dashboard.number_page", number_id=number_id), result)

@@ -72,7 +72,7 @@ async def send_text(session: TenantSession, data: SmsCreate) -> Next:
 @page()
 async def text_media(viewer: Viewer, media_id: UUID, responder: MediaResponder) -> Response:
     """Serve a file of a received message, as the API does."""
-    return await responder.respond(viewer.organization_id, media_id)
+    return await responder.respond(viewer.organization_id, media_id, actor=viewer.principal.actor)
 
 
 @dashboard.get("/dashboard/texts/<conversation_id>")

@@ -21,26 +21,21 @@ from switchboard.engine.conversation.call import (
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.model_numbers import ModelNumbers
 from switchboard.engine.conversation.tools import OptOut, SendTextMessage
-from switchboard.engine.conversation.transfer import get_accept_prompt
 from switchboard.engine.disclosure.disclosure import Disclosure
 from switchboard.engine.providers.conversation import open_conversation_providers
 from switchboard.engine.providers.instances import Providers
-from switchboard.engine.providers.request_spans import span_request
 from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database, now, retry_while_away
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import DestinationNotAllowed, NotFound, OutboundPaused
+from switchboard.foundation.web.errors import NotFound
 from switchboard.plugin_sdk import (
-    CallbackUrls,
     ModelUsage,
     ProviderError,
-    ProviderSettings,
     TelephonyProvider,
     ToolError,
-    WarmTransfer,
 )
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
@@ -49,17 +44,16 @@ from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.agents.tools import AgentTools
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.callback_urls import MediaGrant, build_call_callback_urls, format_media_url
+from switchboard.resources.calls.callback_urls import MediaGrant, format_media_url
 from switchboard.resources.calls.dialing import hang_up
 from switchboard.resources.calls.media.call_log import DatabaseCallLog
+from switchboard.resources.calls.media.carrier_leg import ProviderCarrierLeg
 from switchboard.resources.calls.media.text_sender import CallTextSender
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.claims import expect_upload
 from switchboard.resources.calls.recordings.spool import build_spool_path
 from switchboard.resources.calls.recordings.uploads import RecordingUploader
 from switchboard.resources.calls.states import MEDIA_TIMEOUT, FinalStatus, finish_call, is_over, start_call
-from switchboard.resources.destinations.limits import require_unpaused
-from switchboard.resources.destinations.service import require_allowed_destination
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
 
@@ -70,89 +64,6 @@ CLAIM_SECONDS = 10.0
 RESULT_SECONDS = 600.0
 FAILURES = {EndedReason.PROVIDER_FAILED, EndedReason.ERROR, EndedReason.SHUTDOWN}
 """Reasons that make a call `failed`; with any other reason it is `completed`."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderCarrierLeg:
-    """Carrier leg of a call (`CarrierLeg` of the engine)."""
-
-    settings: Settings
-    database: Database
-    call: Call
-    carrier: TelephonyProvider[ProviderSettings]
-
-    async def hang_up(self) -> None:
-        carrier_call_id = await self._carrier_call_id()
-        with span_request("hang_up", self.carrier.name):
-            await self.carrier.hang_up(carrier_call_id)
-
-    async def transfer(self, to_number: str) -> None:
-        if not self.carrier.capabilities.transfer:
-            raise ProviderError(f"{self.carrier.title} cannot transfer calls", retryable=False)
-        await self._check_target(to_number)
-        carrier_call_id = await self._carrier_call_id()
-        with span_request("transfer", self.carrier.name):
-            await self.carrier.transfer(
-                carrier_call_id, to_number=to_number, caller_id=self._own_number, callbacks=self._callbacks
-            )
-
-    async def introduce(self, to_number: str, text: str, language: str) -> str:
-        if not self.carrier.capabilities.warm_transfer:
-            raise ProviderError(
-                f"{self.carrier.title} can transfer calls without an introduction only", retryable=False
-            )
-        await self._check_target(to_number)
-        introduction = WarmTransfer(to_number, self._own_number, text, get_accept_prompt(language), language)
-        carrier_call_id = await self._carrier_call_id()
-        with span_request("start_warm_transfer", self.carrier.name):
-            return await self.carrier.start_warm_transfer(carrier_call_id, introduction, self._callbacks)
-
-    async def connect(self, target_call_id: str) -> None:
-        carrier_call_id = await self._carrier_call_id()
-        with span_request("complete_warm_transfer", self.carrier.name):
-            await self.carrier.complete_warm_transfer(carrier_call_id, target_call_id)
-
-    async def hang_up_target(self, target_call_id: str) -> None:
-        with span_request("hang_up", self.carrier.name):
-            await self.carrier.hang_up(target_call_id)
-
-    async def send_digits(self, digits: str) -> None:
-        carrier_call_id = await self._carrier_call_id()
-        with span_request("send_digits", self.carrier.name):
-            await self.carrier.send_digits(carrier_call_id, digits)
-
-    async def _check_target(self, number: str) -> None:
-        """Check the target of a transfer like any number that is called: the model, or the caller, chooses it."""
-        async with self.database.tenant(self.call.organization_id) as session:
-            if await do_not_call.is_listed(session, number):
-                raise ProviderError(calls.ON_DO_NOT_CALL_LIST, retryable=False)
-            try:
-                await require_allowed_destination(session, number)
-                await require_unpaused(session)
-            except (DestinationNotAllowed, OutboundPaused) as error:
-                raise ProviderError(error.detail, retryable=False) from error
-
-    @property
-    def _own_number(self) -> str:
-        return self.call.to_number if self.call.direction == "inbound" else self.call.from_number
-
-    @property
-    def _callbacks(self) -> CallbackUrls:
-        return build_call_callback_urls(
-            self.settings,
-            carrier=self.call.carrier,
-            organization_id=self.call.organization_id,
-            call_id=self.call.id,
-        )
-
-    async def _carrier_call_id(self) -> str:
-        """Return the carrier's id, which a callback may bring after the carrier has opened the media socket."""
-        if self.call.carrier_call_id is None:
-            async with self.database.tenant(self.call.organization_id) as session:
-                self.call.carrier_call_id = (await calls.get_call(session, self.call.id)).carrier_call_id
-        if self.call.carrier_call_id is None:
-            raise ProviderError("the carrier has not reported the call's id yet")
-        return self.call.carrier_call_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +114,7 @@ class CallRunner:
         record = ServiceRecord({"telephony": call.carrier})
         try:
             async with self.providers.use(organization_id, TelephonyProvider, carrier) as provider:
-                leg = ProviderCarrierLeg(self.settings, self.database, call, provider)
+                leg = ProviderCarrierLeg(self.settings, self.database, self.registry, call, provider)
                 if call.answered_by == "machine" and calls.get_voicemail_settings(call).action == "hang_up":
                     await leg.hang_up()
                     await _finish_without_result(self.database, call, EndedReason.VOICEMAIL, None, record)

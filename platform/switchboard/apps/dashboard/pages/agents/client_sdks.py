@@ -5,12 +5,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from quart import Response, send_file
+from quart import Response, jsonify, send_file
 
-from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.decorators import page
+from switchboard.apps.dashboard.blueprint import content_security_policy, dashboard
+from switchboard.apps.dashboard.decorators import HTML, page
+from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.errors import ApiError, NotFound
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,26 @@ network requirements.
 def list_installed_sdks(settings: Settings) -> dict[str, ClientSdk]:
     """Return the client SDKs whose files are installed."""
     return {carrier: sdk for carrier, sdk in CLIENT_SDKS.items() if _path(settings, sdk.file) is not None}
+
+
+async def render_with_sdk(template: str, sdk: ClientSdk | None, **context: object) -> Response:
+    """Render a page on which a person talks. Only such pages may connect to a carrier, and only to that of their
+    client SDK.
+    """
+    shown = await render(template, sdk=sdk, **context)
+    policy = (
+        content_security_policy(connect_src=f"'self' {sdk.hosts}", media_src="'self' blob: mediastream:")
+        if sdk
+        else content_security_policy()
+    )
+    return Response(shown, headers={"Content-Security-Policy": policy}, content_type=HTML)
+
+
+def refuse_call(refusal: ApiError) -> Response:
+    """Return the reason why a call cannot begin, for the page's script."""
+    answer = jsonify({"fault": refusal.detail})
+    answer.status_code = refusal.status
+    return answer
 
 
 @dashboard.get("/dashboard/client-sdks/<filename>")

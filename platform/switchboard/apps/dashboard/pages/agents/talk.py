@@ -8,10 +8,14 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 from quart import Response, jsonify
 
-from switchboard.apps.dashboard.blueprint import content_security_policy, dashboard
-from switchboard.apps.dashboard.decorators import HTML, action, page
-from switchboard.apps.dashboard.pages.agents.client_sdks import CLIENT_SDKS, list_installed_sdks
-from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import action, page
+from switchboard.apps.dashboard.pages.agents.client_sdks import (
+    CLIENT_SDKS,
+    list_installed_sdks,
+    refuse_call,
+    render_with_sdk,
+)
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.call import Supervisor
 from switchboard.engine.providers.instances import Providers
@@ -50,7 +54,7 @@ class Connected(BaseModel):
 @dashboard.get("/dashboard/agents/<agent_id>/talk")
 @page()
 async def talk_page(session: TenantSession, agent_id: UUID, finder: TalkCarrierFinder) -> Response:
-    """Show the page for talking. Only this page may connect to a carrier, and only to the carrier of its client SDK."""
+    """Show the page for talking."""
     agent = await agents.get_agent(session, agent_id)
     carrier, missing = "", ""
     try:
@@ -58,13 +62,7 @@ async def talk_page(session: TenantSession, agent_id: UUID, finder: TalkCarrierF
     except InvalidState as refusal:
         missing = refusal.detail
     sdk = CLIENT_SDKS.get(carrier)
-    shown = await render("dashboard/agents/talk.html", agent=agent, carrier=carrier, sdk=sdk, missing=missing)
-    policy = (
-        content_security_policy(connect_src=f"'self' {sdk.hosts}", media_src="'self' blob: mediastream:")
-        if sdk
-        else content_security_policy()
-    )
-    return Response(shown, headers={"Content-Security-Policy": policy}, content_type=HTML)
+    return await render_with_sdk("dashboard/agents/talk.html", sdk, agent=agent, carrier=carrier, missing=missing)
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/talk")
@@ -93,7 +91,7 @@ async def begin_talking(
             platform="web",
         )
     except ApiError as refusal:
-        return _refuse(refusal)
+        return refuse_call(refusal)
     return jsonify(
         {
             "token": minted.token,
@@ -117,11 +115,5 @@ async def follow_talk(
     try:
         ticket = await mint.mint_ticket(session, call.id, person, "transcript", browser=viewer.session.id)
     except ApiError as refusal:
-        return _refuse(refusal)
+        return refuse_call(refusal)
     return jsonify({"url": ticket.url, "call": f"/dashboard/calls/{call.id}"})
-
-
-def _refuse(refusal: ApiError) -> Response:
-    answer = jsonify({"fault": refusal.detail})
-    answer.status_code = refusal.status
-    return answer

@@ -12,12 +12,23 @@ export async function askForMicrophone() {
 }
 
 /**
+ * Report the volume of a call's streams, as far as the SDK provides them. Returns a function that stops.
+ * @param {{you?: MediaStream, agent?: MediaStream}} streams
+ * @param {(levels: {you?: number, agent?: number}) => void} onLevel
+ */
+export function watchStreams(streams, onLevel) {
+  const given = Object.entries(streams).filter(([, stream]) => stream);
+  const stops = given.map(([side, stream]) => watchLevel(stream, (level) => onLevel({ [side]: level })));
+  return () => stops.splice(0).forEach((stop) => stop());
+}
+
+/**
  * Report each state of a call once, and monitor it from answer to end.
  * @param {Pick<import("./browser-call.js").Options, "transcriptOf" | "onTranscript" | "onLevel" | "onState">} options
  */
 export function reportStates({ transcriptOf, onTranscript = ignore, onLevel = ignore, onState = ignore }) {
   const reported = new Set();
-  const stopWatching = [];
+  let stopWatching = () => {};
   const report = (state, message) => {
     if (reported.has("ended") || reported.has(state)) return false;
     reported.add(state);
@@ -31,14 +42,13 @@ export function reportStates({ transcriptOf, onTranscript = ignore, onLevel = ig
     /** `callId` is the carrier's call id; `you` and `agent` are the audio streams, if the SDK provides them. */
     connected(callId, you, agent) {
       if (!report("connected", null)) return;
-      if (you) stopWatching.push(watchLevel(you, (level) => onLevel({ you: level })));
-      if (agent) stopWatching.push(watchLevel(agent, (level) => onLevel({ agent: level })));
+      stopWatching = watchStreams({ you, agent }, onLevel);
       if (transcriptOf) followTranscript(callId).catch((error) => console.warn("no live transcript:", error));
     },
 
     /** Report the end, with a message if the call failed. Returns false if it was reported before. */
     ended(message) {
-      for (const stop of stopWatching.splice(0)) stop();
+      stopWatching();
       return report("ended", message);
     },
   };

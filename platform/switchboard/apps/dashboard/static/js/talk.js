@@ -1,13 +1,8 @@
 // Talking to an agent: one button, both volume meters, and the transcript.
+import { CALL_MODULES, describeFault, postForm, requireMicrophone, showDuration } from "./calling.js";
 import { showLevel } from "./level.js";
 
 const SPEAKERS = { user: "You", agent: "Agent", tool: "Tool", system: "Note" };
-const FAULTS = {
-  NotAllowedError: "Access to the microphone was denied. Allow it for this page in your browser, then try again.",
-  NotFoundError: "No microphone was found.",
-  NotReadableError: "The microphone is in use by another program.",
-};
-const CALL_MODULES = { "switchboard-loopback": "./browser-call.js", "twilio-voice": "./twilio-call.js", "telnyx-webrtc": "./telnyx-call.js" };
 const MAX_ATTEMPTS = 20;
 const RETRY_MILLISECONDS = 250;
 
@@ -19,7 +14,7 @@ const list = find(".talk");
 const showYou = showLevel(find("[data-you]"));
 const showAgent = showLevel(find("[data-agent]"));
 let call = null;
-let clockTimer = 0;
+let stopClock = () => {};
 
 function showStatus(text) {
   find(".state").textContent = text;
@@ -31,19 +26,11 @@ function showCalling(on) {
   mute.hidden = !on;
 }
 
-/** @returns {Promise<object>} the server's response; rejects with its error message */
-async function post(address, fields = {}) {
-  const response = await fetch(address, { method: "POST", body: new URLSearchParams({ csrf_token: panel.dataset.csrf, ...fields }) });
-  const body = await response.json().catch(() => ({ fault: "This page is out of date. Reload it." }));
-  if (!response.ok || body.fault) throw new Error(body.fault);
-  return body;
-}
-
 /** Retry, because the call may be answered shortly before it can be monitored. */
 async function transcriptOf(carrier, carrierCallId) {
   for (let attempt = 1; ; attempt++) {
     try {
-      const body = await post(panel.dataset.transcript, { carrier, carrier_call_id: carrierCallId });
+      const body = await postForm(panel.dataset.csrf, panel.dataset.transcript, { carrier, carrier_call_id: carrierCallId });
       find("[data-done] a").href = body.call;
       return body.url;
     } catch (error) {
@@ -67,14 +54,9 @@ function showEntry(entry) {
 
 function handleState(state, message) {
   if (state === "ringing") showStatus("Ringing …");
-  if (state === "connected") {
-    const connectedAt = Date.now();
-    const showDuration = () => showStatus(`Connected, ${formatTime(Math.floor((Date.now() - connectedAt) / 1000))}`);
-    showDuration();
-    clockTimer = setInterval(showDuration, 1000);
-  }
+  if (state === "connected") stopClock = showDuration(showStatus);
   if (state === "ended") {
-    clearInterval(clockTimer);
+    stopClock();
     call = null;
     showCalling(false);
     showYou(0);
@@ -84,13 +66,9 @@ function handleState(state, message) {
   }
 }
 
-function formatTime(seconds) {
-  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
-}
-
 async function startTalking() {
-  if (!navigator.mediaDevices) throw new Error("Browsers allow the microphone only on HTTPS pages.");
-  const { token, connection, carrier, to_number: toNumber } = await post(panel.dataset.begin);
+  requireMicrophone();
+  const { token, connection, carrier, to_number: toNumber } = await postForm(panel.dataset.csrf, panel.dataset.begin);
   if (carrier !== panel.dataset.carrier) throw new Error("The carrier has changed. Reload this page.");
   const { startCall } = await import(CALL_MODULES[connection.sdk]);
   list.replaceChildren();
@@ -114,7 +92,7 @@ button.addEventListener("click", async () => {
     showCalling(true);
     mute.setAttribute("aria-pressed", "false");
   } catch (error) {
-    showStatus(FAULTS[error.name] ?? error.message);
+    showStatus(describeFault(error));
   } finally {
     button.disabled = false;
   }

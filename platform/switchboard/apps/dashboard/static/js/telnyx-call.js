@@ -1,5 +1,5 @@
-// Talks to an agent over Telnyx's WebRTC SDK 2 (@telnyx/webrtc, lib/bundle.mjs): https://developers.telnyx.com/development/webrtc/js-sdk
-import { askForMicrophone, reportStates } from "./sdk-call.js";
+// Calls, and waits for calls, over Telnyx's WebRTC SDK 2 (@telnyx/webrtc, lib/bundle.mjs): https://developers.telnyx.com/development/webrtc/js-sdk
+import { askForMicrophone, reportStates, watchStreams } from "./sdk-call.js";
 
 const NUMBER = /^\+\d+$/;
 const PLACEHOLDER_TARGET = "sip:agent@sip.telnyx.com";
@@ -11,12 +11,9 @@ const PLACEHOLDER_TARGET = "sip:agent@sip.telnyx.com";
  */
 export async function startCall(options) {
   const { sdk, token, toNumber, fromNumber } = options;
-  await askForMicrophone();
-  const { TelnyxRTC } = await import(sdk);
+  const client = await openClient(sdk, token);
   const states = reportStates(options);
-  const remoteElement = new Audio();
-  remoteElement.autoplay = true;
-  const client = new TelnyxRTC({ login_token: token, enableCallReports: false });
+  const remoteElement = createSpeaker();
   let message = null;
 
   client.on("telnyx.notification", ({ type, call, error }) => {
@@ -51,4 +48,71 @@ export async function startCall(options) {
   });
   states.ringing();
   return { hangUp: () => call.hangup(), press: (digit) => call.dtmf(digit), mute: (muted) => (muted ? call.muteAudio() : call.unmuteAudio()) };
+}
+
+/**
+ * Wait for one call, like `waitForCall` of browser-call.js.
+ * @returns {Promise<import("./browser-call.js").IncomingLine>}
+ */
+export async function waitForCall({ sdk, token, onLevel = () => {}, onState = () => {} }) {
+  const client = await openClient(sdk, token);
+  client.remoteElement = createSpeaker();
+  let call = null;
+  let isConnected = false;
+  let message = null;
+  let stopWatching = () => {};
+  const end = () => {
+    stopWatching();
+    client.disconnect();
+    onState("ended", message);
+    onState = () => {};
+  };
+  const handlers = {
+    ringing: () => onState("ringing", call.options.remoteCallerNumber),
+    active() {
+      if (isConnected) return;
+      isConnected = true;
+      stopWatching = watchStreams({ you: call.localStream, agent: call.remoteStream }, onLevel);
+      onState("connected", null);
+    },
+    // Disconnecting earlier would lose the hangup.
+    destroy() {
+      call = null;
+      if (isConnected) end();
+      else onState("waiting", null);
+    },
+  };
+
+  client.on("telnyx.ready", () => call ?? onState("waiting", null));
+  client.on("telnyx.error", ({ error }) => {
+    message = `Telnyx: ${error.message}`;
+    if (!call) end();
+  });
+  client.on("telnyx.notification", ({ type, call: changed, error }) => {
+    if (type === "userMediaError") message = `Telnyx: ${error.message}`;
+    if (type !== "callUpdate" || (call && call !== changed)) return;
+    call = changed;
+    handlers[call.state]?.();
+  });
+  client.connect();
+  return {
+    answer: async () => call?.answer(),
+    decline: () => call?.hangup(),
+    hangUp: () => call?.hangup(),
+    press: (digit) => call?.dtmf(digit),
+    mute: (muted) => (muted ? call?.muteAudio() : call?.unmuteAudio()),
+    close: end,
+  };
+}
+
+async function openClient(sdk, token) {
+  await askForMicrophone();
+  const { TelnyxRTC } = await import(sdk);
+  return new TelnyxRTC({ login_token: token, enableCallReports: false });
+}
+
+function createSpeaker() {
+  const speaker = new Audio();
+  speaker.autoplay = true;
+  return speaker;
 }

@@ -1,0 +1,70 @@
+"""Answering calls in the browser: `static/js/answer.js` waits for calls to a name that the user chooses."""
+
+import re
+
+from pydantic import BaseModel
+from quart import Response, jsonify
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import action, page
+from switchboard.apps.dashboard.pages.agents.client_sdks import (
+    CLIENT_SDKS,
+    list_installed_sdks,
+    refuse_call,
+    render_with_sdk,
+)
+from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.engine.providers.instances import Providers
+from switchboard.foundation.database import TenantSession
+from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.errors import ApiError, InvalidState
+from switchboard.foundation.web.schemas import ClientName
+from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.browser_calls import service as browser_calls
+from switchboard.resources.destinations.clients import build_client_identity, find_client_carrier
+
+NO_CARRIER = "None of the organization's carriers can ring browsers."
+
+
+class AnsweringForm(BaseModel):
+    """The name under which the browser is rung."""
+
+    name: ClientName
+
+
+@dashboard.get("/dashboard/live/answer")
+@page()
+async def answering_page(session: TenantSession, viewer: Viewer, settings: Settings, registry: Registry) -> Response:
+    """Show the page for answering calls. It may connect to the carrier of its client SDK only."""
+    carrier = await find_client_carrier(session, registry)
+    sdk = list_installed_sdks(settings).get(carrier or "")
+    missing = "" if carrier else NO_CARRIER
+    if carrier in CLIENT_SDKS and sdk is None:
+        missing = f"Answering calls here needs {CLIENT_SDKS[carrier].title}'s client SDK, which the operator installs."
+    name = re.sub(r"[^A-Za-z0-9_]", "_", viewer.user.email.partition("@")[0])[:50]
+    return await render_with_sdk(
+        "dashboard/live/answer.html", None if missing else sdk, carrier=carrier or "", missing=missing, name=name
+    )
+
+
+@dashboard.post("/dashboard/live/answer")
+@action(form=AnsweringForm)
+async def begin_answering(
+    session: TenantSession, data: AnsweringForm, *, settings: Settings, providers: Providers, registry: Registry
+) -> Response:
+    """Return the token and the connection with which the browser waits for calls."""
+    try:
+        carrier = await find_client_carrier(session, registry)
+        if carrier is None:
+            raise InvalidState(NO_CARRIER)
+        minted = await browser_calls.create_browser_token(
+            session,
+            providers,
+            settings.base_url,
+            carrier=carrier,
+            identity=build_client_identity(session.organization_id, data.name),
+            platform="web",
+        )
+    except ApiError as refusal:
+        return refuse_call(refusal)
+    return jsonify({"token": minted.token, "connection": minted.connection, "carrier": minted.provider})

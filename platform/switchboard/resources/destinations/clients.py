@@ -1,0 +1,63 @@
+"""Clients: browsers and apps that are rung by a name (docs/decisions/0075-clients.md).
+
+`client:reception` is a destination wherever a call is passed on. At the carrier the name is part of an identity with
+the organization's id, so that organizations that share an account never ring each other.
+"""
+
+from uuid import UUID
+
+from switchboard.engine.providers.service import find_first_provider
+from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.errors import InvalidState
+from switchboard.plugin_sdk import CLIENT_PREFIX, TelephonyProvider, find_client_identity
+from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.destinations.limits import require_unpaused
+from switchboard.resources.destinations.service import require_allowed_destination
+
+
+def is_client(destination: str) -> bool:
+    """Return whether a destination is a client and not a phone number."""
+    return find_client_identity(destination) is not None
+
+
+def build_client_identity(organization_id: UUID, name: str) -> str:
+    """Return a client's identity at the carrier: letters, digits, and underscores, which every carrier accepts."""
+    return f"client_{organization_id.hex}_{name}"
+
+
+def build_carrier_destination(organization_id: UUID, destination: str) -> str:
+    """Return a destination as the carrier knows it."""
+    name = find_client_identity(destination)
+    return destination if name is None else f"{CLIENT_PREFIX}{build_client_identity(organization_id, name)}"
+
+
+async def find_client_carrier(session: TenantSession, registry: Registry) -> str | None:
+    """Return the name of the organization's first carrier that can ring clients, which has all of its clients."""
+    return await find_first_provider(
+        session, registry, TelephonyProvider, lambda carrier: carrier.capabilities.client_calls
+    )
+
+
+async def find_client_refusal(session: TenantSession, registry: Registry, carrier: str) -> str | None:
+    """Return why calls of a carrier cannot ring the organization's clients, as a sentence; None if they can."""
+    client_carrier = await find_client_carrier(session, registry)
+    if client_carrier is None:
+        return "None of the organization's carriers can ring clients."
+    if client_carrier != carrier:
+        return f"Clients are rung over {client_carrier}, and the call is at {carrier}."
+    return None
+
+
+async def require_reachable(session: TenantSession, registry: Registry, carrier: str, destination: str) -> None:
+    """Raise if a call at a carrier may not, or cannot, be passed on to a destination now.
+
+    Rules and limits of destinations bound what calls to phone numbers cost, so they do not apply to clients.
+
+    Raises `DestinationNotAllowed` or `OutboundPaused` for a phone number, and `InvalidState` for a client that the
+    carrier cannot ring.
+    """
+    if not is_client(destination):
+        await require_allowed_destination(session, destination)
+        await require_unpaused(session)
+    elif (refusal := await find_client_refusal(session, registry, carrier)) is not None:
+        raise InvalidState(refusal)

@@ -1,0 +1,205 @@
+"""Clients that wait for calls: their sockets, and the choice of the one that answers.
+
+A call may be held by another process than the sockets. So the process that holds it opens a line to the exchange that
+has the sockets: a WebSocket that carries the messages and the audio of the socket that answers.
+"""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import msgspec
+from switchboard.plugin_sdk import BrowserSocket, Frame
+from switchboard.plugin_sdk.telephony_events import CallOutcome
+
+from switchboard_offline.loopback.browser_messages import (
+    AnswerMessage,
+    CanceledMessage,
+    ConnectedMessage,
+    DeclineMessage,
+    EndedMessage,
+    RegisteredMessage,
+    RingingMessage,
+    read_message,
+    send_to_browser,
+)
+
+REGISTERED_SECONDS: Final = 3600.0
+"""Time for which a client waits with one token."""
+REPEAT_SECONDS: Final = 30.0
+"""Interval of `RegisteredMessage`, below the limits of proxies for idle connections."""
+MOST_CLIENTS: Final = 10
+"""Sockets that wait under one name."""
+
+
+class RingRequest(msgspec.Struct, frozen=True):
+    """First message of a line: the client to ring, the number that it is shown, and for how long to ring."""
+
+    call_id: str
+    identity: str
+    from_number: str
+    seconds: float
+
+
+class RingResult(msgspec.Struct, frozen=True):
+    """First message back: nothing if a client has answered, else why none has."""
+
+    outcome: CallOutcome | None = None
+
+
+class ClientLine(Protocol):
+    """The line of a call, from the process that holds it."""
+
+    async def receive(self) -> Frame | None: ...
+    async def send(self, message: Frame) -> None: ...
+    async def close(self) -> None: ...
+
+
+@dataclass(eq=False, slots=True)
+class _Client:
+    """A socket that waits for a call, is rung by one, or is connected to its line."""
+
+    socket: BrowserSocket
+    ringing: "_Ringing | None" = None
+    line: ClientLine | None = None
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def receive(self) -> None:
+        """Pass the socket's messages on until it is closed."""
+        while (message := await self.socket.receive()) is not None:
+            if self.line is not None:
+                await self.line.send(message)
+            elif self.ringing is not None:
+                self.ringing.handle(self, message)
+
+    async def repeat_registered(self) -> None:
+        """Report that the client waits, while it does."""
+        while self.line is None:
+            await send_to_browser(self.socket, RegisteredMessage())
+            await asyncio.sleep(REPEAT_SECONDS)
+
+
+class _Ringing:
+    """A call that rings several clients, of which the first that answers gets it."""
+
+    def __init__(self, clients: Collection[_Client]) -> None:
+        self.answer: asyncio.Future[_Client | None] = asyncio.get_running_loop().create_future()
+        self._undecided = set(clients)
+
+    def handle(self, client: _Client, message: Frame) -> None:
+        """Handle a client's message."""
+        decision = read_message(message)
+        if isinstance(decision, AnswerMessage):
+            self._settle(client)
+        elif isinstance(decision, DeclineMessage):
+            self.leave(client)
+
+    def leave(self, client: _Client) -> None:
+        """Stop ringing a client. If it was the last one, the call is declined."""
+        self._undecided.discard(client)
+        if not self._undecided:
+            self._settle(None)
+
+    def _settle(self, answer: _Client | None) -> None:
+        if not self.answer.done():
+            self.answer.set_result(answer)
+
+
+class Clients:
+    """The clients of one exchange, by identity."""
+
+    def __init__(self) -> None:
+        self._registered: defaultdict[str, set[_Client]] = defaultdict(set)
+
+    def is_registered(self, identity: str) -> bool:
+        """Return whether anybody waits for calls, or talks, under this identity."""
+        return bool(self._registered.get(identity))
+
+    async def serve(self, socket: BrowserSocket, identity: str) -> None:
+        """Hold a client's socket until it has had one call, is closed, or has waited for `REGISTERED_SECONDS`."""
+        if len(self._registered[identity]) >= MOST_CLIENTS:
+            await send_to_browser(socket, EndedMessage("Too many clients wait under this name."))
+            return
+        client = _Client(socket)
+        self._registered[identity].add(client)
+        tasks = [asyncio.create_task(work) for work in (client.receive(), client.over.wait())]
+        repeating = asyncio.create_task(client.repeat_registered())
+        try:
+            await _wait_until_done(client, tasks)
+            await send_to_browser(socket, EndedMessage())
+        finally:
+            self._registered[identity].discard(client)
+            if not self._registered[identity]:
+                del self._registered[identity]
+            if client.ringing is not None:
+                client.ringing.leave(client)
+            if client.line is not None:
+                await client.line.close()
+            for task in (*tasks, repeating):
+                task.cancel()
+            await asyncio.gather(*tasks, repeating, return_exceptions=True)
+
+    async def ring(self, request: RingRequest, line: ClientLine) -> None:
+        """Ring the clients of an identity that are free, and connect the first that answers until the call is over."""
+        registered = self._registered.get(request.identity, ())
+        free = [client for client in registered if client.ringing is None and client.line is None]
+        if not free:
+            await _refuse(line, "busy" if registered else "no-answer")
+            return
+        ringing, answered = _Ringing(free), None
+        try:
+            for client in free:
+                client.ringing = ringing
+                await send_to_browser(client.socket, RingingMessage(request.from_number))
+            answered = await _wait_for_answer(ringing, line, request.seconds)
+        finally:
+            for client in free:
+                client.ringing = None
+                if client is not answered:
+                    await send_to_browser(client.socket, CanceledMessage())
+        if answered is None:
+            await _refuse(line, "busy" if ringing.answer.done() else "no-answer")
+        else:
+            await _connect(answered, line, request.call_id)
+
+
+async def _wait_until_done(client: _Client, tasks: Collection[asyncio.Task[object]]) -> None:
+    until = time.monotonic() + REGISTERED_SECONDS
+    while True:
+        done, _ = await asyncio.wait(tasks, timeout=max(1.0, until - time.monotonic()), return_when="FIRST_COMPLETED")
+        if done or (client.ringing is None and client.line is None):
+            return
+
+
+async def _wait_for_answer(ringing: _Ringing, line: ClientLine, seconds: float) -> _Client | None:
+    """Return the client that answers; None if none does in time, all decline, or the caller hangs up."""
+    hung_up = asyncio.create_task(line.receive())
+    try:
+        awaited: list[asyncio.Future[_Client | None] | asyncio.Task[Frame | None]] = [ringing.answer, hung_up]
+        await asyncio.wait(awaited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        return ringing.answer.result() if ringing.answer.done() else None
+    finally:
+        hung_up.cancel()
+        await asyncio.gather(hung_up, return_exceptions=True)
+
+
+async def _connect(client: _Client, line: ClientLine, call_id: str) -> None:
+    client.line = line
+    try:
+        await line.send(msgspec.json.encode(RingResult()).decode())
+        await send_to_browser(client.socket, ConnectedMessage(call_id))
+        while (message := await line.receive()) is not None:
+            await client.socket.send(message)
+    except ConnectionError:
+        return
+    finally:
+        client.over.set()
+
+
+async def _refuse(line: ClientLine, outcome: CallOutcome) -> None:
+    with suppress(ConnectionError):  # the caller has hung up
+        await line.send(msgspec.json.encode(RingResult(outcome)).decode())
