@@ -27,6 +27,8 @@ from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
 
+from bench.embedded_server import build_serve_environment
+
 SECRET_KEY = "the key of the benchmark of 32 or more characters"  # noqa: S105 - of nothing else
 CALLS, MESSAGES, DELIVERIES, CONTACTS, LISTS = 12, 40, 200, 300, 300
 IDLE_SECONDS = 20.0
@@ -141,12 +143,8 @@ async def start_platform(folder: Path) -> AsyncIterator[Platform]:
     settings = Settings(data_dir=folder, port=find_port(), secret_keys=[SECRET_KEY])  # type: ignore[list-item]
     environment = {
         **os.environ,
-        "SWITCHBOARD_DATA_DIR": str(folder),
-        "SWITCHBOARD_PORT": str(settings.port),
-        "SWITCHBOARD_DATABASE_URL": directory.database_url,
-        "SWITCHBOARD_REDIS_URL": directory.redis_url,
+        **build_serve_environment(directory, settings.port),
         "SWITCHBOARD_SECRET_KEYS": SECRET_KEY,
-        "SWITCHBOARD_DRAIN_SECONDS": "0",
         "SWITCHBOARD_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
         "SWITCHBOARD_LOG_LEVEL": "ERROR",
     }

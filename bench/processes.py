@@ -32,6 +32,7 @@ from switchboard.resources.phone_numbers import purchases
 from switchboard.runtime import Runtime
 
 from bench.costs import SECRET_KEY, cpu_seconds, find_port
+from bench.embedded_server import build_serve_environment
 from bench.turn_density import list_processes
 
 CALLS: Final = int(os.environ.get("BENCH_CALLS", "15"))
@@ -49,12 +50,8 @@ async def start_platform(folder: Path, processes: int) -> AsyncIterator[tuple[Ru
     settings = Settings(data_dir=folder, port=port, secret_keys=[SecretStr(SECRET_KEY)])
     environment = {
         **os.environ,
-        "SWITCHBOARD_DATA_DIR": str(folder),
-        "SWITCHBOARD_PORT": str(port),
-        "SWITCHBOARD_DATABASE_URL": directory.database_url,
-        "SWITCHBOARD_REDIS_URL": directory.redis_url,
+        **build_serve_environment(directory, port),
         "SWITCHBOARD_SECRET_KEYS": SECRET_KEY,
-        "SWITCHBOARD_DRAIN_SECONDS": "0",
         # A quarter of it is admitted however busy the machine is.
         "SWITCHBOARD_CALL_CAPACITY": str(8 * CALLS),
         "SWITCHBOARD_LOG_LEVEL": "ERROR",

@@ -1,6 +1,9 @@
 """Access log: the ids of a request, quiet probes, and no personal data."""
 
+import errno
+import io
 import logging
+import sys
 
 import pytest
 import structlog
@@ -54,6 +57,20 @@ def test_phone_numbers_are_masked_wherever_they_come_from(capfd: pytest.CaptureF
     logged = capfd.readouterr().err
     for masked in ("+4915***5678", "%2B8155***0001", "ValueError: +1555***7777"):
         assert masked in logged
+
+
+class FullDisk(io.StringIO):
+    """Standard error that cannot be written to."""
+
+    def write(self, _text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.usefixtures("server_logs")
+def test_a_line_that_cannot_be_written_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    logs.configure_logging("INFO", json=True)
+    monkeypatch.setattr(sys, "stderr", FullDisk())
+    structlog.get_logger().info("lost")
 
 
 async def test_database_errors_name_no_values(runtime: Runtime, caller: Caller) -> None:

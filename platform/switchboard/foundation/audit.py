@@ -127,13 +127,21 @@ class AuditEntry(TenantTable, table=True):
 
 
 def record_audit(session: TenantSession, action: AuditAction, subject: object, *, fields: Iterable[str] = ()) -> None:
-    """Record an effect of the session's actor on `subject`, with the names of the fields that were given.
+    """Record an effect of the session's actor on `subject`, with the names of the fields that were given."""
+    session.add_all(build_audit_entries(session, action, subject, fields=fields))
 
-    A transaction without an actor belongs to a background job. What a job does for the organization is in the history
-    of the automation, campaign, or agent that asked for it, so that it is not recorded here.
+
+def build_audit_entries(
+    session: TenantSession, action: AuditAction, subject: object, *, fields: Iterable[str] = ()
+) -> list[AuditEntry]:
+    """Build the entry of an effect of the session's actor, for who writes it together with the effect.
+
+    A transaction without an actor belongs to a background job and has no entry. What a job does for the organization is
+    in the history of the automation, campaign, or agent that asked for it.
     """
-    if session.actor is not None:
-        record_audit_as(session, session.organization_id, session.actor, action, subject, fields=fields)
+    if session.actor is None:
+        return []
+    return [_build_entry(session.organization_id, session.actor, action, subject, fields)]
 
 
 def record_audit_as(
@@ -146,9 +154,13 @@ def record_audit_as(
     fields: Iterable[str] = (),
 ) -> None:
     """Record an effect in a transaction that has no actor, or that crosses organizations."""
+    session.add(_build_entry(organization_id, actor, action, subject, fields))
+
+
+def _build_entry(
+    organization_id: UUID, actor: str, action: AuditAction, subject: object, fields: Iterable[str]
+) -> AuditEntry:
     text = " ".join(part for part in (str(subject), ", ".join(sorted(fields))) if part)
-    session.add(
-        AuditEntry(
-            organization_id=organization_id, actor=actor, action=action.value, subject=text[:MAX_SUBJECT_CHARACTERS]
-        )
+    return AuditEntry(
+        organization_id=organization_id, actor=actor, action=action.value, subject=text[:MAX_SUBJECT_CHARACTERS]
     )

@@ -181,7 +181,8 @@ class Database:
         `actor` names the actor in the audit log; services read it as `session.actor`.
         """
         info = {**self._info, "role": "switchboard_tenant", "organization_id": organization_id, "actor": actor}
-        async with TenantSession(self._engine, info=info, expire_on_commit=False) as session, _transaction(session):
+        session = TenantSession(self._engine, info=info, expire_on_commit=False)
+        async with _transaction(session):
             yield session
 
     @asynccontextmanager
@@ -190,7 +191,8 @@ class Database:
         line.
         """
         info = {**self._info, "role": "switchboard_system"}
-        async with SystemSession(self._engine, info=info, expire_on_commit=False) as session, _transaction(session):
+        session = SystemSession(self._engine, info=info, expire_on_commit=False)
+        async with _transaction(session):
             yield session
 
     async def ping(self) -> None:
@@ -219,7 +221,12 @@ class Database:
 
 @asynccontextmanager
 async def _transaction(session: AsyncSession) -> AsyncIterator[None]:
-    async with session.begin():
-        yield
+    try:
+        async with session.begin():
+            yield
+    except BaseException:
+        async with session:  # returns the connection in a task of its own, which a cancellation does not stop
+            raise
+    session.sync_session.close()  # has no connection left to return
     for action in session.info.pop("after_commit", []):
         await action()

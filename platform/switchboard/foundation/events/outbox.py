@@ -9,7 +9,8 @@ from typing import TypeAlias
 from uuid import UUID
 
 from pydantic import JsonValue
-from sqlmodel import col, or_
+from sqlalchemy import bindparam
+from sqlmodel import col, or_, select
 
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.encryption.texts import is_unreadable
@@ -22,6 +23,14 @@ TransactionalHandler: TypeAlias = Callable[[TenantSession, EventData], Awaitable
 """A handler above the publisher's layer that runs in the same transaction. The application passes the handlers to
 its database's sessions.
 """
+
+# Built once: each event asks it.
+_SUBSCRIBERS = select(EventTarget).where(
+    col(EventTarget.organization_id) == bindparam("organization_id"),
+    col(EventTarget.enabled),
+    col(EventTarget.url).is_not(None),
+    or_(col(EventTarget.kind) != "agent", col(EventTarget.id) == bindparam("agent_id")),
+)
 
 
 async def publish(session: TenantSession, data: EventData, *, depth: int = 0) -> None:
@@ -101,9 +110,6 @@ def enqueue(
 
 
 async def _list_subscribers(session: TenantSession, data: EventData) -> list[EventTarget]:
-    rows = session.select(EventTarget).where(
-        col(EventTarget.enabled),
-        col(EventTarget.url).is_not(None),
-        or_(col(EventTarget.kind) != "agent", col(EventTarget.id) == data.concerned_agent()),
-    )
-    return [target for target in (await session.exec(rows)).all() if not target.events or data.event in target.events]
+    values = {"organization_id": session.organization_id, "agent_id": data.concerned_agent()}
+    targets = (await session.exec(_SUBSCRIBERS, params=values)).all()
+    return [target for target in targets if not target.events or data.event in target.events]

@@ -2,10 +2,16 @@
 
 from uuid import UUID
 
+from sqlalchemy import bindparam
 from sqlmodel import col, delete, select
 
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.models import EventTrigger
+
+# Built once: each event asks it.
+_TRIGGERS = select(EventTrigger.id).where(
+    col(EventTrigger.organization_id) == bindparam("organization_id"), col(EventTrigger.event) == bindparam("event")
+)
 
 
 async def set_trigger(session: TenantSession, trigger_id: UUID, event: str | None) -> None:
@@ -22,8 +28,8 @@ async def set_trigger(session: TenantSession, trigger_id: UUID, event: str | Non
 
 async def list_triggers(session: TenantSession, event: str) -> list[UUID]:
     """Return the triggers for events of this name."""
-    rows = select(EventTrigger.id).where(session.owns(EventTrigger), col(EventTrigger.event) == event)
-    return list((await session.exec(rows)).all())
+    values = {"organization_id": session.organization_id, "event": event}
+    return list((await session.exec(_TRIGGERS, params=values)).all())
 
 
 def set_cause_depth(session: TenantSession, depth: int) -> None:

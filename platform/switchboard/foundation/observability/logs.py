@@ -6,6 +6,7 @@ They contain ids of requests, organizations, and calls; never bodies, tokens, or
 import logging
 import re
 import sys
+from contextlib import suppress
 from traceback import extract_tb
 from typing import Any
 
@@ -35,11 +36,6 @@ def configure_logging(level: str, *, json: bool | None = None) -> None:
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.stdlib.LoggerFactory(),
-    )
     # Plain tracebacks: richer ones would print local variables, and with them secrets.
     render: list[structlog.typing.Processor] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
@@ -48,11 +44,18 @@ def configure_logging(level: str, *, json: bool | None = None) -> None:
             structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
         ]
     )
+    render.append(_mask_numbers)
+    # Our own lines go around `logging`, which takes as long for a line as all that renders it.
+    structlog.configure(
+        processors=[*shared, *render],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=_LineLogger,
+    )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *render, _mask_numbers],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *render],
         )
     )
     logging.basicConfig(handlers=[handler], level=level, force=True)
@@ -67,6 +70,20 @@ def locate_error(error: BaseException) -> list[str]:
     """
     frames = extract_tb(error.__traceback__)[-MAX_FRAMES:]
     return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+
+
+class _LineLogger:
+    """Writes rendered lines to standard error. One that cannot be written is lost, as with `logging`."""
+
+    def __init__(self, *_names: str) -> None:
+        """Create a logger of any name."""
+
+    def write(self, line: str) -> None:
+        with suppress(OSError, ValueError):  # a full disk, a closed pipe or stream
+            sys.stderr.write(f"{line}\n")
+            sys.stderr.flush()
+
+    debug = info = warning = error = critical = write
 
 
 def _mask_numbers(_logger: object, _method: str, line: Any) -> str:

@@ -7,6 +7,7 @@ from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.paging import paginate, paginate_table
 from switchboard.foundation.web.principal import Principal
+from switchboard.foundation.web.row_answers import get_row_answer
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
@@ -42,7 +43,7 @@ async def create_agent(
 @endpoint(scope="agents:read", answer=AgentOut)
 async def get_agent(session: TenantSession, agent_id: UUID) -> AgentOut:
     """Get an agent."""
-    return AgentOut.of(await agents.get_agent(session, agent_id))
+    return await get_row_answer(session, Agent, AgentOut, agent_id)
 
 
 @blueprint.put("/v1/agents/<agent_id>")

@@ -10,6 +10,7 @@ from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import paginate, paginate_table
 from switchboard.foundation.web.principal import Principal
+from switchboard.foundation.web.row_answers import get_row_answer
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations import service as automations
@@ -57,7 +58,7 @@ async def create_automation(
 @endpoint(scope="campaigns:read", answer=AutomationOut)
 async def get_automation(session: TenantSession, automation_id: UUID) -> AutomationOut:
     """Get an automation."""
-    return AutomationOut.of(await automations.get_automation(session, automation_id))
+    return await get_row_answer(session, Automation, AutomationOut, automation_id)
 
 
 @blueprint.patch("/v1/automations/<automation_id>")

@@ -64,11 +64,14 @@ class WebhookDecision(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Route of a call: an agent answers it, it is forwarded, it is recorded (`voicemail`), or refused with a reason."""
+    """Route of a call: an agent answers it, it is forwarded, it is recorded (`voicemail`), the webhook of a number
+    decides, or it is refused with a reason.
+    """
 
     agent_id: UUID | None = None
     forward_to: str | None = None
     voicemail: bool = False
+    webhook: PhoneNumber | None = None
     refused: str | None = None
     busy: bool = False
 
@@ -97,10 +100,12 @@ class InboundCallRouter:
             if announced is not None:
                 return self._build_instruction(announced)
             number = await numbers.find_phone_number(session, incoming.to_number)
-        if agent_id is not None:
-            route = await self._route_to_agent(organization_id, agent_id)
-        else:
-            route = await self._route(organization_id, number, incoming)
+            if agent_id is not None:
+                route = await _route_to_agent(session, agent_id)
+            else:
+                route = await _route_to_number(session, number)
+        if route.webhook is not None:  # no transaction waits for it
+            route = await self._ask_webhook(route.webhook, incoming)
         call_id = new_id()
         if route.agent_id is not None and route.refused is None:
             await self._reserve_place(call_id)
@@ -142,31 +147,6 @@ class InboundCallRouter:
             )
         return ConnectMedia(build_media_url(self.settings, self.keyring, call))
 
-    async def _route(self, organization_id: UUID, number: PhoneNumber | None, incoming: IncomingCall) -> Route:
-        if number is None:
-            return Route(refused="The called number is not one of the organization's.")
-        schedule = Schedule.model_validate(number.schedule) if number.schedule else None
-        if schedule is None or is_open(schedule, now()):
-            return await self._route_to_agent(organization_id, number.inbound_agent_id)
-        if schedule.outside_action == "voicemail":
-            return await self._route_to_agent(organization_id, number.inbound_agent_id, voicemail=True)
-        if schedule.outside_action == "forward" and number.forward_number:
-            return Route(forward_to=number.forward_number)
-        if schedule.outside_action == "webhook" and number.forward_webhook_url:
-            return await self._ask_webhook(number, incoming)
-        return Route(refused="The call came outside the number's opening hours.")
-
-    async def _route_to_agent(self, organization_id: UUID, agent_id: UUID | None, *, voicemail: bool = False) -> Route:
-        async with self.database.tenant(organization_id) as session:
-            agent = await agents.find_agent(session, agent_id) if agent_id else None
-            if agent is None or agent.status != "active":
-                return Route(refused="No agent answers this number.")
-            if await calls.acquire_call_capacity(session) < 1:
-                return Route(
-                    agent_id=agent.id, refused="The organization has as many calls running as it may.", busy=True
-                )
-        return Route(agent_id=agent.id, voicemail=voicemail)
-
     async def _ask_webhook(self, number: PhoneNumber, incoming: IncomingCall) -> Route:
         body = (
             _WebhookQuestion(from_number=incoming.from_number, to_number=incoming.to_number, phone_number_id=number.id)
@@ -191,10 +171,35 @@ class InboundCallRouter:
             return Route(refused="The number's webhook gave an answer that is not understood.")
         if decision.action == "agent":
             agent_id = parse_id(decision.agent_id or "") or number.inbound_agent_id
-            return await self._route_to_agent(number.organization_id, agent_id)
+            async with self.database.tenant(number.organization_id) as session:
+                return await _route_to_agent(session, agent_id)
         if decision.action == "forward" and (target := decision.number or number.forward_number):
             return Route(forward_to=target)
         return Route(refused="The number's webhook refused the call.")
+
+
+async def _route_to_number(session: TenantSession, number: PhoneNumber | None) -> Route:
+    if number is None:
+        return Route(refused="The called number is not one of the organization's.")
+    schedule = Schedule.model_validate(number.schedule) if number.schedule else None
+    if schedule is None or is_open(schedule, now()):
+        return await _route_to_agent(session, number.inbound_agent_id)
+    if schedule.outside_action == "voicemail":
+        return await _route_to_agent(session, number.inbound_agent_id, voicemail=True)
+    if schedule.outside_action == "forward" and number.forward_number:
+        return Route(forward_to=number.forward_number)
+    if schedule.outside_action == "webhook" and number.forward_webhook_url:
+        return Route(webhook=number)
+    return Route(refused="The call came outside the number's opening hours.")
+
+
+async def _route_to_agent(session: TenantSession, agent_id: UUID | None, *, voicemail: bool = False) -> Route:
+    agent = await agents.find_agent(session, agent_id) if agent_id else None
+    if agent is None or agent.status != "active":
+        return Route(refused="No agent answers this number.")
+    if await calls.acquire_call_capacity(session) < 1:
+        return Route(agent_id=agent.id, refused="The organization has as many calls running as it may.", busy=True)
+    return Route(agent_id=agent.id, voicemail=voicemail)
 
 
 async def find_announced_call(session: TenantSession, carrier: str, incoming: IncomingCall) -> Call | None:

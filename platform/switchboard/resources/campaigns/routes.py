@@ -7,6 +7,7 @@ from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import paginate, paginate_table
+from switchboard.foundation.web.row_answers import get_row_answer
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.campaigns import lifecycle
 from switchboard.resources.campaigns import service as campaigns
@@ -43,7 +44,7 @@ async def create_campaign(session: TenantSession, data: CampaignCreate) -> Campa
 @endpoint(scope="campaigns:read", answer=CampaignOut)
 async def get_campaign(session: TenantSession, campaign_id: UUID) -> CampaignOut:
     """Get a campaign."""
-    return CampaignOut.of(await campaigns.get_campaign(session, campaign_id))
+    return await get_row_answer(session, Campaign, CampaignOut, campaign_id)
 
 
 @blueprint.delete("/v1/campaigns/<campaign_id>")

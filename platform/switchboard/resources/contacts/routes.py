@@ -7,6 +7,7 @@ from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import Conflict
 from switchboard.foundation.web.paging import paginate, paginate_table
+from switchboard.foundation.web.row_answers import get_row_answer
 from switchboard.foundation.web.schemas import Page
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.models import Contact
@@ -45,7 +46,7 @@ async def create_contact(session: TenantSession, data: ContactCreate) -> Contact
 @endpoint(scope="contacts:read", answer=ContactOut)
 async def get_contact(session: TenantSession, contact_id: UUID) -> ContactOut:
     """Get a contact."""
-    return ContactOut.of(await contacts.get_contact(session, contact_id))
+    return await get_row_answer(session, Contact, ContactOut, contact_id)
 
 
 @blueprint.patch("/v1/contacts/<contact_id>")

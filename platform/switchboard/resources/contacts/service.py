@@ -1,6 +1,7 @@
 """Business rules of contacts."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from uuid import UUID
 
 from sqlalchemy import update as update_rows
@@ -9,8 +10,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.audit import AuditAction, build_audit_entries, record_audit
+from switchboard.foundation.database import TenantSession, insert_together, new_id, now
 from switchboard.foundation.web.errors import Conflict, InvalidState, NotFound
 from switchboard.resources.contacts import search
 from switchboard.resources.contacts.models import Contact, ContactSearch
@@ -61,9 +62,9 @@ async def get_contact_names(session: TenantSession, phone_numbers: Collection[st
 async def create_contact(session: TenantSession, data: ContactCreate) -> Contact:
     """Create a contact. Raises `Conflict` if the number has one."""
     contact = Contact(id=new_id(), organization_id=session.organization_id, **data.model_dump())
-    session.add_all([contact, _build_search_row(contact)])
-    record_audit(session, AuditAction.CONTACT_CREATED, contact.id, fields=data.model_fields_set)
-    await _flush(session)
+    entries = build_audit_entries(session, AuditAction.CONTACT_CREATED, contact.id, fields=data.model_fields_set)
+    with _report_conflict():
+        await insert_together(session, contact, _build_search_row(contact), *entries)
     return contact
 
 
@@ -85,7 +86,8 @@ async def import_contacts(session: TenantSession, given: Sequence[ContactCreate]
             else:
                 _add_contact(session, by_number[number])
                 created += 1
-        await _flush(session)
+        with _report_conflict():
+            await session.flush()
     record_audit(session, AuditAction.CONTACTS_IMPORTED, f"{created} created, {updated} updated")
     return created, updated
 
@@ -150,7 +152,8 @@ async def update_contact(session: TenantSession, contact_id: UUID, data: Contact
     for field in data.model_fields_set:
         setattr(contact, field, getattr(data, field))
     contact.updated_at = now()
-    await _flush(session)
+    with _report_conflict():
+        await session.flush()
     if search.build_search_columns(contact) != before:
         await _update_search(session, contact)
     record_audit(session, AuditAction.CONTACT_UPDATED, contact.id, fields=data.model_fields_set)
@@ -177,8 +180,10 @@ async def _update_search(session: TenantSession, contact: Contact) -> None:
     await session.exec(rows.values(search.build_search_columns(contact)))
 
 
-async def _flush(session: TenantSession) -> None:
+@contextmanager
+def _report_conflict() -> Iterator[None]:
+    """Raise `Conflict` for a phone number that has a contact."""
     try:
-        await session.flush()
+        yield
     except IntegrityError:
         raise Conflict("A contact with this phone number exists already.") from None

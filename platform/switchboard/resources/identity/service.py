@@ -40,15 +40,19 @@ async def create_organization(
 
 
 async def get_policy(session: AsyncSession, organization_id: UUID) -> Policy:
-    """Return an organization's policy."""
-    organization = await session.get_one(Organization, organization_id)
-    return Policy.read(organization.policy)
+    """Return an organization's policy, which a transaction reads once."""
+    return await session.run_sync(_read_policy, organization_id)
 
 
 def encrypts_texts(session: Session, organization_id: UUID) -> bool:
     """Return whether an organization's policy encrypts the texts of its conversations."""
+    return _read_policy(session, organization_id).encryption.texts
+
+
+def _read_policy(session: Session, organization_id: UUID) -> Policy:
     organization = session.get_one(Organization, organization_id)
-    return Policy.read(organization.policy).encryption.texts
+    session.info["organization"] = organization  # the identity map refers to it weakly, and would ask again
+    return Policy.read(organization.policy)
 
 
 async def find_organization(session: AsyncSession, organization_id: UUID) -> Organization:

@@ -9,6 +9,7 @@ from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, ProviderFailed
 from switchboard.foundation.web.paging import paginate, paginate_table
 from switchboard.foundation.web.principal import Principal
+from switchboard.foundation.web.row_answers import get_row_answer
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.knowledge_bases import ingestion
@@ -66,7 +67,7 @@ async def search_knowledge_bases(principal: Principal, data: KnowledgeSearch, se
 @endpoint(scope="agents:read", answer=KnowledgeBaseOut)
 async def get_knowledge_base(session: TenantSession, kb_id: UUID) -> KnowledgeBaseOut:
     """Get a knowledge base."""
-    return KnowledgeBaseOut.of(await knowledge.get_knowledge_base(session, kb_id))
+    return await get_row_answer(session, KnowledgeBase, KnowledgeBaseOut, kb_id)
 
 
 @blueprint.delete("/v1/knowledge-bases/<uuid:kb_id>")
