@@ -53,13 +53,13 @@ check: $(DEVELOPED) ## linters and type checker
 # Four processes on two cores too: most of a test's time is spent waiting, for calls in real time. The checks run beside them.
 PARALLEL_TESTS = $(BIN)/python -m pytest --numprocesses 4 --dist worksteal --ignore tests/chaos --ignore tests/fuzz \
 	--ignore tests/attack/test_planted_holes.py
-test: $(DEVELOPED) ## linters, type checker and the tests of every capability
+test: $(DEVELOPED) ## linters, type checker, and the tests of the platform in one process beside PostgreSQL, Redis, and Chromium
 	@$(MAKE) --no-print-directory $(NODE_TOOLS) || echo "The TypeScript client is not tested: its tools need npm and its registry."
 	@$(MAKE) --no-print-directory check & checks=$$!; \
 	$(PARALLEL_TESTS) -m "not system"; tests=$$?; \
 	wait $$checks && exit $$tests
 
-system: $(DEVELOPED) ## the tests that take whole systems for long: restores, failovers, outages, the lesson, the longer forms
+system: $(DEVELOPED) ## the tests that start servers, workers, clusters, or installers, kill processes, or restore backups
 	$(PARALLEL_TESTS) -m system
 
 bench: $(DEVELOPED) ## the benchmarks as tables; NAME=calls runs one

@@ -143,6 +143,7 @@ async def installation(servers: DataDirectory, own_database: str, tmp_path: Path
     return Installation(operator, tmp_path / "site")
 
 
+@pytest.mark.system
 async def test_processes_that_have_not_loaded_what_is_installed_are_named(
     installation: Installation, tmp_path: Path
 ) -> None:
@@ -171,6 +172,7 @@ async def test_processes_that_have_not_loaded_what_is_installed_are_named(
         assert "add text_to_speech acme" in applied["tenants"]["acme"]
 
 
+@pytest.mark.system
 async def test_each_process_of_a_group_is_named(installation: Installation) -> None:
     async with installation.run_group():
         install_plugin(installation.site, "1.1")
@@ -188,6 +190,7 @@ def test_a_broken_plugin_does_not_litter_the_output_of_commands(installation: In
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.system
 def test_a_check_asks_each_vendor(installation: Installation, tmp_path: Path) -> None:
     install_plugin(installation.site, "1.0")
     for name in ("open", "closed", "odd"):

@@ -12,10 +12,12 @@ from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json
 from tests.fixtures.processes import start_live_platform
 
+pytestmark = pytest.mark.system
+
 SILENT = "+15550100070"
 
 
-@pytest.mark.parametrize("ahead", ["+60", pytest.param("-60", marks=pytest.mark.system)])
+@pytest.mark.parametrize("ahead", ["+60", "-60"])
 async def test_a_workers_wrong_clock_ends_no_live_call(tmp_path: Path, ahead: str) -> None:
     wrong = {"LD_PRELOAD": find_libfaketime(), "FAKETIME": ahead, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
     async with start_live_platform(tmp_path, worker_environment=wrong) as (live, _):

@@ -3,11 +3,15 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from tests.fixtures.app import Client
 from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json
 from tests.fixtures.monitors import connect_telephone
 from tests.fixtures.processes import start_live_platform
+
+pytestmark = pytest.mark.system
 
 AWAY_SECONDS = 12.0
 

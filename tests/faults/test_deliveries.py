@@ -23,6 +23,8 @@ from tests.fixtures.json_access import at
 from tests.fixtures.processes import SCALE, Servers, Workers, start_platform
 from tests.fixtures.receiver import Receiver
 
+pytestmark = pytest.mark.system
+
 EVENTS, TOGETHER = 400 * SCALE, 20
 ORGANIZATIONS = 5
 PUBLISH_SECONDS = 2 * SCALE

@@ -12,6 +12,8 @@ import pytest
 
 from tests.fixtures.eventually import eventually
 
+pytestmark = pytest.mark.system
+
 
 @pytest.mark.timeout(120)
 async def test_a_killed_servers_call_fails_and_keeps_its_transcript(tmp_path: Path) -> None:

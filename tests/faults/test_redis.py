@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
+import pytest
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call
 from switchboard.runtime import Runtime
@@ -17,6 +18,8 @@ from tests.fixtures.app import fresh_number
 from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json
 from tests.fixtures.processes import start_live_platform
+
+pytestmark = pytest.mark.system
 
 SILENT = "+15550100070"
 ANSWER_SECONDS = 5.0

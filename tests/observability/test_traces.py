@@ -136,6 +136,7 @@ async def run_traced_platform(folder: Path, endpoint: str, **variables: str) -> 
             await draining
 
 
+@pytest.mark.system
 @pytest.mark.timeout(180)
 async def test_a_call_is_one_trace_in_all_processes_and_at_its_receivers(
     tmp_path: Path, span_receiver: SpanReceiver, receiver: Receiver

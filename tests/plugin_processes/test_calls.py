@@ -16,6 +16,8 @@ from tests.fixtures.json_access import Json, at, objects_at
 from tests.fixtures.lateness import LATE_SECONDS, measure_lateness
 from tests.plugin_processes import faulty_plugin
 
+pytestmark = pytest.mark.system
+
 FIELDS = {
     Capability.LLM: "llm_provider",
     Capability.TEXT_TO_SPEECH: "tts_provider",

@@ -74,6 +74,7 @@ def run_python(folder: Path, *arguments: str, path: str) -> str:
     return result.stdout
 
 
+@pytest.mark.system
 def test_each_kind_passes_its_own_tests(plugins: list[Path]) -> None:
     folder, tests = plugins[0].parent, [str(plugin / "tests") for plugin in plugins]
     options = ["-p", "no:cacheprovider", "--rootdir", str(folder), "-c", str(plugins[0] / "pyproject.toml")]
@@ -86,6 +87,7 @@ def test_each_kind_is_loaded_without_a_fault(plugins: list[Path]) -> None:
     assert loaded.splitlines() == [f"owl_{kind} {provided}" for kind, provided in PROVIDED.items()]
 
 
+@pytest.mark.system
 def test_an_installed_plugin_is_discovered_with_its_version(site: Path) -> None:
     plugins = run_python(site, "-c", FIND, path=str(site))
     assert (

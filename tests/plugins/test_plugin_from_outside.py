@@ -10,6 +10,8 @@ import pytest
 
 from tests.fixtures.command_line import Operator
 
+pytestmark = pytest.mark.system
+
 PYPROJECT = """[build-system]
 requires = ["flit_core>=3.12,<5"]
 build-backend = "flit_core.buildapi"

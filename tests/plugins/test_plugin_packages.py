@@ -75,6 +75,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     return Environment(tmp_path_factory.mktemp("environment"))
 
 
+@pytest.mark.system
 def test_a_plugin_is_installed_upgraded_and_removed(environment: Environment, tmp_path: Path) -> None:
     installed = environment.run("install", write_wheel(tmp_path, "1.0"))
     assert installed.returncode == 0, installed.stderr
@@ -95,6 +96,7 @@ def test_a_plugin_is_installed_upgraded_and_removed(environment: Environment, tm
     assert (removed.returncode, removed.stdout.splitlines()[0]) == (0, "bell-plugin was removed")
 
 
+@pytest.mark.system
 def test_a_check_runs_the_contract(environment: Environment, tmp_path: Path) -> None:
     plugin = create_plugin("owl", tmp_path, "watcher")
     (tmp_path / "owl.dist-info").mkdir()

@@ -123,6 +123,7 @@ async def has_ended(pids: set[int]) -> bool:
     return not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
+@pytest.mark.system
 async def test_calls_and_their_control_work_across_processes(group: Group) -> None:
     async with group.call_both_processes() as callers:
         await eventually(lambda: group.read_metric("switchboard_live_calls"), lambda count: (count or 0) >= 2)
@@ -138,6 +139,7 @@ async def test_calls_and_their_control_work_across_processes(group: Group) -> No
     await eventually(lambda: has_ended(pids), seconds=60)
 
 
+@pytest.mark.system
 @pytest.mark.usefixtures("running_worker")
 async def test_a_process_that_dies_is_restarted_and_the_calls_of_the_other_go_on(group: Group) -> None:
     before = group.list_pids()
@@ -157,6 +159,7 @@ async def _sort_calls(group: Group, callers: dict[str, Telephone]) -> tuple[list
     )
 
 
+@pytest.mark.system
 async def test_sigterm_drains_every_process_and_a_second_one_ends_the_calls(
     group: Group, environment: dict[str, str]
 ) -> None:

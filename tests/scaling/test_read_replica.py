@@ -24,6 +24,8 @@ from tests.fixtures.json_access import Json
 from tests.fixtures.replicas import Replica, start_primary_and_replica
 from tests.fixtures.servers import SECRET_KEY
 
+pytestmark = pytest.mark.system
+
 ANSWER_SECONDS = 5.0
 """A frozen replica delays a read by `ENTER_SECONDS`; the rest is for a busy machine."""
 

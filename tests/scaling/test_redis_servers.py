@@ -153,6 +153,7 @@ async def test_a_cluster_spreads_the_limits(tmp_path: Path) -> None:
         assert 0 not in sizes
 
 
+@pytest.mark.system
 async def test_a_call_on_one_server_with_tls_and_a_login(tmp_path: Path) -> None:
     access = Access.create_secured(tmp_path)
     async with start_redis(tmp_path / "redis", access=access) as server:

@@ -11,6 +11,8 @@ from switchboard_vectorstore.store import LanceSettings, LanceStore
 
 from tests.fixtures.object_store import BUCKET, start_s3_server
 
+pytestmark = pytest.mark.system
+
 URI = f"s3://{BUCKET}/vectors"
 DOCUMENTS = 5
 NORTH = (1.0, 0.0, 0.0, 0.0)
