@@ -50,8 +50,9 @@ check: $(DEVELOPED) ## linters and type checker
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
-# Four processes on two cores too: most of a test's time is spent waiting, for calls in real time. The checks run beside them.
-PARALLEL_TESTS = $(BIN)/python -m pytest --numprocesses 4 --dist worksteal --ignore tests/chaos --ignore tests/fuzz \
+# More processes than cores: most of a test's time is spent waiting, for calls in real time. The checks run beside them.
+PROCESSES ?= 5
+PARALLEL_TESTS = $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist worksteal --ignore tests/chaos --ignore tests/fuzz \
 	--ignore tests/attack/test_planted_holes.py
 test: $(DEVELOPED) ## linters, type checker, and the tests of the platform in one process beside PostgreSQL, Redis, and Chromium
 	@$(MAKE) --no-print-directory $(NODE_TOOLS) || echo "The TypeScript client is not tested: its tools need npm and its registry."

@@ -22,31 +22,47 @@ pytest_plugins = [
     )
 ]
 
-# The longest tests go first, each process with its share, so that none is left alone with one at the end.
-LONGEST = (
-    "tests/faults/",
-    "tests/backups/test_round_trip.py",
+# Tests that wait in real time, for calls and for other programs. They go first, so that no process is alone with one at
+# the end.
+WAITING = (
+    "tests/api/test_browser_calls.py",
+    "tests/api/test_calls.py",
+    "tests/api/test_do_not_call.py",
     "tests/api/test_isolation.py",
-    "tests/cli/",
+    "tests/attack/",
+    "tests/backups/",
+    "tests/calls/",
+    "tests/campaigns/test_dialing.py",
+    "tests/carriers/",
+    "tests/conversation/test_speech_providers.py",
+    "tests/dashboard/test_live_calls.py",
+    "tests/faults/",
+    "tests/knowledge_bases/test_conversation.py",
+    "tests/machines/",
+    "tests/observability/",
+    "tests/plugin_processes/test_calls.py",
     "tests/plugins/test_documented_commands.py",
     "tests/plugins/test_plugin_from_outside.py",
     "tests/plugins/test_plugin_packages.py",
-    "tests/plugin_processes/test_calls.py",
-    "tests/providers/test_containment.py",
-    "tests/carriers/",
-    "tests/campaigns/test_dialing.py",
+    "tests/privacy/test_erasure.py",
+    "tests/providers/",
+    "tests/scaling/",
 )
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin each process's part, as `--dist worksteal` cuts them, with its share of the longest tests."""
-    longest = [item for item in items if item.nodeid.startswith(LONGEST)]
-    others = [item for item in items if not item.nodeid.startswith(LONGEST)]
+    """Begin every second process's part, as `--dist worksteal` cuts them, with its share of the tests that wait.
+
+    The other processes use the cores meanwhile.
+    """
+    waiting = [item for item in items if item.nodeid.startswith(WAITING)]
+    others = [item for item in items if not item.nodeid.startswith(WAITING)]
     processes = getattr(config, "workerinput", {"workercount": 1})["workercount"]
     ordered: list[pytest.Item] = []
     for number in range(processes):
-        ordered += longest[number::processes]
+        if number % 2 == 0:
+            ordered += waiting[number // 2 :: (processes + 1) // 2]
         end = len(items) * (number + 1) // processes
         while others and len(ordered) < end:
             ordered.append(others.pop(0))
