@@ -1,8 +1,11 @@
-"""State machines over the real database. Each example has an organization of its own, which is deleted at the end."""
+"""State machines over the real database. Each example has an organization of its own, which is deleted at the end.
+
+The examples of a machine share a runtime: its connections to PostgreSQL take longer than an example's steps.
+"""
 
 import asyncio
-from collections.abc import Coroutine
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar, TypeVar
@@ -29,32 +32,20 @@ class PlatformMachine(RuleBasedStateMachine):
     choice.
     """
 
-    servers: ClassVar[DataDirectory]
-    registry: ClassVar[Registry]
+    runner: ClassVar[asyncio.Runner]
+    runtime: ClassVar[Runtime]
+    deleter: ClassVar[asyncpg.Connection]
     policy: ClassVar[Policy] = Policy()
 
     def __init__(self) -> None:
         super().__init__()
-        self._runner = asyncio.Runner()
-        self._stack = AsyncExitStack()
         self.run(self._begin())
 
     def run(self, steps: Coroutine[None, None, Result]) -> Result:
         """Run a coroutine."""
-        return self._runner.run(steps)
+        return self.runner.run(steps)
 
     async def _begin(self) -> None:
-        folder = self._stack.enter_context(TemporaryDirectory())
-        # A Redis database of its own: nobody must see the wake-ups.
-        redis = f"{self.servers.redis_url}?db=7"
-        self.runtime: Runtime = await self._stack.enter_async_context(
-            open_process_runtime(
-                Settings(data_dir=Path(folder)),
-                database_url=self.servers.database_url,
-                redis_url=redis,
-                registry=self.registry,
-            )
-        )
         async with self.runtime.database.system() as session:
             self.organization_id: UUID = (
                 await identity.create_organization(session, name="Machine", policy=self.policy)
@@ -70,23 +61,42 @@ class PlatformMachine(RuleBasedStateMachine):
 
     async def _end(self) -> None:
         await self.runtime.redis.flushdb()
-        await self._stack.aclose()
-        connection = await asyncpg.connect(self.servers.database_url)
-        await connection.execute("delete from organization where id = $1", self.organization_id)
-        await connection.close()
+        await self.deleter.execute("delete from organization where id = $1", self.organization_id)
 
     def teardown(self) -> None:
         self.run(self._end())
-        self._runner.close()
+
+
+@asynccontextmanager
+async def open_parts(machine: type[PlatformMachine], servers: DataDirectory, registry: Registry) -> AsyncIterator[None]:
+    """Open the runtime that all examples of a machine share."""
+    with TemporaryDirectory() as folder:
+        # A Redis database of its own: nobody must see the wake-ups.
+        redis = f"{servers.redis_url}?db=7"
+        async with open_process_runtime(
+            Settings(data_dir=Path(folder)), database_url=servers.database_url, redis_url=redis, registry=registry
+        ) as machine.runtime:
+            machine.deleter = await asyncpg.connect(servers.database_url)
+            yield
+            await machine.deleter.close()
 
 
 def play(machine: type[PlatformMachine], servers: DataDirectory, registry: Registry, *, examples: int) -> None:
     """Search for steps after which an invariant does not hold."""
-    machine.servers, machine.registry = servers, registry
     slow = [HealthCheck.too_slow, HealthCheck.filter_too_much]
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=examples, stateful_step_count=25, deadline=None, suppress_health_check=slow, derandomize=False
-        ),
-    )
+    with asyncio.Runner() as machine.runner:
+        stack = AsyncExitStack()
+        machine.runner.run(stack.enter_async_context(open_parts(machine, servers, registry)))
+        try:
+            run_state_machine_as_test(
+                machine,
+                settings=settings(
+                    max_examples=examples,
+                    stateful_step_count=25,
+                    deadline=None,
+                    suppress_health_check=slow,
+                    derandomize=False,
+                ),
+            )
+        finally:
+            machine.runner.run(stack.aclose())
