@@ -10,7 +10,6 @@ from typing import Any
 import aiohttp
 import pytest
 from switchboard.apps.embedded import DataDirectory
-from switchboard.migrations import upgrade
 
 from tests.fixtures.app import find_free_port
 from tests.fixtures.command_line import Operator, start_command
@@ -129,14 +128,13 @@ class Installation:
 
 
 @pytest.fixture
-async def installation(servers: DataDirectory, own_database: str, tmp_path: Path) -> Installation:
+async def installation(servers: DataDirectory, migrated_database: str, tmp_path: Path) -> Installation:
     """An installation with a database and a Redis of its own."""
-    await upgrade(own_database)
     (tmp_path / "tenants").mkdir()
     operator = Operator(
         SWITCHBOARD_DATA_DIR=str(tmp_path / "data"),
         SWITCHBOARD_TENANTS_DIR=str(tmp_path / "tenants"),
-        SWITCHBOARD_DATABASE_URL=own_database,
+        SWITCHBOARD_DATABASE_URL=migrated_database,
         SWITCHBOARD_REDIS_URL=f"{servers.redis_url}?db=7",
         SWITCHBOARD_SECRET_KEYS=SECRET_KEY,
     )

@@ -22,7 +22,6 @@ from switchboard.foundation.encryption import get_or_create_organization_key, ro
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.principal import SCOPES
-from switchboard.migrations import upgrade
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.calls.callback_urls import build_media_url, read_media_token
 from switchboard.resources.calls.models import Call
@@ -85,11 +84,10 @@ class Installation:
 
 
 @pytest_asyncio.fixture
-async def installation(servers: DataDirectory, own_database: str, tmp_path: Path) -> AsyncIterator[Installation]:
+async def installation(servers: DataDirectory, migrated_database: str, tmp_path: Path) -> AsyncIterator[Installation]:
     """An installation with a migrated database of its own."""
-    await upgrade(own_database)
     async with AsyncExitStack() as stack:
-        yield Installation(stack, servers, own_database, tmp_path / "data")
+        yield Installation(stack, servers, migrated_database, tmp_path / "data")
 
 
 def connect(runtime: Runtime, caller: Caller) -> Caller:

@@ -38,7 +38,10 @@ async def open_faulty(
         await provider.close()
 
 
-@pytest.mark.parametrize("capability", CAPABILITIES)
+@pytest.mark.parametrize(
+    "capability",
+    [Capability.LLM, *(pytest.param(other, marks=pytest.mark.system) for other in CAPABILITIES[1:])],
+)
 async def test_a_plugin_that_ends_its_process_is_started_again(capability: Capability, tmp_path: Path) -> None:
     async with open_faulty(tmp_path, capability, fault="exit", once=True) as provider:
         with pytest.raises(ProviderError, match=f"^{SAID}the process of - - ended with exit status 7$"):
