@@ -40,6 +40,9 @@ VENDOR_PAGES = sorted(
 )
 
 
+KEY_FILE = '{"type": "service_account", "client_email": "a@b.iam.gserviceaccount.com", "private_key": "a secret"}'
+
+
 class NightOwlSettings(ProviderSettings):
     """Settings of the provider that the pages are about."""
 
@@ -102,6 +105,7 @@ async def test_settings_of_vendors_are_applied_to_an_organization(runtime: Runti
     path = tmp_path / f"bakery-{tmp_path.name}.toml"
     path.write_text(name + block)
     secrets = dict.fromkeys(re.findall(r'env = "(\w+)"', block), "a secret of the test")
+    secrets["GOOGLE_SERVICE_ACCOUNT"] = KEY_FILE
     file = read_file(path, runtime.registry, secrets)
     assert [str(fault) for fault in file.faults] == []
     _, changes = await apply_tenant_file(runtime.database, runtime.registry, runtime.keyring, file)
