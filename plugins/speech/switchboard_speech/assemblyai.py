@@ -1,10 +1,10 @@
 """AssemblyAI's Universal-Streaming, version 3 (https://www.assemblyai.com/docs/streaming/message-sequence)."""
 
 import json
-from typing import Final
+from typing import Annotated, Final, Self
 
 import aiohttp
-from pydantic import BaseModel, Field, HttpUrl, field_validator
+from pydantic import BaseModel, Field, HttpUrl, StringConstraints, field_validator, model_validator
 from switchboard.plugin_sdk import (
     PHONE_MULAW,
     ProviderError,
@@ -69,6 +69,21 @@ class AssemblyAISettings(SpeechVendorSettings):
     turn_detection: bool = Field(
         False, description="AssemblyAI judges the turns of agents whose turn detection has the mode `audio` or `auto`."
     )
+    redact_pii: bool = Field(
+        False,
+        description="AssemblyAI replaces personal data by its kind, such as [PERSON_NAME]. Without interim words: an "
+        "interruption is noticed later. Not together with `turn_detection`.",
+    )
+    redact_pii_policies: list[Annotated[str, StringConstraints(pattern="^[a-z_]+$")]] = Field(
+        default=[],
+        description="Kinds that `redact_pii` replaces, such as person_name; empty: all that AssemblyAI knows.",
+    )
+
+    @model_validator(mode="after")
+    def _require_whole_turns(self) -> Self:
+        if self.redact_pii and self.turn_detection:
+            raise ValueError("redact_pii needs whole turns, which turn_detection does not wait for")
+        return self
 
     @field_validator("language_codes")
     @classmethod
@@ -106,7 +121,7 @@ class _Transcripts(BaseModel):
     transcripts: list[object]
 
 
-def _turn_detection(model: str, max_silence_seconds: float | None) -> Params:
+def _turn_detection(model: str, max_silence_seconds: float | None, *, has_partials: bool) -> Params:
     """Return parameters that limit AssemblyAI's own turn detection to a silence, or disable it without one.
 
     AssemblyAI would not confirm the end of a turn that it had ended itself. Universal-Streaming decides by confidence,
@@ -119,7 +134,7 @@ def _turn_detection(model: str, max_silence_seconds: float | None) -> Params:
     return [
         ("min_turn_silence", LONGEST_PAUSE_MS),
         ("max_turn_silence", LONGEST_PAUSE_MS),
-        ("continuous_partials", "true"),
+        *([("continuous_partials", "true")] if has_partials else []),
     ]
 
 
@@ -147,8 +162,14 @@ class _Stream(TurnStream):
         connection: VendorConnection,
         socket: aiohttp.ClientWebSocketResponse,
         max_silence_seconds: float | None = None,
+        *,
+        has_words: bool = True,
     ) -> None:
-        """Create the stream; without `max_silence_seconds` AssemblyAI does not judge turns."""
+        """Create the stream; without `max_silence_seconds` AssemblyAI does not judge turns.
+
+        `has_words` is False where the transcript is redacted: nothing says that its list of words is, too.
+        """
+        self._has_words = has_words
         self._judges = max_silence_seconds is not None
         self._wait = min(JUDGMENT_SECONDS, max_silence_seconds or 0.0)
         self._is_forced = False
@@ -177,7 +198,8 @@ class _Stream(TurnStream):
             self._handle_judged_turn(said)
             return
         since = said.words[0].start if said.words else 0
-        words = tuple(Word(word.text, word.start - since, word.end - since) for word in said.words)
+        timed = said.words if self._has_words else ()
+        words = tuple(Word(word.text, word.start - since, word.end - since) for word in timed)
         finalized = self.is_finalizing and said.end_of_turn
         if said.transcript or finalized:
             self.add_transcript(
@@ -239,8 +261,9 @@ class AssemblyAISpeechToText(ConnectedProvider[AssemblyAISettings], SpeechToText
             ("speech_model", model),
             ("sample_rate", "8000"),
             ("encoding", "pcm_mulaw"),
-            *_turn_detection(model, max_silence_seconds),
+            *_turn_detection(model, max_silence_seconds, has_partials=not self.settings.redact_pii),
             *self._list_languages(model, request.language),
+            *self._list_redactions(),
             *([("keyterms_prompt", json.dumps(hints))] if hints else []),
         ]
         socket = await self._connection.socket("/v3/ws", params=params)
@@ -249,7 +272,22 @@ class AssemblyAISpeechToText(ConnectedProvider[AssemblyAISettings], SpeechToText
         except BaseException:
             await socket.close()
             raise
-        return _Stream(self._connection, socket, max_silence_seconds)
+        return _Stream(self._connection, socket, max_silence_seconds, has_words=not self.settings.redact_pii)
+
+    def _list_redactions(self) -> Params:
+        """Return the parameters of redaction (https://assemblyai.com/docs/streaming/pii-redaction, November 2026).
+
+        Only whole turns are redacted, so no other ones are asked for.
+        """
+        if not self.settings.redact_pii:
+            return []
+        policies = self.settings.redact_pii_policies
+        return [
+            ("redact_pii", "true"),
+            ("redact_pii_sub", "entity_name"),
+            ("include_partial_turns", "false"),
+            *([("redact_pii_policies", json.dumps(policies))] if policies else []),
+        ]
 
     def _list_languages(self, model: str, language: str) -> Params:
         """Return the parameter that steers Universal-3 to languages; without one it detects them."""

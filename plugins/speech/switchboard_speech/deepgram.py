@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Annotated, Final, Self
 
-from pydantic import BaseModel, Field, HttpUrl, model_validator
+from pydantic import BaseModel, Field, HttpUrl, StringConstraints, model_validator
 from switchboard.plugin_sdk import (
     PHONE_MULAW,
     SpeechChunk,
@@ -50,6 +50,8 @@ CANTONESE: Final = "zh-HK"
 NEARLY_ALL_SECONDS: Final = 0.05
 SLOWEST, FASTEST = 0.7, 1.5
 NO_RETENTION: Final = (("mip_opt_out", "true"),)
+FLUX_REDACTIONS: Final = frozenset({"numbers", "aggressive_numbers"})
+"""Kinds that Flux accepts (https://developers.deepgram.com/docs/redaction and changelog, 24 June 2026)."""
 
 
 # https://developers.deepgram.com/trust-security/your-data
@@ -81,6 +83,17 @@ class DeepgramSettings(SpeechVendorSettings):
         description="Confidence from which Flux takes a turn for probably complete, to ask the model; null: never.",
     )
     no_retention: NoRetention = False
+    redact: list[Annotated[str, StringConstraints(pattern="^[a-z_]+$")]] = Field(
+        default=[],
+        description="Kinds that Deepgram redacts: `numbers`, `aggressive_numbers`, and for English with Nova `pci`, "
+        "`pii`, `phi`, or an entity type.",
+    )
+
+    @model_validator(mode="after")
+    def _check_redaction(self) -> Self:
+        if self.model.startswith(PREFIX) and (unknown := set(self.redact) - FLUX_REDACTIONS):
+            raise ValueError(f"{', '.join(sorted(unknown))}: Flux redacts {', '.join(sorted(FLUX_REDACTIONS))} only")
+        return self
 
     @model_validator(mode="after")
     def _check_thresholds(self) -> Self:
@@ -220,6 +233,7 @@ class DeepgramSpeechToText(_Deepgram[DeepgramSettings], SpeechToTextProvider[Dee
                 eager_eot_threshold=self.settings.eager_eot_threshold,
             ),
             *(("keyterm", hint) for hint in hints),
+            *(("redact", kind) for kind in self.settings.redact),
             *(NO_RETENTION if self.settings.no_retention else ()),
         ]
         socket = await self._connection.socket("/v2/listen", params=params, heartbeat_seconds=HEARTBEAT_SECONDS)
@@ -239,6 +253,7 @@ class DeepgramSpeechToText(_Deepgram[DeepgramSettings], SpeechToTextProvider[Dee
             ("smart_format", str(self.settings.smart_format).lower()),
             ("endpointing", str(self.settings.endpointing_ms)),
             *((parameter, hint) for hint in hints),
+            *(("redact", kind) for kind in self.settings.redact),
             *(NO_RETENTION if self.settings.no_retention else ()),
         ]
 

@@ -1,5 +1,6 @@
 """AssemblyAI on the wire: its contract, message lengths, turns, and errors after the handshake."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -99,6 +100,35 @@ async def test_universal_3_is_steered_to_the_languages(
     async with in_use(AssemblyAISpeechToText(settings)) as provider:
         await (await provider.transcribe(TranscriptionRequest(language, model=model))).close()
     assert dict(server.requests[0].query).get("language_codes") == codes
+
+
+@pytest.mark.parametrize("model", ["universal-streaming-english", "universal-3-5-pro"])
+async def test_assemblyai_is_asked_to_redact_and_nothing_else_brings_words(server: AssemblyAI, model: str) -> None:
+    url = HttpUrl(server.address)
+    settings = AssemblyAISettings(
+        api_key=SecretStr(KEY), base_url=url, api_url=url, redact_pii=True, redact_pii_policies=["person_name"]
+    )
+    async with in_use(AssemblyAISpeechToText(settings)) as provider:
+        stream = await provider.transcribe(TranscriptionRequest(model=model))
+        await stream.send(synthesize_speech())
+        await stream.finalize()
+        async with asyncio.timeout(20):
+            final = await anext(transcript async for transcript in stream if transcript.is_final)
+        await stream.close()
+    assert final.text
+    assert final.words == ()
+    query = dict(server.requests[0].query)
+    assert {name: value for name, value in query.items() if "redact" in name or "partial" in name} == {
+        "redact_pii": "true",
+        "redact_pii_sub": "entity_name",
+        "redact_pii_policies": '["person_name"]',
+        "include_partial_turns": "false",
+    }
+
+
+def test_redaction_excludes_turn_detection() -> None:
+    with pytest.raises(ValidationError, match="redact_pii needs whole turns"):
+        AssemblyAISettings(api_key=SecretStr(KEY), redact_pii=True, turn_detection=True)
 
 
 def test_unknown_languages_are_refused() -> None:

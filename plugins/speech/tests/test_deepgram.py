@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 import pytest_asyncio
-from pydantic import HttpUrl, SecretStr
+from pydantic import HttpUrl, SecretStr, ValidationError
 from switchboard.plugin_sdk import ProviderError, SpeechRequest, Transcript, TranscriptionRequest
 from switchboard.plugin_sdk.testing import SpeechToTextContract, TextToSpeechContract
 from switchboard_speech import streams
@@ -98,6 +98,19 @@ async def test_requests_are_opted_out_where_nothing_may_be_retained(server: Deep
         assert [chunk async for chunk in voice.synthesize(SpeechRequest("Hi."))]
     opted_out = [("mip_opt_out", "true") in request.query for request in server.requests]
     assert opted_out == [no_retention, no_retention]
+
+
+@pytest.mark.parametrize(("model", "kinds"), [("nova-3", ["pci", "numbers"]), ("flux-general-en", ["numbers"])])
+async def test_deepgram_is_asked_to_redact(server: Deepgram, model: str, kinds: list[str]) -> None:
+    given = {"api_key": SecretStr(KEY), "base_url": HttpUrl(server.address), "model": model, "redact": kinds}
+    async with in_use(DeepgramSpeechToText(DeepgramSettings.model_validate(given))) as transcriber:
+        await (await transcriber.transcribe(TranscriptionRequest())).close()
+    assert [value for name, value in server.requests[0].query if name == "redact"] == kinds
+
+
+def test_flux_is_not_asked_to_redact_entities() -> None:
+    with pytest.raises(ValidationError, match="pci: Flux redacts aggressive_numbers, numbers only"):
+        DeepgramSettings.model_validate({"api_key": KEY, "model": "flux-general-en", "redact": ["pci", "numbers"]})
 
 
 @pytest.mark.parametrize(
