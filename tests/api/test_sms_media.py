@@ -11,6 +11,7 @@ import pytest
 from sqlmodel import col, update
 from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import now
+from switchboard.foundation.web import signed_links
 from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
@@ -20,7 +21,7 @@ from switchboard.resources.sms.retention import MessageDeleter
 from switchboard.resources.sms_media.fetching import MAX_MEDIA_BYTES
 from switchboard_offline.loopback import texts
 
-from tests.fixtures.app import ApiResponse, Caller, LivePlatform, Organizations
+from tests.fixtures.app import ApiResponse, Caller, Client, LivePlatform, Organizations
 from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json, objects_at, texts_at
 
@@ -81,6 +82,25 @@ async def test_reading_a_file_is_an_entry_of_the_audit_log(live: LivePlatform) -
     assert [(entry.actor, entry.subject) for entry in entries] == [
         (f"key:{live.caller.key_id}", str(url).rpartition("/")[2])
     ]
+
+
+async def test_a_link_to_a_file_needs_no_credential_until_it_expires(
+    live: LivePlatform, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (url,) = texts_at(await receive_files(live, texts.PICTURE), "media_urls")
+    link = (await get_file(live, f"{url}/url")).json
+    content_type, content = texts.FILES[texts.PICTURE]
+    assert link["content_type"] == content_type
+    path = str(link["url"]).removeprefix(live.runtime.settings.base_url)
+    followed = await client.get(path)
+    assert (followed.status_code, await followed.get_data(as_text=False)) == (200, content)
+    assert followed.headers["Content-Disposition"].startswith("attachment")
+    assert (await client.get(f"{path[:-4]}0000")).status_code == 404
+    recording = path.replace("/sms-media/", "/recordings/")
+    assert (await client.get(recording)).status_code == 404, "a token of one purpose is none of another"
+    monkeypatch.setattr(signed_links, "LINK_LIFETIME", timedelta(seconds=-1))
+    old = (await get_file(live, f"{url}/url")).json
+    assert (await client.get(str(old["url"]).removeprefix(live.runtime.settings.base_url))).status_code == 404
 
 
 @pytest.mark.usefixtures("unsuitable_files")

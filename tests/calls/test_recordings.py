@@ -19,11 +19,12 @@ from switchboard.engine.conversation.media.recording import build_wav_header
 from switchboard.foundation.database import now
 from switchboard.foundation.object_store import ObjectInfo, ObjectStore, ObjectStoreAway
 from switchboard.foundation.settings import Settings, SettingsError
+from switchboard.foundation.web import signed_links
 from switchboard.plugin_sdk.audio import Samples
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.jobs import recover_recordings
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.recordings import archive, links
+from switchboard.resources.calls.recordings import archive
 from switchboard.resources.calls.recordings.archive import RecordingArchive, open_recording_store
 from switchboard.resources.calls.recordings.file_formats import BLOCK_FRAMES
 from switchboard.resources.calls.recordings.spool import build_spool_path
@@ -144,7 +145,7 @@ async def test_a_link_needs_no_credential_and_expires(
     assert (await response.get_data(as_text=False))[:4] == b"fLaC"
     assert (await caller.client.get(followed[:-3])).status_code == 404
     assert (await stranger.get(path)).status == 404
-    monkeypatch.setattr(links, "VALID", timedelta(seconds=-1))
+    monkeypatch.setattr(signed_links, "LINK_LIFETIME", timedelta(seconds=-1))
     expired = (await caller.get(path)).json
     assert (await caller.client.get(urlsplit(str(expired["url"])).path)).status_code == 404
 

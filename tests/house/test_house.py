@@ -20,12 +20,13 @@ from tests.fixtures.servers import REPOSITORY
 
 PLATFORM = REPOSITORY / "platform" / "switchboard"
 # Paths outside /v1: applications authenticate with their secret, carriers' callbacks by their signature, links to
-# recordings by theirs, and the rest is public.
+# files by theirs, and the rest is public.
 PUBLIC = (
     "/api/oauth/",
     "/.well-known/",
     "/carriers/",
     "/recordings/",
+    "/sms-media/",
     "/exports/",
     "/healthz",
     "/readyz",

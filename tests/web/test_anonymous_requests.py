@@ -28,6 +28,7 @@ CHEAP = {
     "GET /openapi.json",
     "GET /readyz",
     "GET /recordings/<token>",
+    "GET /sms-media/<token>",
     "GET /static/<path:filename>",
     "POST /dashboard/organizations/<organization_id>",
     "POST /dashboard/sign-out",

@@ -582,6 +582,11 @@ class AsyncSms:
         request = ApiRequest("GET", "/v1/sms/media/{media_id}", ids={"media_id": media_id})
         return await self._transport.send(request)
 
+    async def get_media_url(self, media_id: str) -> models.MediaLinkOut:
+        """Get a link to a file of a received message."""
+        request = ApiRequest("GET", "/v1/sms/media/{media_id}/url", ids={"media_id": media_id})
+        return await self._transport.fetch(request, models.MediaLinkOut)
+
 
 class AsyncUsage:
     """Methods of `usage`."""

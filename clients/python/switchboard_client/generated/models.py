@@ -775,6 +775,25 @@ class LatencyUnder(Model):
     """
 
 
+class MediaLinkOut(Model):
+    """
+    Link to a file of a received message that needs no credential until it expires.
+    """
+
+    url: str
+    """
+    Address of the file.
+    """
+    expires_at: AwareDatetime
+    """
+    Time from which the address is refused.
+    """
+    content_type: str
+    """
+    Content type of the file, such as `image/jpeg`.
+    """
+
+
 class NeverSaid(Model):
     """
     The agent does not say the text in any turn.

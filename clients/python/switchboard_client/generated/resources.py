@@ -574,6 +574,11 @@ class Sms:
         request = ApiRequest("GET", "/v1/sms/media/{media_id}", ids={"media_id": media_id})
         return self._transport.send(request)
 
+    def get_media_url(self, media_id: str) -> models.MediaLinkOut:
+        """Get a link to a file of a received message."""
+        request = ApiRequest("GET", "/v1/sms/media/{media_id}/url", ids={"media_id": media_id})
+        return self._transport.fetch(request, models.MediaLinkOut)
+
 
 class Usage:
     """Methods of `usage`."""

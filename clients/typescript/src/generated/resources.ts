@@ -605,6 +605,13 @@ export class Sms {
     const request = { method: "GET", path: "/v1/sms/media/{media_id}", ids, options };
     return this.transport.fetchBytes(request);
   }
+
+  /** Get a link to a file of a received message. */
+  getMediaUrl(mediaId: string, options: RequestOptions = {}): Promise<api.MediaLinkOut> {
+    const ids = { media_id: mediaId };
+    const request = { method: "GET", path: "/v1/sms/media/{media_id}/url", ids, options };
+    return this.transport.fetchJson<api.MediaLinkOut>(request);
+  }
 }
 
 /** Methods of `usage`. */

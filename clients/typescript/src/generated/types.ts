@@ -2050,6 +2050,18 @@ export interface components {
             /** @description `pending`, `delivered`, or `failed` */
             status?: string | null;
         };
+        /** @description Link to a file of a received message that needs no credential until it expires. */
+        MediaLinkOut: {
+            /** @description Content type of the file, such as `image/jpeg`. */
+            content_type: string;
+            /**
+             * Format: date-time
+             * @description Time from which the address is refused.
+             */
+            expires_at: string;
+            /** @description Address of the file. */
+            url: string;
+        };
         /** @description The agent does not say the text in any turn. */
         NeverSaid: {
             /** @description Name of the criterion; defaults to a description of the assertion. */
@@ -2994,6 +3006,7 @@ export type ListSmsConversationsQuery = components['schemas']['ListSmsConversati
 export type ListSmsMessagesQuery = components['schemas']['ListSmsMessagesQuery'];
 export type ListWebhookDeliveriesQuery = components['schemas']['ListWebhookDeliveriesQuery'];
 export type ListWebhookEndpointDeliveriesQuery = components['schemas']['ListWebhookEndpointDeliveriesQuery'];
+export type MediaLinkOut = components['schemas']['MediaLinkOut'];
 export type NeverSaid = components['schemas']['NeverSaid'];
 export type NumberSearch = components['schemas']['NumberSearch'];
 export type OverviewOut = components['schemas']['OverviewOut'];

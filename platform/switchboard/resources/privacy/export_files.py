@@ -2,18 +2,16 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Final
-from uuid import UUID
 
-from itsdangerous import BadSignature, URLSafeSerializer
 from quart import Response
 
-from switchboard.foundation.database import Database, now
+from switchboard.foundation.database import Database
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStoreAway
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound, Unavailable
+from switchboard.foundation.web.signed_links import SignedLinks
 from switchboard.resources.calls.recordings.archive import RecordingArchive, StoredObject
 from switchboard.resources.calls.recordings.file_formats import RecordingDamaged
 from switchboard.resources.privacy.models import PrivacyRequest
@@ -22,7 +20,6 @@ from switchboard.resources.privacy.service import get_privacy_request, has_file
 
 EXPORT_CONTENT_TYPE: Final = "application/zip"
 PURPOSE: Final = "export link"
-VALID: Final = timedelta(minutes=15)
 CHUNK_BYTES: Final = 256 * 1024
 
 
@@ -42,14 +39,12 @@ class ExportFiles:
 
     def build_link(self, request: PrivacyRequest) -> ExportLinkOut:
         """Build a link to an export's file, valid for 15 minutes."""
-        expires_at = now().replace(microsecond=0) + VALID
-        parts = [request.organization_id.hex, request.id.hex, int(expires_at.timestamp())]
-        url = f"{self.settings.base_url}/exports/{_serializer(self.keyring).dumps(parts)}"
-        return ExportLinkOut(url=url, expires_at=expires_at)
+        token, expires_at = self._links.sign(request.organization_id, request.id)
+        return ExportLinkOut(url=f"{self.settings.base_url}/exports/{token}", expires_at=expires_at)
 
     async def respond(self, token: str) -> Response:
         """Stream the file of a link. Raises `NotFound`, also for an expired link, and `Unavailable`."""
-        organization_id, request_id = self._read_token(token)
+        organization_id, request_id = self._links.read(token)
         async with self.database.tenant(organization_id) as session:
             request = await get_privacy_request(session, request_id)
         if not has_file(request):
@@ -67,20 +62,11 @@ class ExportFiles:
         response.headers["Cache-Control"] = "no-store"
         return response
 
-    def _read_token(self, token: str) -> tuple[UUID, UUID]:
-        try:
-            organization_id, request_id, expires = _serializer(self.keyring).loads(token)
-            if now() < datetime.fromtimestamp(int(expires), UTC):
-                return UUID(organization_id), UUID(request_id)
-        except (BadSignature, ValueError, TypeError, AttributeError):
-            pass
-        raise NotFound("The link is not valid, or no longer valid.")
+    @property
+    def _links(self) -> SignedLinks:
+        return SignedLinks(self.keyring, PURPOSE)
 
 
 async def _iterate(archive: RecordingArchive, stored: StoredObject) -> AsyncIterator[bytes]:
     for start in range(0, stored.size, CHUNK_BYTES):
         yield await archive.read(stored, start, min(start + CHUNK_BYTES, stored.size))
-
-
-def _serializer(keyring: KeyRing) -> URLSafeSerializer:
-    return URLSafeSerializer(keyring.derive(PURPOSE), salt=PURPOSE)

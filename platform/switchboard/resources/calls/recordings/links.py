@@ -1,23 +1,20 @@
 """Links to recordings that need no credential for a while: the store's own, or ours with a signed token."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from typing import Final
 from uuid import UUID
 
-from itsdangerous import BadSignature, URLSafeSerializer
-
-from switchboard.foundation.database import now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound, Unavailable
+from switchboard.foundation.web.signed_links import LINK_LIFETIME, SignedLinks
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.recordings.file_formats import FILE_FORMATS, RecordingDamaged
 from switchboard.resources.calls.schemas import RecordingLinkOut
 
-PURPOSE = "recording link"
-VALID = timedelta(minutes=15)
+PURPOSE: Final = "recording link"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +30,13 @@ class RecordingLinks:
 
         Raises `NotFound` if the call has no recording (yet), and `Unavailable` if the store is away or cannot sign.
         """
-        expires_at = now().replace(microsecond=0) + VALID
+        token, expires_at = self._links.sign(call.organization_id, call.id)
         try:
             stored = await self.archive.find(call)
             if stored is not None and stored.sealed is None and self.archive.recordings.signs_urls:
-                url = await self.archive.recordings.sign_url(stored.file.key, VALID)
+                url = await self.archive.recordings.sign_url(stored.file.key, LINK_LIFETIME)
             elif stored is not None or call.carrier_recording_id is not None:
-                url = f"{self.settings.base_url}/recordings/{self._sign(call, expires_at)}"
+                url = f"{self.settings.base_url}/recordings/{token}"
             else:
                 raise NotFound("The call has no recording.")
         except (ObjectStoreAway, RecordingDamaged) as error:
@@ -49,19 +46,8 @@ class RecordingLinks:
 
     def read_token(self, token: str) -> tuple[UUID, UUID]:
         """Return organization and call of one of our links. Raises `NotFound` if it is not ours, or has expired."""
-        try:
-            organization_id, call_id, expires = _serializer(self.keyring).loads(token)
-            if now() < datetime.fromtimestamp(int(expires), UTC):
-                return UUID(organization_id), UUID(call_id)
-        except (BadSignature, ValueError, TypeError, AttributeError):
-            pass
-        raise NotFound("The link is not valid, or no longer valid.")
+        return self._links.read(token)
 
-    def _sign(self, call: Call, expires_at: datetime) -> str:
-        return str(
-            _serializer(self.keyring).dumps([call.organization_id.hex, call.id.hex, int(expires_at.timestamp())])
-        )
-
-
-def _serializer(keyring: KeyRing) -> URLSafeSerializer:
-    return URLSafeSerializer(keyring.derive(PURPOSE), salt=PURPOSE)
+    @property
+    def _links(self) -> SignedLinks:
+        return SignedLinks(self.keyring, PURPOSE)
