@@ -69,7 +69,7 @@ class AssemblyAI(SpeechVendor):
                     await _fail(socket, 3007, "Input Duration Violation: expected between 50 and 1000 ms")
                     return
                 audio += message.data
-                if len(audio) > 4000 and not is_reported:
+                if len(audio) > 4000 and not is_reported and request.query.get("include_partial_turns") != "false":
                     is_reported = True
                     await socket.send_json(_turn(turns, "can", end=False))
             elif (
