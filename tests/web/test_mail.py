@@ -1,5 +1,6 @@
 """E-mail over an SMTP server: encryption, logins, and refusals (RFC 5321, RFC 3207, RFC 4954)."""
 
+import asyncio
 import ssl
 from email.headerregistry import Address
 from pathlib import Path
@@ -7,6 +8,7 @@ from urllib.parse import quote
 
 import pytest
 from pydantic import SecretStr
+from switchboard.foundation import mail
 from switchboard.foundation.mail import Mailer, MailRefused
 from switchboard.foundation.settings import Settings, SettingsError, load_settings
 
@@ -37,11 +39,11 @@ def trust(certificates: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_server_without_encryption_and_login_takes_a_message() -> None:
-    async with serve_mail() as mail:
-        mailer = create_mailer(f"smtp://127.0.0.1:{mail.port}", "Äcme Phone <phone@example.com>")
+    async with serve_mail() as server:
+        mailer = create_mailer(f"smtp://127.0.0.1:{server.port}", "Äcme Phone <phone@example.com>")
         await mailer.check()
         await mailer.send(to="ada@example.com", subject="Grüße", text="One line.\n")
-    message = mail.messages[0]
+    message = server.messages[0]
     sender = message["From"].addresses[0]
     assert sender == Address("Äcme Phone", "phone", "example.com")
     assert (message["To"], message["Subject"], message.get_content()) == ("ada@example.com", "Grüße", "One line.\r\n")
@@ -50,9 +52,9 @@ async def test_a_server_without_encryption_and_login_takes_a_message() -> None:
 
 
 async def test_the_sender_is_at_the_public_host_unless_it_is_set() -> None:
-    async with serve_mail() as mail:
-        await create_mailer(f"smtp://127.0.0.1:{mail.port}").send(to="a@example.com", subject="x", text="x")
-    assert mail.messages[0]["From"] == "switchboard@phone.example.com"
+    async with serve_mail() as server:
+        await create_mailer(f"smtp://127.0.0.1:{server.port}").send(to="a@example.com", subject="x", text="x")
+    assert server.messages[0]["From"] == "switchboard@phone.example.com"
 
 
 @pytest.mark.parametrize("scheme", ["smtp", "smtps"])
@@ -62,38 +64,38 @@ async def test_a_login_goes_over_an_encrypted_connection(
     trust(certificates, monkeypatch)
     context = present_own_certificate(certificates)
     serving = serve_mail(tls=context, login=True) if scheme == "smtps" else serve_mail(starttls=context, login=True)
-    async with serving as mail:
-        mailer = create_mailer(f"{scheme}://{USER}127.0.0.1:{mail.port}")
+    async with serving as server:
+        mailer = create_mailer(f"{scheme}://{USER}127.0.0.1:{server.port}")
         await mailer.send(to="ada@example.com", subject="x", text="x")
         with pytest.raises(MailRefused, match="Authentication"):
-            await create_mailer(f"{scheme}://{quote(LOGIN, safe='')}:wrong@127.0.0.1:{mail.port}").check()
-    assert len(mail.messages) == 1
+            await create_mailer(f"{scheme}://{quote(LOGIN, safe='')}:wrong@127.0.0.1:{server.port}").check()
+    assert len(server.messages) == 1
 
 
 async def test_a_login_is_not_sent_in_clear_text() -> None:
-    async with serve_mail() as mail:
+    async with serve_mail() as server:
         with pytest.raises(MailRefused, match="STARTTLS"):
-            await create_mailer(f"smtp://{USER}127.0.0.1:{mail.port}").send(to="a@example.com", subject="x", text="x")
-    assert mail.messages == []
+            await create_mailer(f"smtp://{USER}127.0.0.1:{server.port}").send(to="a@example.com", subject="x", text="x")
+    assert server.messages == []
 
 
 async def test_a_login_is_not_sent_to_a_server_with_an_unknown_certificate(certificates: Certificates) -> None:
-    async with serve_mail(starttls=present_own_certificate(certificates), login=True) as mail:
+    async with serve_mail(starttls=present_own_certificate(certificates), login=True) as server:
         with pytest.raises(MailRefused, match="certificate"):
-            await create_mailer(f"smtp://{USER}127.0.0.1:{mail.port}").send(to="a@example.com", subject="x", text="x")
-    assert mail.messages == []
+            await create_mailer(f"smtp://{USER}127.0.0.1:{server.port}").send(to="a@example.com", subject="x", text="x")
+    assert server.messages == []
 
 
 async def test_without_a_login_an_offered_encryption_is_used_with_any_certificate(certificates: Certificates) -> None:
-    async with serve_mail(starttls=present_own_certificate(certificates)) as mail:
-        await create_mailer(f"smtp://127.0.0.1:{mail.port}").send(to="ada@example.com", subject="x", text="x")
-    assert mail.encrypted == [True]
+    async with serve_mail(starttls=present_own_certificate(certificates)) as server:
+        await create_mailer(f"smtp://127.0.0.1:{server.port}").send(to="ada@example.com", subject="x", text="x")
+    assert server.encrypted == [True]
 
 
 async def test_refusals_say_why() -> None:
-    async with serve_mail() as mail:
-        mail.refused.add("nobody@example.com")
-        mailer = create_mailer(f"smtp://127.0.0.1:{mail.port}")
+    async with serve_mail() as server:
+        server.refused.add("nobody@example.com")
+        mailer = create_mailer(f"smtp://127.0.0.1:{server.port}")
         with pytest.raises(MailRefused, match="no such mailbox"):
             await mailer.send(to="nobody@example.com", subject="x", text="x")
         with pytest.raises(MailRefused, match="cannot be addressed"):
@@ -102,6 +104,20 @@ async def test_refusals_say_why() -> None:
         await create_mailer(f"smtp://127.0.0.1:{find_free_port()}").check()
     with pytest.raises(MailRefused, match="SWITCHBOARD_SMTP_URL is not set"):
         await Mailer(Settings()).check()
+
+
+async def test_a_server_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mail, "SMTP_SECONDS", 0.2)
+
+    async def stay_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await reader.read()
+        finally:
+            writer.close()
+
+    async with await asyncio.start_server(stay_silent, "127.0.0.1", 0) as server:
+        with pytest.raises(MailRefused, match="did not answer within"):
+            await create_mailer(f"smtp://127.0.0.1:{server.sockets[0].getsockname()[1]}").check()
 
 
 @pytest.mark.parametrize("url", ["mail.internal", "http://mail.internal", "smtp://", "smtp://a/b?c", "smtp://a@b@c"])

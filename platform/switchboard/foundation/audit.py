@@ -134,7 +134,7 @@ def record_audit(session: TenantSession, action: AuditAction, subject: object, *
 def build_audit_entries(
     session: TenantSession, action: AuditAction, subject: object, *, fields: Iterable[str] = ()
 ) -> list[AuditEntry]:
-    """Build the entry of an effect of the session's actor, for who writes it together with the effect.
+    """Build the entry of an effect of the session's actor, for a caller that writes it together with the effect.
 
     A transaction without an actor belongs to a background job and has no entry. What a job does for the organization is
     in the history of the automation, campaign, or agent that asked for it.

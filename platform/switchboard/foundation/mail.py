@@ -1,6 +1,9 @@
 """E-mail over the operator's SMTP server (RFC 5321, RFC 6409)."""
 
+import asyncio
 import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from email.errors import MessageError
 from email.message import EmailMessage
@@ -13,11 +16,18 @@ from switchboard.foundation.settings import Settings
 
 SMTP_SECONDS = 10.0
 SUBMISSION_PORTS = {"smtp": 587, "smtps": 465}
-"""Ports where the URL names none (RFC 8314)."""
+"""Default ports (RFC 8314)."""
 
 
 class MailRefused(Exception):
-    """The mail server cannot be reached or takes no message; the message is one line for people, without the login."""
+    """The mail server cannot be reached or takes no message; the message is one line for people, without the login.
+
+    It may contain the recipient's address, so logs get `status`, the server's reply code, None without a reply.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +53,26 @@ class Mailer:
         message["Message-ID"] = make_msgid(domain=sender.rpartition("@")[2].rstrip(">"))
         message["Auto-Submitted"] = "auto-generated"
         message.set_content(text)
-        try:
-            async with self._connect() as server:
-                await server.send_message(message)
-        except (aiosmtplib.SMTPException, OSError) as error:
-            raise MailRefused(_describe(error)) from error
+        async with self._connect() as server:
+            await server.send_message(message)
 
     async def check(self) -> None:
         """Connect and log in. Raises `MailRefused`."""
-        try:
-            async with self._connect() as server:
-                await server.noop()
-        except (aiosmtplib.SMTPException, OSError) as error:
-            raise MailRefused(_describe(error)) from error
+        async with self._connect() as server:
+            await server.noop()
 
-    def _connect(self) -> aiosmtplib.SMTP:
+    @asynccontextmanager
+    async def _connect(self) -> AsyncIterator[aiosmtplib.SMTP]:
+        """Connect for `SMTP_SECONDS` at most. Raises `MailRefused`."""
+        try:
+            async with asyncio.timeout(SMTP_SECONDS), self._create_client() as server:
+                yield server
+        except TimeoutError:
+            raise MailRefused(f"the mail server did not answer within {SMTP_SECONDS:.0f} seconds") from None
+        except (aiosmtplib.SMTPException, OSError) as error:
+            raise _translate(error) from error
+
+    def _create_client(self) -> aiosmtplib.SMTP:
         """Return a client of the mail server.
 
         A login never travels in clear text, nor to a server whose certificate is not trusted. Without a login, STARTTLS
@@ -85,7 +100,9 @@ def _create_tls_context(*, verified: bool) -> ssl.SSLContext:
     return context
 
 
-def _describe(error: Exception) -> str:
+def _translate(error: Exception) -> MailRefused:
     if isinstance(error, aiosmtplib.SMTPRecipientsRefused):
-        return f"the mail server refused the recipient: {error.recipients[0].message}"
-    return f"the mail server refused the message: {error}" if str(error) else type(error).__name__
+        refusal = error.recipients[0]
+        return MailRefused(f"the mail server refused the recipient: {refusal.message}", refusal.code)
+    status = error.code if isinstance(error, aiosmtplib.SMTPResponseException) else None
+    return MailRefused(f"the mail server cannot be used: {str(error) or type(error).__name__}", status)

@@ -25,8 +25,8 @@ PER_ADDRESS = Limit(per_second=0.1, burst=20)
 PER_ACCOUNT = Limit(per_second=10 / 900, burst=10)
 """Ten attempts, then one every 90 seconds."""
 PER_CODE = Limit(per_second=1 / 300, burst=5)
-"""Of a million codes three are right at any time: who knows the password needs two years for an even chance to guess
-one."""
+"""Three codes of a million are valid at any time, so somebody who knows the password needs two years for an even chance
+of guessing one."""
 COOKIE, COOKIE_SECONDS = "switchboard-browser", 365 * 24 * 3600
 PURPOSE = "known browser"
 

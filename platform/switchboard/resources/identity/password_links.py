@@ -115,7 +115,7 @@ async def send_password_link(links: PasswordLinks, *, user_id: str) -> None:
     try:
         await links.send(UUID(user_id))
     except MailRefused as error:
-        logger.error("a link for a new password was not sent", user_id=user_id, reason=str(error))
+        logger.error("a link for a new password was not sent", user_id=user_id, smtp_status=error.status)
 
 
 def _digest(user: User) -> str:

@@ -1,5 +1,5 @@
 """Second factors of users who sign in with a password: codes of an authenticator app (TOTP, RFC 6238), and recovery
-codes for who has lost it.
+codes for users who have lost it.
 
 A sign-in with the right password goes on with a proof, a signed text that the browser sends back together with the
 code.

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from sqlmodel import col, delete, select
 
-from switchboard.foundation.database import Database, SystemSession, now
+from switchboard.foundation.database import Database, now
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.identity import passwords, system_queries
 from switchboard.resources.identity.credentials import digest
@@ -56,26 +56,21 @@ async def verify_user(database: Database, email: str, password: str) -> User:
     return user
 
 
-async def create_session(session: SystemSession, user: User, browser: Browser) -> tuple[UserSession, str]:
-    """Create a session for an authenticated user."""
+async def create_session(database: Database, user_id: UUID, browser: Browser) -> str:
+    """Create a session for an authenticated user; return its token, which is not stored."""
     token = secrets.token_urlsafe(32)
-    organizations = await system_queries.list_organizations(session, user)
-    signed_in = UserSession(
-        user_id=user.id,
-        token_hash=digest(token),
-        organization_id=organizations[0][0].id if organizations else None,
-        address=browser.address,
-        user_agent=browser.user_agent[:400],
-    )
-    session.add(signed_in)
-    return signed_in, token
-
-
-async def create_session_for(database: Database, user_id: UUID, browser: Browser) -> str:
-    """Create a session for a user who has authenticated in another way; return its token."""
     async with database.system() as session:
-        _, token = await create_session(session, await session.get_one(User, user_id), browser)
-        return token
+        organizations = await system_queries.list_organizations(session, await session.get_one(User, user_id))
+        session.add(
+            UserSession(
+                user_id=user_id,
+                token_hash=digest(token),
+                organization_id=organizations[0][0].id if organizations else None,
+                address=browser.address,
+                user_agent=browser.user_agent[:400],
+            )
+        )
+    return token
 
 
 async def resume_session(database: Database, token: str) -> AuthenticatedSession | None:

@@ -16,6 +16,7 @@ from switchboard.foundation.web.errors import RateLimited
 from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.identity import invitations, sign_in
+from switchboard.resources.identity.invitation_mail import INVITATION_PATH
 from switchboard.resources.identity.service import IdentityError
 
 
@@ -40,7 +41,7 @@ class InvitationPage:
         return Response(page, 422 if form.message else 200, content_type="text/html; charset=utf-8")
 
 
-@dashboard.get("/dashboard/invitations/<token>")
+@dashboard.get(f"{INVITATION_PATH}<token>")
 @inject
 async def invitation_page(token: str, page: InvitationPage) -> ResponseReturnValue:
     """Show an invitation."""
@@ -48,7 +49,7 @@ async def invitation_page(token: str, page: InvitationPage) -> ResponseReturnVal
     return await page.show(token, Form())
 
 
-@dashboard.post("/dashboard/invitations/<token>")
+@dashboard.post(f"{INVITATION_PATH}<token>")
 @inject
 async def accept_invitation(
     token: str, sessions: BrowserSessions, database: Database, page: InvitationPage
@@ -69,5 +70,5 @@ async def accept_invitation(
         )
     except IdentityError as refusal:
         return await page.show(token, Form(message=str(refusal)))
-    session_token = await sign_in.create_session_for(database, user_id, get_browser())
+    session_token = await sign_in.create_session(database, user_id, get_browser())
     return redirect_signed_in(sessions, session_token, url_for("dashboard.overview"))

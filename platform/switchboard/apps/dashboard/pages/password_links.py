@@ -26,7 +26,6 @@ PER_ACCOUNT = Limit(per_second=1 / 900, burst=3)
 class PasswordLinkPages:
     """Shows the pages. Requests are rate-limited as on the sign-in page."""
 
-    sessions: BrowserSessions
     limiter: RateLimiter
     links: PasswordLinks
 

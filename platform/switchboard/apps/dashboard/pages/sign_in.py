@@ -71,9 +71,7 @@ async def sign_in_now(
         return Response(page, 422, content_type="text/html; charset=utf-8")
     await limits.uncount_attempt(email)
     if await factors.find(user.id) is None:
-        response = redirect_signed_in(
-            sessions, await sign_in.create_session_for(database, user.id, get_browser()), after
-        )
+        response = redirect_signed_in(sessions, await sign_in.create_session(database, user.id, get_browser()), after)
     else:
         response = await show_code_form(Form(), factors.prove_password(user), after)
     limits.remember_browser(response, email)
@@ -91,7 +89,7 @@ async def show_code_form(form: Form, proof: str, after: str) -> Response:
 async def sign_in_with_code(
     sessions: BrowserSessions, database: Database, limits: SignInLimits, factors: SecondFactors
 ) -> ResponseReturnValue:
-    """Start a session for who has proved the password a moment ago, with a code of the second factor."""
+    """Start a session for a user who has just given the right password, with a code of the second factor."""
     sessions.check_origin()
     await limits.count_address()
     fields = await request.form
@@ -107,7 +105,7 @@ async def sign_in_with_code(
     except (IdentityError, RateLimited) as refusal:
         return await show_code_form(Form(message=str(refusal)), proof, after)
     await limits.uncount_code(user_id)
-    return redirect_signed_in(sessions, await sign_in.create_session_for(database, user_id, get_browser()), after)
+    return redirect_signed_in(sessions, await sign_in.create_session(database, user_id, get_browser()), after)
 
 
 def redirect_signed_in(sessions: BrowserSessions, token: str, after: str) -> Response:

@@ -78,7 +78,7 @@ async def finish_single_sign_on(
     except (SingleSignOnFailed, IdentityError) as failure:
         return await _refuse(str(failure))
     response = redirect_signed_in(
-        sessions, await sign_in.create_session_for(database, user_id, get_browser()), attempt.after
+        sessions, await sign_in.create_session(database, user_id, get_browser()), attempt.after
     )
     response.delete_cookie(COOKIE, path="/dashboard/sign-in")
     return response

@@ -11,12 +11,10 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.mail import MailRefused
-from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.foundation.web.schemas import RequestBody
 from switchboard.resources.identity import members
-from switchboard.resources.identity.invitation_mail import InvitationMail
+from switchboard.resources.identity.invitation_mail import Inviter
 from switchboard.resources.identity.members import Role
 from switchboard.resources.oauth.connections import list_live_grants, revoke_after_commit
 
@@ -48,18 +46,10 @@ async def team_page(session: TenantSession, form: Form) -> str:
 
 @dashboard.post("/dashboard/team")
 @action(role="owner", form=NewInvitation, invalid=team_page)
-async def invite(
-    viewer: Viewer, session: TenantSession, data: NewInvitation, settings: Settings, invitation_mail: InvitationMail
-) -> str:
+async def invite(viewer: Viewer, data: NewInvitation, inviter: Inviter) -> str:
     """Create an invitation, send its link if there is a mail server, and show it once."""
-    invitation, token = await members.create_invitation(session, email=data.email, role=data.role)
-    link = settings.base_url + url_for("dashboard.invitation_page", token=token)
-    fault = None
-    try:
-        is_sent = await invitation_mail.send(session, invitation, link, invited_by=viewer.user.email)
-    except MailRefused as error:
-        is_sent, fault = False, str(error)
-    return await render("dashboard/team/invited.html", invitation=invitation, link=link, is_sent=is_sent, fault=fault)
+    sent = await inviter.invite(viewer.principal, email=data.email, role=data.role, invited_by=viewer.user.email)
+    return await render("dashboard/team/invited.html", sent=sent)
 
 
 @dashboard.post("/dashboard/team/invitations/<invitation_id>/withdraw")
