@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlmodel import col, select
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.audit import AuditEntry
-from switchboard.foundation.database import now
+from switchboard.foundation.database import insert_together, now
 from switchboard.foundation.encryption import (
     OrganizationKey,
     delete_unused_text_keys,
@@ -23,7 +23,7 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Encryption, Policy
-from switchboard.resources.sms.models import SmsConversation, SmsMessage
+from switchboard.resources.sms.models import SmsConversation, SmsMedia, SmsMessage
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Organizations
@@ -307,3 +307,12 @@ async def test_reencryption_and_shredding_are_in_the_audit_log(
         ("operator", "texts.reencrypted"),
         ("operator", "texts_key.destroyed"),
     ]
+
+
+async def test_rows_with_texts_are_not_inserted_around_the_flush_that_encrypts_them(
+    caller: Caller, runtime: Runtime
+) -> None:
+    media = SmsMedia(organization_id=caller.organization_id, message_id=uuid4(), carrier_url="https://vendor.test/1")
+    async with runtime.database.tenant(caller.organization_id) as session:
+        with pytest.raises(ValueError, match="texts of SmsMedia"):
+            await insert_together(session, media)

@@ -2,6 +2,7 @@
 
 from switchboard.foundation.database.clock import now
 from switchboard.foundation.database.columns import (
+    ENCRYPTED_TEXT,
     ENCRYPTION_LABEL,
     TenantTable,
     encryption_label,
@@ -17,6 +18,7 @@ from switchboard.foundation.database.responsiveness import DatabaseCheck
 from switchboard.foundation.database.session import Database, RoleSession, SystemSession, TenantSession, after_commit
 
 __all__ = [
+    "ENCRYPTED_TEXT",
     "ENCRYPTION_LABEL",
     "Database",
     "DatabaseCheck",

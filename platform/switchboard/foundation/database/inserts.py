@@ -5,7 +5,7 @@ from functools import cache
 from sqlalchemy import bindparam, insert, inspect
 from sqlalchemy.sql.dml import Insert
 
-from switchboard.foundation.database.columns import TenantTable
+from switchboard.foundation.database.columns import ENCRYPTED_TEXT, TenantTable
 from switchboard.foundation.database.session import TenantSession
 
 
@@ -13,7 +13,7 @@ async def insert_together(session: TenantSession, *rows: TenantTable) -> None:
     """Insert rows of different tables by one statement, which is built once for these tables.
 
     PostgreSQL checks foreign keys at the end of a statement, so that the rows may refer to each other. The objects do
-    not become the session's. Their tables have no encrypted columns, which the session's flush encrypts.
+    not become the session's. Raises `ValueError` for a table with texts that the session's flush encrypts.
     """
     values = {
         _name_parameter(place, name): getattr(row, name)
@@ -25,6 +25,9 @@ async def insert_together(session: TenantSession, *rows: TenantTable) -> None:
 
 @cache
 def _insert_into(*tables: type[TenantTable]) -> Insert:
+    for table in tables:
+        if any(ENCRYPTED_TEXT in column.info for column in inspect(table).local_table.columns):
+            raise ValueError(f"texts of {table.__name__} are encrypted where the session is flushed")
     inserts = [
         insert(inspect(table).local_table).values(
             {name: bindparam(_name_parameter(place, name)) for name in table.model_fields}

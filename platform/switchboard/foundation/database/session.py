@@ -7,7 +7,7 @@ organization (docs/decisions/0002-row-level-security-and-roles.md).
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
 from typing import Any, Final, Protocol, TypeVar, cast
 from uuid import UUID
@@ -221,12 +221,13 @@ class Database:
 
 @asynccontextmanager
 async def _transaction(session: AsyncSession) -> AsyncIterator[None]:
-    try:
+    async with AsyncExitStack() as failure:
+        failure.push_async_exit(
+            session
+        )  # returns the connection in a task of its own, which a cancellation does not stop
         async with session.begin():
             yield
-    except BaseException:
-        async with session:  # returns the connection in a task of its own, which a cancellation does not stop
-            raise
+        failure.pop_all()
     session.sync_session.close()  # has no connection left to return
     for action in session.info.pop("after_commit", []):
         await action()

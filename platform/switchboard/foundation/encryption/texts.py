@@ -38,7 +38,7 @@ from sqlalchemy.orm import QueryContext, Session
 from sqlalchemy.orm.attributes import get_history, set_committed_value
 from sqlmodel import col, select
 
-from switchboard.foundation.database import RoleSession, TenantTable
+from switchboard.foundation.database import ENCRYPTED_TEXT, RoleSession, TenantTable
 from switchboard.foundation.encryption.organization_keys import OrganizationKey, get_or_create_key, unwrap_key
 from switchboard.foundation.keyring import KeyRing
 
@@ -90,6 +90,8 @@ def encrypted_texts(*names: str) -> Callable[[ModelT], ModelT]:
 
     def mark(model: ModelT) -> ModelT:
         _MODELS[model] = names
+        for name in names:
+            get_table(model).c[name].info[ENCRYPTED_TEXT] = True
         fields = model.__pydantic_fields__
         _LISTS.update(get_table(model).c[name] for name in names if fields[name].default_factory is list)
         event.listen(model, "load", _decrypt_loaded)
