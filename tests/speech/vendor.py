@@ -122,6 +122,14 @@ async def receive_transcript(stream: SpeechToTextStream) -> Transcript:
         return await anext(aiter(stream))
 
 
+async def receive_utterance(stream: SpeechToTextStream) -> list[Transcript]:
+    """Return the transcripts until an utterance is finalized."""
+    heard = [await receive_transcript(stream)]
+    while not heard[-1].finalized:
+        heard.append(await receive_transcript(stream))
+    return heard
+
+
 def convert_to_mulaw(pcm: bytes) -> bytes:
     return encode_audio(np.frombuffer(pcm, dtype="<i2"), "mulaw")
 

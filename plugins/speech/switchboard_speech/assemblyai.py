@@ -266,12 +266,7 @@ class AssemblyAISpeechToText(ConnectedProvider[AssemblyAISettings], SpeechToText
             *self._list_redactions(),
             *([("keyterms_prompt", json.dumps(hints))] if hints else []),
         ]
-        socket = await self._connection.socket("/v3/ws", params=params)
-        try:
-            await self._wait_for_begin(socket)
-        except BaseException:
-            await socket.close()
-            raise
+        socket = await self._connection.begin_session("/v3/ws", params=params, wait_for_start=self._wait_for_begin)
         return _Stream(self._connection, socket, max_silence_seconds, has_words=not self.settings.redact_pii)
 
     def _list_redactions(self) -> Params:

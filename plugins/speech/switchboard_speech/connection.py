@@ -4,8 +4,8 @@ Every failure becomes a `ProviderError` with the vendor's code and message.
 """
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Annotated, Final, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -134,6 +134,17 @@ class VendorConnection:
                 heartbeat=heartbeat_seconds,
                 max_msg_size=2**23,
             )
+
+    async def begin_session(
+        self, path: str, *, params: Params, wait_for_start: Callable[[aiohttp.ClientWebSocketResponse], Awaitable[None]]
+    ) -> aiohttp.ClientWebSocketResponse:
+        """Open a WebSocket and wait until the vendor has started its session; close the socket if it does not."""
+        async with AsyncExitStack() as failure:
+            socket = await self.socket(path, params=params)
+            failure.push_async_callback(socket.close)
+            await wait_for_start(socket)
+            failure.pop_all()
+        return socket
 
     async def receive(self, socket: aiohttp.ClientWebSocketResponse, seconds: float) -> aiohttp.WSMessage:
         """Receive a message. Raises `ProviderError` if none comes within this time."""

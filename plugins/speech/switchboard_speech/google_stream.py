@@ -10,7 +10,7 @@ from typing import Final
 
 import grpc.aio
 from google.cloud.speech_v2.types import cloud_speech
-from switchboard.plugin_sdk import PHONE_MULAW, ProviderError, SpeechToTextStream, Transcript, Word
+from switchboard.plugin_sdk import PHONE_MULAW, ProviderError, Transcript, Word
 
 from switchboard_speech import streams
 from switchboard_speech.connection import CONNECT_SECONDS
@@ -134,21 +134,19 @@ class _Utterance:
     is_answered: bool = False
 
 
-class GoogleStream(SpeechToTextStream):
+class GoogleStream(streams.QueuedStream):
     """Stream in which each utterance is a request, whose words are final where its audio ends.
 
     If Google ends a request itself, the rest of the utterance is another one.
     """
 
     def __init__(self, channel: RecognizerChannel, config: cloud_speech.StreamingRecognitionConfig) -> None:
+        super().__init__()
         self._channel = channel
         self._config = config
-        self._heard: asyncio.Queue[Transcript | ProviderError | None] = asyncio.Queue()
         self._gathered = bytearray()
         self._utterance: _Utterance | None = None
-        self._lost: ProviderError | None = None
         self._readers: set[asyncio.Task[None]] = set()
-        self._grace: asyncio.TimerHandle | None = None
 
     async def send(self, audio: bytes) -> None:
         if self._lost is not None:
@@ -167,19 +165,8 @@ class GoogleStream(SpeechToTextStream):
         utterance.audio.put_nowait(None)
         self._grace = asyncio.get_running_loop().call_later(streams.GRACE_SECONDS, self._answer, utterance)
 
-    async def __aiter__(self) -> AsyncIterator[Transcript]:
-        while (heard := await self._heard.get()) is not None:
-            if isinstance(heard, ProviderError):
-                raise heard
-            yield heard
-
     async def close(self) -> None:
-        if self._grace is not None:
-            self._grace.cancel()
-        self._heard.put_nowait(None)
-        for reader in self._readers:
-            reader.cancel()
-        await asyncio.gather(*self._readers, return_exceptions=True)
+        await self.end(self._readers)
 
     def _send_gathered(self) -> None:
         if self._utterance is None:

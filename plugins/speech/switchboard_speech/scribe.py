@@ -177,13 +177,9 @@ class ElevenLabsSpeechToText(ConnectedProvider[ScribeSettings], SpeechToTextProv
             *(("keyterms", hint) for hint in hints[:MOST_KEYTERMS]),
             *([("enable_logging", "false")] if self.settings.no_retention else []),
         ]
-        socket = await self._connection.socket("/v1/speech-to-text/realtime", params=params)
-        try:
-            await self._wait_for_start(socket)
-        except BaseException:
-            await socket.close()
-            raise
-        return socket
+        return await self._connection.begin_session(
+            "/v1/speech-to-text/realtime", params=params, wait_for_start=self._wait_for_start
+        )
 
     async def _wait_for_start(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         received = await self._connection.receive(socket, CONNECT_SECONDS)

@@ -2,7 +2,7 @@
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import suppress
 from typing import Final
 
@@ -18,7 +18,31 @@ GRACE_SECONDS: Final = 1.0
 KEEP_ALIVE_SECONDS: Final = 4.0
 
 
-class SocketStream(SpeechToTextStream):
+class QueuedStream(SpeechToTextStream):
+    """Stream whose transcripts are queued: an error in the queue is raised by the iteration, and None ends it."""
+
+    def __init__(self) -> None:
+        self._heard: asyncio.Queue[Transcript | ProviderError | None] = asyncio.Queue()
+        self._lost: ProviderError | None = None
+        self._grace: asyncio.TimerHandle | None = None
+
+    async def __aiter__(self) -> AsyncIterator[Transcript]:
+        while (heard := await self._heard.get()) is not None:
+            if isinstance(heard, ProviderError):
+                raise heard
+            yield heard
+
+    async def end(self, tasks: Collection[asyncio.Task[None]]) -> None:
+        """End the iteration, and cancel the stream's tasks."""
+        if self._grace is not None:
+            self._grace.cancel()
+        self._heard.put_nowait(None)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class SocketStream(QueuedStream):
     """Stream of one call. A subclass defines its vendor's control messages and handles the vendor's messages.
 
     The engine sends only audio with speech, so a stream is silent for long periods; `KEEP_ALIVE` is sent then.
@@ -29,11 +53,9 @@ class SocketStream(SpeechToTextStream):
     CLOSE: str | None = None
 
     def __init__(self, connection: VendorConnection, socket: aiohttp.ClientWebSocketResponse) -> None:
+        super().__init__()
         self._connection = connection
         self._socket = socket
-        self._heard: asyncio.Queue[Transcript | ProviderError | None] = asyncio.Queue()
-        self._lost: ProviderError | None = None
-        self._grace: asyncio.TimerHandle | None = None
         self._tasks = [asyncio.create_task(self._read())]
         if self.KEEP_ALIVE is not None:
             self._tasks.append(asyncio.create_task(self._keep_alive(self.KEEP_ALIVE)))
@@ -75,19 +97,8 @@ class SocketStream(SpeechToTextStream):
             self._grace.cancel()
         self._grace = asyncio.get_running_loop().call_later(seconds, self.confirm_end)
 
-    async def __aiter__(self) -> AsyncIterator[Transcript]:
-        while (heard := await self._heard.get()) is not None:
-            if isinstance(heard, ProviderError):
-                raise heard
-            yield heard
-
     async def close(self) -> None:
-        if self._grace is not None:
-            self._grace.cancel()
-        self._heard.put_nowait(None)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.end(self._tasks)
         if not self._socket.closed:
             if self.CLOSE is not None:
                 with suppress(aiohttp.ClientError):

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 import pytest_asyncio
 from pydantic import HttpUrl, SecretStr
-from switchboard.plugin_sdk import ProviderError, SpeechToTextStream, Transcript, TranscriptionRequest
+from switchboard.plugin_sdk import ProviderError, TranscriptionRequest
 from switchboard.plugin_sdk.testing import SpeechToTextContract
 from switchboard_speech import streams
 from switchboard_speech.azure_recognition import AzureSpeechToText, AzureTranscriptionSettings
 
 from tests.speech.azure import REGION, AzureSpeech
-from tests.speech.vendor import KEY, SENTENCE, in_use, receive_transcript, synthesize_speech
+from tests.speech.vendor import KEY, SENTENCE, in_use, receive_transcript, receive_utterance, synthesize_speech
 
 REQUEST = TranscriptionRequest()
 
@@ -46,14 +46,6 @@ class TestAzureTranscription(SpeechToTextContract[AzureSpeechToText]):
 async def open_provider(server: AzureSpeech) -> AsyncIterator[AzureSpeechToText]:
     async with in_use(create_transcriber(server.address)) as provider:
         yield provider
-
-
-async def receive_utterance(stream: SpeechToTextStream) -> list[Transcript]:
-    """Return the transcripts until an utterance is finalized."""
-    heard = [await receive_transcript(stream)]
-    while not heard[-1].finalized:
-        heard.append(await receive_transcript(stream))
-    return heard
 
 
 async def test_each_utterance_is_a_request(open_provider: AzureSpeechToText, server: AzureSpeech) -> None:

@@ -7,7 +7,7 @@ import grpc
 import pytest
 import pytest_asyncio
 from pydantic import HttpUrl, SecretStr, ValidationError
-from switchboard.plugin_sdk import ProviderError, SpeechToTextStream, Transcript, TranscriptionRequest
+from switchboard.plugin_sdk import ProviderError, TranscriptionRequest
 from switchboard.plugin_sdk.testing import SpeechToTextContract
 from switchboard_speech import streams
 from switchboard_speech.google_recognition import GoogleSpeechToText, GoogleTranscriptionSettings
@@ -16,7 +16,7 @@ from tests.fixtures.cloud_servers import ACCOUNT, PROJECT
 from tests.fixtures.eventually import eventually
 from tests.speech.google import ACCOUNT_FILE
 from tests.speech.google_recognizer import GoogleRecognizer
-from tests.speech.vendor import SENTENCE, in_use, receive_transcript, synthesize_speech
+from tests.speech.vendor import SENTENCE, in_use, receive_transcript, receive_utterance, synthesize_speech
 
 REQUEST = TranscriptionRequest()
 
@@ -50,14 +50,6 @@ class TestGoogleTranscription(SpeechToTextContract[GoogleSpeechToText]):
 async def open_provider(server: GoogleRecognizer) -> AsyncIterator[GoogleSpeechToText]:
     async with in_use(create_transcriber(server.address)) as provider:
         yield provider
-
-
-async def receive_utterance(stream: SpeechToTextStream) -> list[Transcript]:
-    """Return the transcripts until an utterance is finalized."""
-    heard = [await receive_transcript(stream)]
-    while not heard[-1].finalized:
-        heard.append(await receive_transcript(stream))
-    return heard
 
 
 async def test_each_utterance_is_a_request(open_provider: GoogleSpeechToText, server: GoogleRecognizer) -> None:
