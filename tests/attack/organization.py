@@ -73,9 +73,13 @@ class Organization:
 
     async def read_rows(self) -> dict[str, str]:
         """Read everything that the API shows of the organization and that does not change by itself."""
-        paths = [path for operation, path in self.iterate_reads() if not operation.path.startswith(VOLATILE)]
-        answers = await asyncio.gather(*(self.api.get(path) for path in paths if not path.endswith("/recording-url")))
-        return {path: answer.text for path, answer in zip(paths, answers, strict=False) if answer.status == 200}
+        paths = [
+            path
+            for operation, path in self.iterate_reads()
+            if not operation.path.startswith(VOLATILE) and not path.endswith("/recording-url")
+        ]
+        answers = await asyncio.gather(*map(self.api.get, paths))
+        return {path: answer.text for path, answer in zip(paths, answers, strict=True) if answer.status == 200}
 
     def iterate_reads(self) -> Iterator[tuple[Operation, str]]:
         """Yield each operation that reads, with its path for each row."""

@@ -46,26 +46,10 @@ CAUSES = {
     "failed": ("failed", "2010", "Destination Out Of Service"),
 }
 """Status, code, and name of a hang-up cause, by outcome."""
-SPEAK_LANGUAGES = frozenset(
-    [
-        "da-DK",
-        "nl-NL",
-        "en-AU",
-        "en-GB",
-        "en-US",
-        "fr-FR",
-        "fr-CA",
-        "de-DE",
-        "it-IT",
-        "pl-PL",
-        "pt-PT",
-        "pt-BR",
-        "ru-RU",
-        "es-ES",
-        "es-US",
-        "sv-SE",
-    ]
-)
+SPEAK_LANGUAGES = frozenset({
+    "da-DK", "nl-NL", "en-AU", "en-GB", "en-US", "fr-FR", "fr-CA", "de-DE", "it-IT", "pl-PL", "pt-PT", "pt-BR", "ru-RU",
+    "es-ES", "es-US", "sv-SE",
+})  # fmt: skip
 
 
 def compute_signature(auth_token: str, url: str, fields: Mapping[str, str], nonce: str) -> str:
