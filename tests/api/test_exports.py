@@ -104,6 +104,20 @@ async def test_cells_cannot_become_formulas(caller: Caller) -> None:
     assert "=1+1" in plain
 
 
+async def test_contacts_are_exported_by_the_filters_of_their_list(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "BATCH", 2)
+    for number in range(5):
+        contact = {"phone_number": f"+1555010000{number}", "name": "Zoë" if number in {0, 4} else "Ada"}
+        assert (await caller.post("/v1/contacts", contact)).status == 201
+    rows = read_csv(await export(caller, "contacts?search=zoe"))
+    assert [row["phone_number"] for row in rows] == ["+15550100004", "+15550100000"]
+    (row,) = read_csv(await export(caller, "contacts?phone=%2B15550100001"))
+    assert row["name"] == "Ada"
+    assert read_csv(await export(caller, "contacts?phone=%2B15550100001&search=zoe")) == []
+
+
 async def test_exports_are_recorded_with_their_filters(people: People, caller: Caller) -> None:
     await export(caller, "calls?direction=inbound&phone=%2B15550100001")
     await export(caller, "usage")

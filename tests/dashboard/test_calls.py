@@ -14,6 +14,7 @@ from switchboard.runtime import Runtime
 from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform
 from tests.fixtures.calls import add_call, write_recording
 from tests.fixtures.dashboard import People, Window
+from tests.fixtures.json_access import objects_at
 
 
 async def create_spoken_call(runtime: Runtime, caller: Caller, **fields: object) -> Call:
@@ -338,3 +339,46 @@ async def test_the_filters_are_accessible(window: Window) -> None:
     await window.page.get_by_role("button", name="Save view").click()
     await window.page.get_by_role("link", name="Silent").wait_for()
     await window.check_accessibility()
+
+
+async def test_contacts_of_selected_calls_are_tagged_and_not_called(
+    people: People, caller: Caller, stranger: Caller, runtime: Runtime
+) -> None:
+    owner = await people.join(caller.organization_id)
+    outbound = {"direction": "outbound", "from_number": "+15550100200", "to_number": "+15550100003"}
+    chosen = [
+        str((await add_call(runtime, owning, now(), **fields)).id)
+        for owning, fields in (
+            (caller, {"from_number": "+15550100001"}),
+            (caller, {"from_number": "+15550100001"}),
+            (caller, outbound),
+            (caller, {"from_number": "anonymous"}),
+            (stranger, {"from_number": "+15550100009"}),
+        )
+    ]
+    url = "/dashboard/calls/contacts"
+    await owner.post(url, {"ids[]": chosen, "act": "tag", "tag": "Late", "query": "direction=inbound"})
+    page = (await owner.get("/dashboard/calls?direction=inbound")).html
+    assert "2 contacts were tagged." in page
+    contacts = objects_at((await caller.get("/v1/contacts")).json, "items")
+    assert {(contact["phone_number"], contact["tags"]) for contact in contacts} == {
+        ("+15550100001", "Late"),
+        ("+15550100003", "Late"),
+    }
+    await owner.post(url, {"ids[]": chosen, "act": "do_not_call"})
+    blocked = objects_at((await caller.get("/v1/do-not-call")).json, "items")
+    assert {entry["phone_number"] for entry in blocked} == {"+15550100001", "+15550100003"}
+    assert (await stranger.get("/v1/contacts")).json["total"] == 0
+    await owner.post(url, {"ids[]": chosen, "act": "tag"})
+    assert "required" in (await owner.get("/dashboard/calls")).html
+
+
+async def test_all_calls_of_a_page_are_selected_at_once(window: Window, live: LivePlatform) -> None:
+    for number in ("+15550100001", "+15550100002"):
+        await add_call(live.runtime, live.caller, now(), from_number=number)
+    await window.open("/dashboard/calls")
+    await window.page.get_by_label("Select all on this page").check()
+    await window.page.get_by_label("Tag to add").fill("spring")
+    await window.check_accessibility()
+    await window.press("Apply")
+    await window.page.get_by_text("2 contacts were tagged.").wait_for()

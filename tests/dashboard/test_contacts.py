@@ -199,3 +199,15 @@ async def test_all_contacts_of_a_page_are_selected_at_once(window: Window, live:
     await window.check_accessibility()
     await window.page.get_by_role("button", name="Import", exact=True).click()
     await window.page.get_by_text("1 contacts were created, and 0 updated.").wait_for()
+
+
+async def test_the_contacts_that_match_a_search_are_exported(people: People, caller: Caller) -> None:
+    owner = await people.join(caller.organization_id)
+    for number, name in (("+15550100001", "Ada Lovelace"), ("+15550100002", "Grace Hopper")):
+        await caller.post("/v1/contacts", {"phone_number": number, "name": name})
+    page = (await owner.get("/dashboard/contacts?search=lovelace")).html
+    link = "/dashboard/exports/contacts?format=csv&amp;search=lovelace"
+    assert link in page
+    exported = (await owner.get(link.replace("&amp;", "&"))).html
+    assert "Ada Lovelace" in exported
+    assert "Grace" not in exported

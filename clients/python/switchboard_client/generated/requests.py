@@ -1084,6 +1084,14 @@ class ExportContactsQuery(TypedDict):
     Query parameters of `exports.export_contacts`.
     """
 
+    search: NotRequired[str]
+    """
+    Every word must occur in name, company, email, number, notes, or tags.
+    """
+    phone: NotRequired[str | None]
+    """
+    Exact phone number.
+    """
     format: NotRequired[Literal["csv", "jsonl"]]
     """
     `csv`: with a header. `jsonl`: one JSON object a line.

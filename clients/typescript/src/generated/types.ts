@@ -1677,6 +1677,10 @@ export interface components {
              * @enum {string}
              */
             format?: "csv" | "jsonl";
+            /** @description Exact phone number. */
+            phone?: string | null;
+            /** @description Every word must occur in name, company, email, number, notes, or tags. */
+            search?: string;
         };
         /** @description Link to the file of an export that needs no credential until it expires. */
         ExportLinkOut: {

@@ -44,16 +44,19 @@ def _iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _phone_number(value: str) -> str:
+def is_phone_number(value: str) -> bool:
+    """Return whether a text is a possible E.164 phone number."""
     try:
         number = phonenumbers.parse(value, None)
     except phonenumbers.NumberParseException:
-        number = None
-    if (
-        number is None
-        or not phonenumbers.is_possible_number(number)
-        or value != phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
-    ):
+        return False
+    return phonenumbers.is_possible_number(number) and value == phonenumbers.format_number(
+        number, phonenumbers.PhoneNumberFormat.E164
+    )
+
+
+def _phone_number(value: str) -> str:
+    if not is_phone_number(value):
         raise ValueError("must be an E.164 phone number like +15550100001")
     return value
 

@@ -70,13 +70,18 @@ def get_own_number(call: Call) -> str:
     return call.to_number if call.direction == "inbound" else call.from_number
 
 
+def get_other_number(call: Call) -> str:
+    """Return the other party's number of a call; other text if the carrier sends no number."""
+    return call.from_number if call.direction == "inbound" else call.to_number
+
+
 def choose_caller_id(call: Call, destination: str) -> str:
     """Return the caller id for a destination that the call is passed on to.
 
     A phone number sees the organization's number, because carriers accept no other. A client sees the other party's,
     unless it is withheld.
     """
-    other = call.from_number if call.direction == "inbound" else call.to_number
+    other = get_other_number(call)
     return other if is_client(destination) and other.startswith("+") else get_own_number(call)
 
 

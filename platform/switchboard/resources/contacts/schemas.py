@@ -12,6 +12,7 @@ from switchboard.foundation.web.schemas import (
     PartialBody,
     PhoneNumberFilter,
     PhoneNumberText,
+    Query,
     RequestBody,
     UpdatedAt,
 )
@@ -60,13 +61,17 @@ class ContactUpdate(ContactFields, PartialBody):
     )
 
 
-class ContactQuery(PageQuery):
-    """Filters of the contact list."""
+class ContactFilters(Query):
+    """Filters of contacts."""
 
     search: str = Field(
         "", max_length=255, description="Every word must occur in name, company, email, number, notes, or tags."
     )
     phone: PhoneNumberFilter | None = Field(None, description="Exact phone number.")
+
+
+class ContactQuery(ContactFilters, PageQuery):
+    """Filters of the contact list, and the page."""
 
 
 class ContactOut(Answer):

@@ -2,8 +2,10 @@
 
 import re
 import unicodedata
+from collections.abc import Collection
+from uuid import UUID
 
-from sqlalchemy import ARRAY, Uuid, any_, func, literal, or_
+from sqlalchemy import ARRAY, ColumnElement, Uuid, any_, func, literal, or_
 from sqlmodel import col, select
 
 from switchboard.foundation.database import TenantSession
@@ -42,11 +44,7 @@ async def find_matching_contacts(
     to be sorted; with few matches a second pass is cheap.
     """
     ours, newest = session.owns(Contact), (col(Contact.created_at).desc(), col(Contact.id).desc())
-    matches = [session.owns(ContactSearch)]
-    patterns = [f"%{_literal(word)}%" for word in wanted]
-    matches += [
-        or_(col(ContactSearch.content).like(pattern), col(ContactSearch.notes).like(pattern)) for pattern in patterns
-    ]
+    matches = [session.owns(ContactSearch), *map(_contains, wanted)]
     if phone_number is not None:
         matches.append(
             col(ContactSearch.id).in_(select(Contact.id).where(ours, col(Contact.phone_number) == phone_number))
@@ -73,6 +71,17 @@ async def find_matching_contacts(
     await _show_only(session, "")
     rows = select(Contact).where(ours, col(Contact.id) == any_(literal(list(ids or ()), ARRAY(Uuid()))))
     return list((await session.exec(rows.order_by(*newest).offset(offset).limit(query.limit))).all()), total
+
+
+async def keep_matching_ids(session: TenantSession, wanted: list[str], ids: Collection[UUID]) -> set[UUID]:
+    """Return those of these contacts that contain all words."""
+    rows = select(ContactSearch.id).where(session.owns(ContactSearch), col(ContactSearch.id).in_(ids))
+    return set((await session.exec(rows.where(*map(_contains, wanted)))).all())
+
+
+def _contains(word: str) -> ColumnElement[bool]:
+    pattern = f"%{_literal(word)}%"
+    return or_(col(ContactSearch.content).like(pattern), col(ContactSearch.notes).like(pattern))
 
 
 async def _show_only(session: TenantSession, text: str) -> None:

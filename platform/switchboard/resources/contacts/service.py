@@ -11,11 +11,19 @@ from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, build_audit_entries, record_audit
-from switchboard.foundation.database import TenantSession, insert_together, new_id, now
+from switchboard.foundation.database import TenantSession, TenantTable, insert_together, new_id, now
 from switchboard.foundation.web.errors import Conflict, InvalidState, NotFound
+from switchboard.foundation.web.paging import select_after
 from switchboard.resources.contacts import search
 from switchboard.resources.contacts.models import Contact, ContactSearch
-from switchboard.resources.contacts.schemas import MAX_LABEL, ContactCreate, ContactOut, ContactQuery, ContactUpdate
+from switchboard.resources.contacts.schemas import (
+    MAX_LABEL,
+    ContactCreate,
+    ContactFilters,
+    ContactOut,
+    ContactQuery,
+    ContactUpdate,
+)
 
 IMPORT_BATCH = 1_000
 
@@ -31,6 +39,22 @@ async def search_contacts(session: TenantSession, query: ContactQuery) -> tuple[
     return await search.find_matching_contacts(
         session, search.split_words(query.search), phone_number=query.phone, query=query
     )
+
+
+async def list_contact_batch(
+    session: TenantSession, filters: ContactFilters, *, after: TenantTable | None, limit: int
+) -> tuple[list[Contact], Contact | None]:
+    """Look at the next `limit` contacts after `after`, newest first, and return those that match the filters, and the
+    last one looked at, or None at the end of the list.
+    """
+    rows = select_after(list_contacts(session, phone_number=filters.phone), after).limit(limit)
+    seen = (await session.exec(rows)).all()
+    last = seen[-1] if len(seen) == limit else None
+    wanted = search.split_words(filters.search)
+    if not wanted:
+        return list(seen), last
+    matching = await search.keep_matching_ids(session, wanted, [contact.id for contact in seen])
+    return [contact for contact in seen if contact.id in matching], last
 
 
 async def get_contact(session: TenantSession, contact_id: UUID, *, lock: bool = False) -> Contact:

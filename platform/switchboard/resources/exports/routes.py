@@ -12,6 +12,7 @@ from switchboard.resources.exports.responses import Exporter
 from switchboard.resources.exports.schemas import (
     CallExportQuery,
     CampaignExportQuery,
+    ContactExportQuery,
     ExportQuery,
     PeriodExportQuery,
 )
@@ -51,10 +52,10 @@ async def export_messages(principal: Principal, query: PeriodExportQuery, export
 
 
 @blueprint.get("/v1/exports/contacts")
-@endpoint(scope="contacts:read", query=ExportQuery, answer=None, media_types=FORMATS)
-async def export_contacts(principal: Principal, query: ExportQuery, exporter: Exporter) -> Response:
+@endpoint(scope="contacts:read", query=ContactExportQuery, answer=None, media_types=FORMATS)
+async def export_contacts(principal: Principal, query: ContactExportQuery, exporter: Exporter) -> Response:
     """Export contacts."""
-    return await _respond(exporter, principal, exports.export_contacts(), query)
+    return await _respond(exporter, principal, exports.export_contacts(query), query)
 
 
 @blueprint.get("/v1/exports/campaign-contacts")

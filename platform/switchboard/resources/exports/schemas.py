@@ -9,6 +9,7 @@ from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.web.schemas import Answer, CreatedAt, GivenMoment, Query, ReferenceId
 from switchboard.resources.calls.models import TranscriptLine
 from switchboard.resources.calls.schemas import CallFilters, TranscriptEntryOut
+from switchboard.resources.contacts.schemas import ContactFilters
 
 ExportFormat = Literal["csv", "jsonl"]
 
@@ -21,6 +22,10 @@ class ExportQuery(Query):
 
 class CallExportQuery(ExportQuery, CallFilters):
     """The format of an export of calls, and the filters of the call list."""
+
+
+class ContactExportQuery(ExportQuery, ContactFilters):
+    """The format of an export of contacts, and the filters of the contact list."""
 
 
 class PeriodExportQuery(ExportQuery):

@@ -18,7 +18,7 @@ from switchboard.resources.calls.schemas import CallFilters, CallOut
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.schemas import CampaignContactOut
 from switchboard.resources.contacts import service as contacts
-from switchboard.resources.contacts.schemas import ContactOut
+from switchboard.resources.contacts.schemas import ContactFilters, ContactOut
 from switchboard.resources.exports.schemas import AuditRow, PeriodExportQuery, TranscriptRow
 from switchboard.resources.identity import service as identity
 from switchboard.resources.sms import service as sms
@@ -85,9 +85,14 @@ def export_messages(period: PeriodExportQuery) -> Export:
     return _export_list("messages", SmsMessageOut, select, SmsMessageOut.of, filters=_list_given(period))
 
 
-def export_contacts() -> Export:
-    """Return the export of the contacts."""
-    return _export_list("contacts", ContactOut, contacts.list_contacts, ContactOut.of)
+def export_contacts(filters: ContactFilters) -> Export:
+    """Return the export of the contacts that match the filters."""
+
+    async def read(session: TenantSession, after: TenantTable | None) -> Batch:
+        found, last = await contacts.list_contact_batch(session, filters, after=after, limit=BATCH)
+        return [ContactOut.of(contact) for contact in found], last
+
+    return Export("contacts", ContactOut, _list_given(filters), read)
 
 
 def export_campaign_contacts(campaign_id: str) -> Export:
@@ -143,4 +148,4 @@ def _find_last(found: Sequence[Row]) -> Row | None:
 
 
 def _list_given(query: BaseModel) -> list[str]:
-    return sorted(query.model_dump(exclude_none=True, exclude={"format", "limit", "offset"}))
+    return sorted(query.model_dump(exclude_defaults=True, exclude={"format", "limit", "offset"}))

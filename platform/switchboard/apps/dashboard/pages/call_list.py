@@ -1,13 +1,14 @@
 """The list of calls: filters and saved views."""
 
 from datetime import date, datetime, time, timedelta
-from typing import Final, Self
+from typing import Annotated, Final, Literal, Self
 from urllib.parse import parse_qsl, urlencode
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from pydantic import Field
 from quart import url_for
+from sqlmodel import col
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
@@ -16,13 +17,17 @@ from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.pipeline import parse_query
-from switchboard.foundation.web.schemas import Name, Page, RequestBody
+from switchboard.foundation.web.schemas import Name, Page, RequestBody, is_phone_number
 from switchboard.resources.agents import service as agents
+from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.filters import find_calls
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.schemas import CallQuery
 from switchboard.resources.contacts import service as contacts
+from switchboard.resources.contacts.schemas import MAX_LABEL
+from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.saved_views import service as saved_views
 
 STATUSES: Final = ("queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled")
@@ -55,6 +60,15 @@ class CallsQuery(CallQuery):
         return urlencode(self.model_dump(mode="json", exclude_none=True, exclude=set(PLACES)))
 
 
+class ContactsOfCalls(RequestBody):
+    """An action on the contacts of selected calls. `tag` is the tag to add, and `query` the filters of the list."""
+
+    ids: list[UUID] = Field(min_length=1, max_length=100)
+    act: Literal["tag", "do_not_call"]
+    tag: Annotated[str, Field(max_length=MAX_LABEL, pattern="^[^,]*$")] = ""
+    query: str = Field("", max_length=2_000)
+
+
 class NewView(RequestBody):
     """A view to save: its name, and the filters as the page's query has them."""
 
@@ -83,6 +97,29 @@ async def calls_page(session: TenantSession, viewer: Viewer, query: CallsQuery) 
             session, {number for call in found.items for number in (call.from_number, call.to_number)}
         ),
     )
+
+
+@dashboard.post("/dashboard/calls/contacts")
+@action(form=ContactsOfCalls)
+async def change_contacts_of_calls(session: TenantSession, data: ContactsOfCalls) -> Next:
+    """Tag the contacts of the selected calls, or stop calling them; all of them or, after an error, none.
+
+    Callers who are no contacts become some. Callers without a number are left out.
+    """
+    selected = (await session.exec(calls.list_calls(session).where(col(Call.id).in_(data.ids)))).all()
+    numbers = sorted(filter(is_phone_number, {calls.get_other_number(call) for call in selected}))
+    if data.act == "tag" and not data.tag:
+        raise ValidationFailed.field("tag", "is required")
+    for number in numbers:
+        if data.act == "do_not_call":
+            await do_not_call.add_entry(session, number, source="api")
+        else:
+            contact, _ = await contacts.get_or_create_contact(session, number)
+            await contacts.add_tag(session, contact, data.tag)
+    done = {"tag": "tagged", "do_not_call": "put on the do-not-call list"}[data.act]
+    count = "1 contact was" if len(numbers) == 1 else f"{len(numbers)} contacts were"
+    query = parse_query(CallsQuery, dict(parse_qsl(data.query)))
+    return Next(f"{url_for('dashboard.calls_page')}?{query.encode_filters()}", f"{count} {done}.")
 
 
 @dashboard.post("/dashboard/calls/views")

@@ -147,7 +147,7 @@ async def _talk(session: TenantSession, call: Call) -> dict[str, object]:
 
 
 async def _about(session: TenantSession, call: Call) -> dict[str, object]:
-    other = call.from_number if call.direction == "inbound" else call.to_number
+    other = calls.get_other_number(call)
     names = await agents.get_agent_names(session)
     parts = sorted(
         ((COST_PARTS.get(name, name), float(cost), "accent") for name, cost in call.cost_parts.items()),

@@ -1,6 +1,7 @@
 """Contacts: list, search, and edit."""
 
 from typing import Annotated, Literal
+from urllib.parse import urlencode
 from uuid import UUID
 
 from pydantic import Field
@@ -28,7 +29,8 @@ async def contacts_page(session: TenantSession, query: ContactQuery) -> str:
         listing = Page[Contact].model_construct(items=part, total=total, limit=query.limit, offset=query.offset)
     else:
         listing = await load_list(session, contacts.list_contacts(session, phone_number=query.phone), query)
-    return await render("dashboard/contacts/list.html", contacts=listing, query=query)
+    filters = urlencode(query.model_dump(exclude_defaults=True, exclude={"limit", "offset"}))
+    return await render("dashboard/contacts/list.html", contacts=listing, query=query, filters=filters)
 
 
 class SelectedContacts(RequestBody):

@@ -11,7 +11,7 @@ from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.settings import Settings
 from switchboard.resources.exports import service as exports
 from switchboard.resources.exports.responses import Exporter
-from switchboard.resources.exports.schemas import ExportQuery, PeriodExportQuery
+from switchboard.resources.exports.schemas import ContactExportQuery, ExportQuery, PeriodExportQuery
 from switchboard.resources.exports.service import Export
 
 
@@ -42,10 +42,10 @@ async def export_messages(viewer: Viewer, query: PeriodExportQuery, exporter: Ex
 
 
 @dashboard.get("/dashboard/exports/contacts")
-@page(query=ExportQuery)
-async def export_contacts(viewer: Viewer, query: ExportQuery, exporter: Exporter) -> Response:
-    """Download the contacts."""
-    return await _respond(exporter, viewer, exports.export_contacts(), query)
+@page(query=ContactExportQuery)
+async def export_contacts(viewer: Viewer, query: ContactExportQuery, exporter: Exporter) -> Response:
+    """Download the contacts that match the filters."""
+    return await _respond(exporter, viewer, exports.export_contacts(query), query)
 
 
 @dashboard.get("/dashboard/exports/campaigns/<campaign_id>")

@@ -42,7 +42,7 @@ async def live_call_page(session: TenantSession, call_id: UUID) -> str | Respons
     call = await calls.get_call(session, call_id)
     if not _is_on_the_line(call):
         return Response("", 303, {"Location": url_for("dashboard.call_page", call_id=call_id)})
-    other = call.from_number if call.direction == "inbound" else call.to_number
+    other = calls.get_other_number(call)
     return await render(
         "dashboard/live/call.html",
         call=call,

@@ -141,7 +141,7 @@ class CallRunner:
                 raise NotFound
             await start_call(session, call)
             call.holder, call.watch_at = self.node, now() + MEDIA_TIMEOUT
-            other_number = call.from_number if call.direction == "inbound" else call.to_number
+            other_number = calls.get_other_number(call)
             return _ClaimedCall(
                 call,
                 agent,
@@ -225,7 +225,7 @@ def _list_hints(phrases: Sequence[str], disclosure: Disclosure | None) -> tuple[
 
 
 async def _opt_out(database: Database, call: Call) -> None:
-    number = call.from_number if call.direction == "inbound" else call.to_number
+    number = calls.get_other_number(call)
     if not number.startswith("+"):
         raise ToolError("the caller's number is withheld")
     async with database.tenant(call.organization_id) as session:
