@@ -1,6 +1,10 @@
 """The layout of pages with any content."""
 
+from playwright.async_api import expect
+from switchboard.foundation.database import now
+
 from tests.fixtures.app import LivePlatform
+from tests.fixtures.calls import add_call
 from tests.fixtures.dashboard import Window
 
 WORDS = "Zahnarztpraxis Dr. Müller-Lüdenscheidt, Terminvereinbarung und Notfallannahme, Außenstelle Süd, nachmittags"
@@ -30,3 +34,20 @@ async def test_long_words_widen_no_page(window: Window, live: LivePlatform) -> N
         await window.open(f"/dashboard{path}")
         wide = await window.page.evaluate("document.documentElement.scrollWidth")
         assert wide <= 390, f"{path} is {wide} wide"
+
+
+async def test_phones_show_rows_as_cards_that_are_still_a_table(window: Window, live: LivePlatform) -> None:
+    await add_call(live.runtime, live.caller, now(), from_number="+15550100001")
+    await window.page.set_viewport_size({"width": 390, "height": 844})
+    await window.open("/dashboard/calls")
+    row = window.page.get_by_role("table").get_by_role("row").filter(has_text="+1 555-010-0001")
+    labels = await row.evaluate("row => [...row.cells].map(cell => getComputedStyle(cell, '::before').content)")
+    assert labels[1:4] == ['"Contact"', '"Agent"', '"Direction"']
+    places = [await cell.bounding_box() for cell in await row.get_by_role("cell").all()]
+    tops = [place["y"] for place in places[1:] if place]
+    assert tops == sorted(set(tops)), "the cells are below each other"
+    await expect(window.page.get_by_role("columnheader", name="Duration")).to_be_attached()
+    await window.check_accessibility()
+    await row.get_by_role("checkbox", name="Select the call with +1 555-010-0001").check()
+    await row.get_by_role("link").click()
+    await window.page.wait_for_url("**/dashboard/calls/*")

@@ -30,6 +30,7 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
     phone_numbers,
     privacy,
     providers,
+    search,
     second_factor,
     setup,
     sign_in,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A page in the navigation: `icon` is a name in `static/icons.svg`, `role` is required to open it, and `beyond` is
-    a second path prefix of its pages.
+    """A page in the navigation: `icon` is a name in `static/icons.svg`, `role` is required to open it, `beyond` is a
+    second path prefix of its pages, and `key` opens it after the key G.
     """
 
     name: str
@@ -14,6 +14,7 @@ class Entry:
     icon: str
     role: str = "member"
     beyond: str | None = None
+    key: str = ""
 
     def leads_to(self, path: str) -> bool:
         """Return whether a path belongs to this entry."""
@@ -30,29 +31,32 @@ class Section:
 
 
 SECTIONS = (
-    Section("", (Entry("Overview", "/dashboard", "overview"), Entry("Live calls", "/dashboard/live", "live"))),
+    Section(
+        "",
+        (Entry("Overview", "/dashboard", "overview", key="o"), Entry("Live calls", "/dashboard/live", "live", key="l")),
+    ),
     Section(
         "Build",
         (
-            Entry("Agents", "/dashboard/agents", "agent"),
-            Entry("Knowledge", "/dashboard/knowledge", "book", beyond="/dashboard/documents/"),
-            Entry("Automations", "/dashboard/automations", "bolt"),
+            Entry("Agents", "/dashboard/agents", "agent", key="a"),
+            Entry("Knowledge", "/dashboard/knowledge", "book", beyond="/dashboard/documents/", key="k"),
+            Entry("Automations", "/dashboard/automations", "bolt", key="u"),
         ),
     ),
     Section(
         "Talk",
         (
-            Entry("Calls", "/dashboard/calls", "phone"),
-            Entry("Text messages", "/dashboard/texts", "chat"),
-            Entry("Contacts", "/dashboard/contacts", "people"),
-            Entry("Campaigns", "/dashboard/campaigns", "campaign"),
-            Entry("Phone numbers", "/dashboard/numbers", "hash"),
+            Entry("Calls", "/dashboard/calls", "phone", key="c"),
+            Entry("Text messages", "/dashboard/texts", "chat", key="t"),
+            Entry("Contacts", "/dashboard/contacts", "people", key="p"),
+            Entry("Campaigns", "/dashboard/campaigns", "campaign", key="m"),
+            Entry("Phone numbers", "/dashboard/numbers", "hash", key="n"),
         ),
     ),
     Section(
         "Organization",
         (
-            Entry("Webhooks", "/dashboard/webhooks", "webhook"),
+            Entry("Webhooks", "/dashboard/webhooks", "webhook", key="w"),
             Entry("API keys", "/dashboard/keys", "key", "owner"),
             Entry("Providers", "/dashboard/providers", "plug", "owner"),
             Entry("Connected apps", "/dashboard/connected-apps", "link"),
@@ -71,3 +75,18 @@ SECTIONS = (
         ),
     ),
 )
+
+COMMANDS = (
+    Entry("Place a call", "/dashboard/calls/new", "phone"),
+    Entry("Write a text message", "/dashboard/texts/new", "chat"),
+    Entry("Add a contact", "/dashboard/contacts/new", "person"),
+    Entry("Import contacts", "/dashboard/contacts/import", "upload"),
+    Entry("Create an agent", "/dashboard/agents/new", "agent"),
+    Entry("Create a campaign", "/dashboard/campaigns/new", "campaign"),
+    Entry("Create an automation", "/dashboard/automations/new", "bolt"),
+    Entry("Create a knowledge base", "/dashboard/knowledge/new", "book"),
+    Entry("Get a phone number", "/dashboard/numbers/buy", "hash", "owner"),
+    Entry("Add a webhook endpoint", "/dashboard/webhooks/new", "webhook"),
+    Entry("Create an API key", "/dashboard/keys/new", "key", "owner"),
+)
+"""Pages that begin something, which the search offers."""

@@ -1,4 +1,5 @@
-// Shared by every page: the menu on small screens, the theme, confirmations, copying, and live parts.
+// Shared by every page: the menu and cards of small screens, the theme, confirmations, copying, and live parts.
+import { labelCells } from "./cards.js";
 import { askFirst } from "./confirm.js";
 import { keepLive } from "./live.js";
 
@@ -82,4 +83,6 @@ for (const link of document.querySelectorAll(".faults a")) {
 }
 
 document.querySelector("[data-focus]")?.focus();
+labelCells(document);
+document.addEventListener("live", ({ target }) => labelCells(target));
 keepLive(document);

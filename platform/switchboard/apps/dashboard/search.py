@@ -1,0 +1,134 @@
+"""Search of the dashboard: its pages, and the organization's rows by name, number, or id."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+from urllib.parse import urlencode
+
+from sqlmodel import col
+
+from switchboard.apps.dashboard.ui.list_filters import SPACING
+from switchboard.apps.dashboard.ui.navigation import COMMANDS, SECTIONS, Entry
+from switchboard.apps.dashboard.ui.rendering import number_name, phone
+from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.schemas import is_phone_number, parse_id
+from switchboard.resources.agents.models import Agent
+from switchboard.resources.automations.models import Automation
+from switchboard.resources.calls.models import Call
+from switchboard.resources.campaigns.models import Campaign
+from switchboard.resources.contacts import service as contacts
+from switchboard.resources.contacts.schemas import ContactQuery
+from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
+from switchboard.resources.phone_numbers.models import PhoneNumber
+
+MOST: Final = 5
+"""Rows of one kind that are shown."""
+SHORTEST: Final = 2
+"""Letters from which rows are looked for."""
+Named: TypeAlias = Agent | Automation | Campaign | KnowledgeBase
+NAMED: Final[Sequence[tuple[str, type[Named], str, str]]] = (
+    ("Agents", Agent, "agent", "/dashboard/agents"),
+    ("Campaigns", Campaign, "campaign", "/dashboard/campaigns"),
+    ("Automations", Automation, "bolt", "/dashboard/automations"),
+    ("Knowledge", KnowledgeBase, "book", "/dashboard/knowledge"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A result: `icon` is a name in `static/icons.svg`."""
+
+    title: str
+    path: str
+    icon: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HitGroup:
+    """The results of one kind."""
+
+    name: str
+    hits: Sequence[Hit]
+
+
+async def find_everywhere(session: TenantSession, viewer: Viewer, text: str) -> list[HitGroup]:
+    """Return what matches a text, by kind; without a text, every page and action that the viewer may open."""
+    text = text.strip()
+    groups = [
+        HitGroup("Go to", _find_entries(viewer, text, [entry for section in SECTIONS for entry in section.entries]))
+    ]
+    if len(text) >= SHORTEST:
+        groups += [HitGroup("Contacts", await _find_contacts(session, text))]
+        groups += [HitGroup("Calls", await _find_calls(session, text))]
+        groups += [
+            HitGroup(name, await _find_named(session, model, text, icon, path)) for name, model, icon, path in NAMED
+        ]
+        groups += [HitGroup("Documents", await _find_documents(session, text))]
+        groups += [HitGroup("Phone numbers", await _find_numbers(session, text))]
+    groups.append(HitGroup("Do", _find_entries(viewer, text, COMMANDS)))
+    return [group for group in groups if group.hits]
+
+
+def _find_entries(viewer: Viewer, text: str, entries: Sequence[Entry]) -> list[Hit]:
+    words = text.casefold().split()
+    return [
+        Hit(entry.name, entry.path, entry.icon)
+        for entry in entries
+        if viewer.has_role(entry.role) and all(word in entry.name.casefold() for word in words)
+    ]
+
+
+async def _find_contacts(session: TenantSession, text: str) -> list[Hit]:
+    found, _ = await contacts.search_contacts(session, ContactQuery(search=text, limit=MOST))
+    return [
+        Hit(
+            contact.name or phone(contact.phone_number),
+            f"/dashboard/contacts/{contact.id}",
+            "person",
+            contact.company or (phone(contact.phone_number) if contact.name else ""),
+        )
+        for contact in found
+    ]
+
+
+async def _find_calls(session: TenantSession, text: str) -> list[Hit]:
+    """Return the call with an id, the calls with a number, or else those whose transcript has the words."""
+    if call_id := parse_id(text):
+        return [
+            Hit(f"Call with {phone(call.to_number)}", f"/dashboard/calls/{call.id}", "phone", call.status)
+            for call in [await session.find(Call, call_id)]
+            if call is not None
+        ]
+    number = SPACING.sub("", text)
+    if is_phone_number(number):
+        return [Hit(f"Calls with {phone(number)}", f"/dashboard/calls?{urlencode({'phone': number})}", "phone")]
+    path = f"/dashboard/calls?{urlencode({'transcript': text})}"
+    return [Hit(f"Calls whose transcript has “{text}”", path, "phone")]
+
+
+async def _find_named(session: TenantSession, model: type[Named], text: str, icon: str, path: str) -> list[Hit]:
+    rows = session.select(model).where(col(model.name).icontains(text, autoescape=True)).order_by(model.name)
+    return [Hit(row.name, f"{path}/{row.id}", icon) for row in (await session.exec(rows.limit(MOST))).all()]
+
+
+async def _find_documents(session: TenantSession, text: str) -> list[Hit]:
+    name = col(KnowledgeDocument.filename)
+    rows = session.select(KnowledgeDocument).where(name.icontains(text, autoescape=True)).order_by(name).limit(MOST)
+    return [
+        Hit(document.filename, f"/dashboard/documents/{document.id}", "book")
+        for document in (await session.exec(rows)).all()
+    ]
+
+
+async def _find_numbers(session: TenantSession, text: str) -> list[Hit]:
+    digits = SPACING.sub("", text)
+    wanted = col(PhoneNumber.friendly_name).icontains(text, autoescape=True) | col(PhoneNumber.phone_number).contains(
+        digits, autoescape=True
+    )
+    rows = session.select(PhoneNumber).where(wanted).order_by(PhoneNumber.phone_number).limit(MOST)
+    return [
+        Hit(number_name(number), f"/dashboard/numbers/{number.id}", "hash")
+        for number in (await session.exec(rows)).all()
+    ]
