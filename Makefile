@@ -100,13 +100,15 @@ lock: $(INSTALLED) ## pin requirements.in and requirements-dev.in anew
 	$(PIN) requirements-dev.in $$(sed -n 's/^\([a-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock) -o requirements-dev.lock
 	-$(BIN)/python -m switchboard_llm
 
-# Each wheel carries the license, which flit takes from the folder of its source only.
+# Each wheel carries the license, and the platform's the guides, to which it has a link. flit takes only files that are in the
+# folder of its source, so it builds from a copy.
 # The time of the last commit is the time of every file in a wheel, so that the same commit makes the same bytes.
 wheels: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 wheels: $(INSTALLED) ## every distribution as a wheel in dist/, the same bytes from the same commit
 	@rm -f dist/*.whl
 	@for source in $(DISTRIBUTIONS); do \
-		cp -p LICENSE $$source/LICENSE && $(BIN)/python -m flit_core.wheel --outdir dist $$source || exit 1; \
+		copy=$$(mktemp -d) && cp -RLp $$source/. LICENSE $$copy && $(BIN)/python -m flit_core.wheel --outdir dist $$copy \
+			&& rm -r $$copy || exit 1; \
 	done
 
 sbom: $(DEVELOPED) ## what is installed beside our wheels, as CycloneDX in dist/switchboard.cdx.json

@@ -1,16 +1,12 @@
-"""The OpenAPI document, and the parts of it that the generators of the clients read."""
+"""The OpenAPI document, and the schemas of it that the generators of the clients read."""
 
-import json
-import re
 import textwrap
-from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from collections.abc import Iterable
 
 from pydantic import JsonValue
-from switchboard.apps.server.api_reference import build_openapi_document
+from switchboard.apps.docs.openapi_document import Json, build_openapi_document, get_object, reach_schemas
+from switchboard.apps.docs.operations import Operation, list_events
 from switchboard.apps.server.app import create_routes
-
-Json: TypeAlias = dict[str, JsonValue]
 
 # A response of a later version must not fail in an older client, and the server checks requests.
 CONSTRAINTS = {
@@ -38,41 +34,12 @@ DESCRIPTION_WIDTH = 110
 
 def build_document() -> Json:
     """Build the OpenAPI document."""
-    return json.loads(json.dumps(build_openapi_document(create_routes(), "https://voice.example.com")))  # type: ignore[no-any-return]
-
-
-def get_object(value: JsonValue | Mapping[str, JsonValue], *path: str) -> Json:
-    """Return the object at a path, empty if there is none."""
-    for name in path:
-        value = value.get(name, {}) if isinstance(value, dict) else {}
-    return value if isinstance(value, dict) else {}
-
-
-def get_text(value: Mapping[str, JsonValue], name: str) -> str:
-    """Return a text, empty if there is none."""
-    return str(value.get(name, ""))
-
-
-def list_objects(value: Mapping[str, JsonValue], name: str) -> list[Json]:
-    """Return a list of objects, empty if there is none."""
-    found = value.get(name)
-    return [get_object(item) for item in found] if isinstance(found, list) else []
-
-
-def list_references(value: JsonValue) -> list[str]:
-    """Return the names of the schemas that a part of the document refers to."""
-    return re.findall(r'"#/components/schemas/(\w+)"', json.dumps(value))
+    return build_openapi_document(create_routes(), "https://voice.example.com")
 
 
 def select_schemas(document: Json, names: Iterable[str]) -> Json:
     """Return these schemas and those that they refer to, by name, without constraints."""
-    schemas, selected, waiting = get_object(document, "components", "schemas"), {}, list(names)
-    while waiting:
-        name = waiting.pop()
-        if name not in selected:
-            selected[name] = remove_constraints(schemas[name])
-            waiting += list_references(schemas[name])
-    return dict(sorted(selected.items()))
+    return {name: remove_constraints(schema) for name, schema in reach_schemas(document, names).items()}
 
 
 def remove_constraints(value: JsonValue, *, is_named: bool = False) -> JsonValue:
@@ -98,3 +65,24 @@ def build_schema_document(schemas: Json) -> Json:
     """Return an OpenAPI document that has only schemas."""
     info: Json = {"title": "Switchboard", "version": "1"}
     return {"openapi": "3.1.0", "info": info, "paths": {}, "components": {"schemas": schemas}}
+
+
+def select_request_schemas(document: Json, operations: Iterable[Operation]) -> Json:
+    """Return the schemas of all bodies, and one for the query parameters of each operation."""
+    queries: Json = {
+        operation.query_name: {
+            "type": "object",
+            "description": f"Query parameters of `{operation.resource}.{operation.name}`.",
+            "properties": remove_constraints(operation.query, is_named=True),
+            "required": list(operation.required_query),
+        }
+        for operation in operations
+        if operation.query
+    }
+    return select_schemas(document, {operation.body for operation in operations if operation.body}) | queries
+
+
+def select_response_schemas(document: Json, operations: Iterable[Operation]) -> Json:
+    """Return the schemas of all responses and events."""
+    results = {operation.result for operation in operations if operation.result}
+    return select_schemas(document, results | set(list_events(document).values()))

@@ -8,15 +8,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from switchboard.apps.docs.openapi_document import Json
+from switchboard.apps.docs.operations import Operation, list_events, list_operations
 
-from clients.generator.document import Json, build_schema_document
-from clients.generator.operations import (
-    Operation,
-    list_events,
-    list_operations,
-    select_request_schemas,
-    select_response_schemas,
-)
+from clients.generator.document import build_schema_document, select_request_schemas, select_response_schemas
 
 TEMPLATES = Path(__file__).with_name("templates")
 GENERATED = Path(__file__).parents[1] / "python" / "switchboard_client" / "generated"

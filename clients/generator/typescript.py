@@ -5,8 +5,10 @@ import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from clients.generator.document import Json, build_schema_document
-from clients.generator.operations import list_events, list_operations, select_request_schemas, select_response_schemas
+from switchboard.apps.docs.openapi_document import Json
+from switchboard.apps.docs.operations import list_events, list_operations
+
+from clients.generator.document import build_schema_document, select_request_schemas, select_response_schemas
 from clients.generator.python import create_environment, group_by_resource
 
 PACKAGE = Path(__file__).parents[1] / "typescript"

@@ -119,7 +119,7 @@ async def test_the_wheels_answer_a_call_and_show_the_dashboard(
         output, _ = await dialing.communicate()
         assert "We are open from seven to six" in output.decode()
         base_url = json.loads(dev_file.read_text())["base_url"]
-        for path in ("/", "/docs", "/openapi.json", "/dashboard/static/css/base.css"):
+        for path in ("/", "/docs", "/docs/guides/api", "/openapi.json", "/dashboard/static/css/base.css"):
             subprocess.run(["curl", "-fsSL", "-o", "/dev/null", base_url + path], check=True)
     finally:
         running.terminate()

@@ -130,7 +130,7 @@ async def test_the_openapi_document_is_valid_and_complete(client: Client) -> Non
     assert len({operation["operationId"] for operation in operations}) == len(operations) > 10
     assert {"401", "403", "422", "429"} <= set(document["paths"]["/v1/agents"]["get"]["responses"])
     assert "call.completed" in document["webhooks"]
-    page = await (await client.get("/docs")).get_data(as_text=True)
+    page = await (await client.get("/docs/api/calls")).get_data(as_text=True)
     assert "Start an outbound call through an agent" in page
     assert not re.search(r'(src|href)="(https?:)?//', page), "nothing comes from a foreign host"
 

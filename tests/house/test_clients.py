@@ -4,11 +4,12 @@ import json
 from importlib import metadata
 
 import pytest
+from switchboard.apps.docs.openapi_document import Json, get_object
+from switchboard.apps.docs.operations import list_operations
 from switchboard.foundation.web.openapi import VERSION
 
 from clients.generator import python, typescript
-from clients.generator.document import Json, build_document, get_object
-from clients.generator.operations import list_operations
+from clients.generator.document import build_document
 from tests.fixtures.debian_tools import find_node_tool
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from switchboard.apps.server.api_reference import build_openapi_document
+from switchboard.apps.docs.openapi_document import build_openapi_document
 from switchboard.apps.server.app import create_routes
 from switchboard.foundation.web.openapi import Json
 
@@ -105,6 +105,36 @@ def test_every_field_and_parameter_is_described(document: Json) -> None:
     }
     faulty = [place for place, part in (fields | parameters).items() if not part.get("description")]
     assert not faulty, "add a description, with its unit"
+
+
+def test_every_schema_body_header_and_tag_is_described(document: Json) -> None:
+    assert [name for name, schema in document["components"]["schemas"].items() if not schema.get("description")] == []
+    operations = [operation for methods in document["paths"].values() for operation in methods.values()]
+    bodies = [operation["requestBody"] for operation in operations if "requestBody" in operation]
+    answers = [answer for operation in operations for answer in operation["responses"].values()]
+    headers = [header for answer in answers for header in answer.get("headers", {}).values()]
+    assert bodies
+    assert headers
+    for part in (*operations, *bodies, *answers, *headers, *document["tags"]):
+        assert part.get("description"), part
+    assert {tag["name"] for tag in document["tags"]} == {tag for operation in operations for tag in operation["tags"]}
+
+
+def test_every_error_of_an_operation_has_its_code_and_its_meaning(document: Json) -> None:
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for status, answer in operation["responses"].items():
+                for part in answer["description"].split("; ") if status >= "400" else ():
+                    assert re.fullmatch(r"[\w ]+ \(`\w+`\): .{10,}", part), part
+
+
+def test_every_body_has_an_example(document: Json) -> None:
+    schemas = document["components"]["schemas"]
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            if "requestBody" in operation:
+                name = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+                assert schemas[name].get("examples"), f"{name}: the samples of the reference show its example"
 
 
 def test_a_field_of_a_response_has_the_description_of_the_request(document: Json) -> None:

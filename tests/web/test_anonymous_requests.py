@@ -21,6 +21,8 @@ CHEAP = {
     "GET /dashboard/sign-in/callback",
     "GET /dashboard/static/<path:filename>",
     "GET /docs",
+    "GET /docs/<path:page>",
+    "GET /docs/static/<path:filename>",
     "GET /exports/<token>",
     "GET /healthz",
     "GET /metrics",

@@ -1344,6 +1344,10 @@ class SmsReceived(Model):
 
 
 class SmsReceivedDelivery(Model):
+    """
+    Delivery of `sms.received`.
+    """
+
     event: Literal["sms.received"]
     """
     Name of the event.
@@ -1406,6 +1410,10 @@ class SmsSent(Model):
 
 
 class SmsSentDelivery(Model):
+    """
+    Delivery of `sms.sent`.
+    """
+
     event: Literal["sms.sent"]
     """
     Name of the event.
@@ -1851,6 +1859,10 @@ class CallCompleted(Model):
 
 
 class CallCompletedDelivery(Model):
+    """
+    Delivery of `call.completed`.
+    """
+
     event: Literal["call.completed"]
     """
     Name of the event.
@@ -1925,6 +1937,10 @@ class CallFailed(Model):
 
 
 class CallFailedDelivery(Model):
+    """
+    Delivery of `call.failed`.
+    """
+
     event: Literal["call.failed"]
     """
     Name of the event.
@@ -2109,6 +2125,10 @@ class CallRinging(Model):
 
 
 class CallRingingDelivery(Model):
+    """
+    Delivery of `call.ringing`.
+    """
+
     event: Literal["call.ringing"]
     """
     Name of the event.
@@ -2183,6 +2203,10 @@ class CallStarted(Model):
 
 
 class CallStartedDelivery(Model):
+    """
+    Delivery of `call.started`.
+    """
+
     event: Literal["call.started"]
     """
     Name of the event.
@@ -2257,6 +2281,10 @@ class CallTakeover(Model):
 
 
 class CallTakeoverDelivery(Model):
+    """
+    Delivery of `call.takeover`.
+    """
+
     event: Literal["call.takeover"]
     """
     Name of the event.
@@ -2331,6 +2359,10 @@ class CallTranscriptReady(Model):
 
 
 class CallTranscriptReadyDelivery(Model):
+    """
+    Delivery of `call.transcript.ready`.
+    """
+
     event: Literal["call.transcript.ready"]
     """
     Name of the event.
@@ -2675,6 +2707,10 @@ class SimulationCompleted(Model):
 
 
 class SimulationCompletedDelivery(Model):
+    """
+    Delivery of `simulation.completed`.
+    """
+
     event: Literal["simulation.completed"]
     """
     Name of the event.

@@ -609,6 +609,7 @@ export interface components {
             /** @description Phone number that was called, E.164. */
             to_number: string;
         };
+        /** @description Delivery of `call.completed`. */
         CallCompletedDelivery: {
             /** @description Subject of the event, as it was when the event happened. */
             data: components["schemas"]["CallCompleted"];
@@ -702,6 +703,7 @@ export interface components {
             /** @description Phone number that was called, E.164. */
             to_number: string;
         };
+        /** @description Delivery of `call.failed`. */
         CallFailedDelivery: {
             /** @description Subject of the event, as it was when the event happened. */
             data: components["schemas"]["CallFailed"];
@@ -840,6 +842,7 @@ export interface components {
             /** @description Phone number that was called, E.164. */
             to_number: string;
         };
+        /** @description Delivery of `call.ringing`. */
         CallRingingDelivery: {
             /** @description Subject of the event, as it was when the event happened. */
             data: components["schemas"]["CallRinging"];
@@ -897,6 +900,7 @@ export interface components {
             /** @description Phone number that was called, E.164. */
             to_number: string;
         };
+        /** @description Delivery of `call.started`. */
         CallStartedDelivery: {
             /** @description Subject of the event, as it was when the event happened. */
             data: components["schemas"]["CallStarted"];
@@ -954,6 +958,7 @@ export interface components {
             /** @description Phone number that was called, E.164. */
             to_number: string;
         };
+        /** @description Delivery of `call.takeover`. */
         CallTakeoverDelivery: {
             /** @description Subject of the event, as it was when the event happened. */
             data: components["schemas"]["CallTakeover"];
@@ -1011,6 +1016,7 @@ export interface components {
             /** @description Phone number that was called, E.164. */
             to_number: string;
         };
+        /** @description Delivery of `call.transcript.ready`. */
         CallTranscriptReadyDelivery: {
             /** @description Subject of the event, as it was when the event happened. */
             data: components["schemas"]["CallTranscriptReady"];
@@ -1812,6 +1818,7 @@ export interface components {
             /** @description Receives every event of the organization. */
             webhook_url?: string | null;
         };
+        /** @description Any JSON value. */
         JsonValue: unknown;
         /** @description The agent's model reads the transcript and judges whether the statement holds. */
         Judged: {
@@ -2471,6 +2478,7 @@ export interface components {
             /** @description Number of the caller's turns. */
             turns: number;
         };
+        /** @description Delivery of `simulation.completed`. */
         SimulationCompletedDelivery: {
             /** @description Subject of the event, as it was when the event happened. */
             data: components["schemas"]["SimulationCompleted"];
@@ -2712,6 +2720,7 @@ export interface components {
             /** @description Phone number of the recipient, E.164. */
             to_number: string;
         };
+        /** @description Delivery of `sms.received`. */
         SmsReceivedDelivery: {
             /** @description Subject of the event, as it was when the event happened. */
             data: components["schemas"]["SmsReceived"];
@@ -2764,6 +2773,7 @@ export interface components {
             /** @description Phone number of the recipient, E.164. */
             to_number: string;
         };
+        /** @description Delivery of `sms.sent`. */
         SmsSentDelivery: {
             /** @description Subject of the event, as it was when the event happened. */
             data: components["schemas"]["SmsSent"];

@@ -1,1 +1,1 @@
-"""The `serve` process: the ASGI application, its health endpoints, and the API reference page."""
+"""The `serve` process: the ASGI application and its health endpoints."""

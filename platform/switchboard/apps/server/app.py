@@ -7,10 +7,11 @@ from hypercorn.middleware import ProxyFixMiddleware
 from quart import Quart
 
 from switchboard.apps.dashboard.routes import dashboard
-from switchboard.apps.server.api_reference import blueprint as reference
+from switchboard.apps.docs.routes import blueprint as docs
 from switchboard.apps.server.health import blueprint as health
 from switchboard.apps.server.web_context import add_context
 from switchboard.foundation.web import problems
+from switchboard.foundation.web.compression import install_compression
 from switchboard.foundation.web.converters import PROVIDER, ProviderNameConverter
 from switchboard.foundation.web.endpoint import MAX_BODY_BYTES
 from switchboard.resources.agents.routes import blueprint as agents
@@ -74,7 +75,7 @@ BLUEPRINTS = (
     carriers,
     oauth,
     dashboard,
-    reference,
+    docs,
     health,
 )
 # By path prefix.
@@ -86,6 +87,7 @@ def create_routes() -> Quart:
     app = Quart("switchboard")
     app.config["MAX_CONTENT_LENGTH"] = app.config["MAX_FORM_MEMORY_SIZE"] = MAX_BODY_BYTES
     problems.install(app)
+    install_compression(app)
     app.url_map.converters[PROVIDER] = ProviderNameConverter
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint)

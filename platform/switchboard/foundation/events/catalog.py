@@ -176,6 +176,7 @@ def build_delivery_model(kind: type[EventData]) -> type[BaseModel]:
     name = "".join(part.title() for part in kind.event.split(".")) + "Delivery"
     return create_model(
         name,
+        __doc__=f"Delivery of `{kind.event}`.",
         event=(Literal[kind.event], Field(description="Name of the event.")),  # type: ignore[arg-type]
         data=(kind, Field(description="Subject of the event, as it was when the event happened.")),
         timestamp=(Moment, Field(description="When the event happened. Retries and replays keep it.")),

@@ -1,5 +1,6 @@
 """The OpenAPI 3.1 document, generated from the declarations of the endpoints."""
 
+import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from switchboard.foundation.web.endpoint import JSON, Endpoint
 from switchboard.foundation.web.errors import (
     ApiError,
     IdempotencyInFlight,
+    IdempotencyMismatch,
     InsufficientScope,
     InvalidCredentials,
     NotFound,
@@ -26,6 +28,7 @@ from switchboard.foundation.web.errors import (
     ValidationFailed,
 )
 from switchboard.foundation.web.principal import SCOPES
+from switchboard.foundation.web.schemas import Page
 
 Json: TypeAlias = dict[str, Any]
 VERSION = version("switchboard-voice")
@@ -127,6 +130,10 @@ class _Schemas:
         for _, _, declared in iterate_endpoints(app):
             self._mark_read_only(declared)
             self._describe_answer(declared)
+        for name, definition in self.definitions.items():
+            if name.startswith("Page_"):  # a parametrized model has no docstring
+                definition["description"] = inspect.getdoc(Page)
+        self.definitions["JsonValue"]["description"] = "Any JSON value."
 
     @staticmethod
     def _want(
@@ -175,7 +182,12 @@ def _operation(rule: Rule, method: str, declared: Endpoint, schemas: _Schemas) -
     operation["description"] = "\n\n".join(part for part in (declared.description, ignored, scope) if part)
     if declared.body is not None:
         content = {"application/json": {"schema": schemas.of(declared.body, "validation")}}
-        operation["requestBody"] = {"required": declared.body_required, "content": content}
+        described = schemas.of(declared.body, "validation")["$ref"].rsplit("/", 1)[1]
+        operation["requestBody"] = {
+            "description": schemas.definitions[described]["description"],
+            "required": declared.body_required,
+            "content": content,
+        }
     return {key: value for key, value in operation.items() if value}
 
 
@@ -223,7 +235,8 @@ def _describe_id(parameter: str) -> str:
 
 
 def _responses(rule: Rule, declared: Endpoint, schemas: _Schemas) -> Json:
-    success: Json = {"description": declared.summary, "headers": {"X-Request-Id": {"schema": {"type": "string"}}}}
+    request_id = {"description": "Name it when you ask for help.", "schema": {"type": "string"}}
+    success: Json = {"description": declared.summary, "headers": {"X-Request-Id": request_id}}
     if declared.answer is not None:
         success["content"] = {JSON: {"schema": schemas.of(declared.answer, "serialization")}}
     elif JSON not in declared.media_types:
@@ -233,8 +246,14 @@ def _responses(rule: Rule, declared: Endpoint, schemas: _Schemas) -> Json:
     for error in _errors(rule, declared):
         problem = {"application/problem+json": {"schema": schemas.of(Problem, "serialization")}}
         entry = responses.setdefault(str(error.status), {"description": "", "content": problem})
-        entry["description"] = "; ".join(filter(None, [entry["description"], f"{error.title} (`{error.code}`)"]))
+        entry["description"] = "; ".join(filter(None, [entry["description"], describe_error(error)]))
     return dict(sorted(responses.items()))
+
+
+def describe_error(error: type[ApiError]) -> str:
+    """Return an error's title, code, and meaning: the first sentence of its docstring, after the status."""
+    meaning = " ".join((inspect.getdoc(error) or "").split()).partition(": ")[2] or error.default_detail
+    return f"{error.title} (`{error.code}`): {re.split(r'[.;] ', meaning)[0].rstrip('.')}"
 
 
 def _errors(rule: Rule, declared: Endpoint) -> list[type[ApiError]]:
@@ -244,7 +263,7 @@ def _errors(rule: Rule, declared: Endpoint) -> list[type[ApiError]]:
     if declared.body is not None:
         common += [PayloadTooLarge, UnsupportedMediaType]
     if "POST" in (rule.methods or ()):
-        common.append(IdempotencyInFlight)
+        common += [IdempotencyInFlight, IdempotencyMismatch]
     return [*common, *(error for error in declared.errors if error not in common)]
 
 
@@ -254,6 +273,7 @@ def _webhook(event: WebhookEvent, schemas: _Schemas) -> Mapping[str, Json]:
             "operationId": f"on_{event.name.replace('.', '_')}",
             "summary": event.description,
             "requestBody": {
+                "description": event.description,
                 "required": True,
                 "content": {"application/json": {"schema": schemas.of(event.body, "serialization")}},
             },

@@ -1,10 +1,9 @@
 """Endpoints of browser calls."""
 
-from quart import Blueprint
-
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InvalidState, ProviderFailed
 from switchboard.foundation.web.principal import Principal
@@ -14,7 +13,9 @@ from switchboard.resources.browser_calls.schemas import BrowserTokenOut, CallerI
 from switchboard.resources.destinations.clients import build_client_identity, find_client_carrier
 from switchboard.resources.phone_numbers import service as numbers
 
-blueprint = Blueprint("browser_calls", __name__)
+blueprint = ApiBlueprint(
+    "browser_calls", __name__, tags={"browser-call": "Calls of the organization's users from a browser."}
+)
 
 
 @blueprint.post("/v1/browser-call/token")

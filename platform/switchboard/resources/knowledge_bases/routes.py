@@ -2,9 +2,10 @@
 
 from uuid import UUID
 
-from quart import Blueprint, request
+from quart import request
 
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import InsufficientBalance, ProviderFailed
 from switchboard.foundation.web.paging import paginate, paginate_table
@@ -27,7 +28,14 @@ from switchboard.resources.knowledge_bases.schemas import (
 )
 from switchboard.resources.knowledge_bases.search import PassageSearch
 
-blueprint = Blueprint("knowledge_bases", __name__)
+blueprint = ApiBlueprint(
+    "knowledge_bases",
+    __name__,
+    tags={
+        "knowledge-bases": "Documents that agents answer from, and the search in them.",
+        "documents": "The documents of knowledge bases, by their own ids.",
+    },
+)
 
 
 @blueprint.get("/v1/knowledge-bases")

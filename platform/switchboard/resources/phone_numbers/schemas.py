@@ -51,6 +51,13 @@ class PhoneNumberBuy(RequestBody):
 class PhoneNumberUpdate(PartialBody):
     """A partial update of a phone number; null clears a value."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"friendly_name": "Front desk", "inbound_agent_id": "019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11"},
+            ]
+        }
+    )
     friendly_name: FriendlyName = Field("-", description="Name for people.")
     inbound_agent_id: ReferenceId | None = Field(
         None, description="Id of the agent that answers calls and text messages; null: nobody."

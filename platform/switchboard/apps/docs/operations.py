@@ -1,19 +1,11 @@
 """Operations of the API, with the names that they have in the clients."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from clients.generator.document import (
-    Json,
-    get_object,
-    get_text,
-    list_objects,
-    list_references,
-    remove_constraints,
-    select_schemas,
-)
+from switchboard.apps.docs.openapi_document import Json, get_object, get_text, list_objects, list_references
 
 ResultKind = Literal["model", "page", "list", "bytes", "nothing"]
 
@@ -74,27 +66,6 @@ def list_events(document: Json) -> dict[str, str]:
         name: list_references(get_object(webhook, "post", "requestBody"))[0]
         for name, webhook in get_object(document, "webhooks").items()
     }
-
-
-def select_request_schemas(document: Json, operations: Iterable[Operation]) -> Json:
-    """Return the schemas of all bodies, and one for the query parameters of each operation."""
-    queries: Json = {
-        operation.query_name: {
-            "type": "object",
-            "description": f"Query parameters of `{operation.resource}.{operation.name}`.",
-            "properties": remove_constraints(operation.query, is_named=True),
-            "required": list(operation.required_query),
-        }
-        for operation in operations
-        if operation.query
-    }
-    return select_schemas(document, {operation.body for operation in operations if operation.body}) | queries
-
-
-def select_response_schemas(document: Json, operations: Iterable[Operation]) -> Json:
-    """Return the schemas of all responses and events."""
-    results = {operation.result for operation in operations if operation.result}
-    return select_schemas(document, results | set(list_events(document).values()))
 
 
 def shorten_name(operation_id: str, resource: str) -> str:
