@@ -1,0 +1,123 @@
+"""Every page that links lead to, in Chromium: without a violation of axe-core of any impact at the width of a phone and
+of a desk, in light and dark, not wider than the window, and within a budget of bytes.
+"""
+
+import re
+from collections import deque
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.async_api import Browser
+from pydantic import JsonValue
+
+from tests.dashboard.test_calls import create_spoken_call
+from tests.fixtures.app import LivePlatform
+from tests.fixtures.dashboard import Window, open_owner_window
+from tests.fixtures.json_access import Json
+
+WIDTHS = (390, 1440)
+MOST_BYTES = 100_000
+"""A page with its styles and scripts, as they are sent to a browser without a cache."""
+ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
+SKIPPED = ("/dashboard/exports", "/dashboard/static", "/dashboard/client-sdks")
+FIND_LINKS = "links => links.map(link => new URL(link.getAttribute('href'), location).href)"
+FEWEST = 55
+"""Pages that the links of the overview lead to; a link that is lost makes fewer."""
+
+pytestmark = pytest.mark.system
+
+
+async def create_rows(live: LivePlatform) -> None:
+    """Create a row of each kind that a page shows."""
+    caller = live.caller
+    agent, number = live.agent_id, live.number_id
+
+    async def create(path: str, body: Json) -> str:
+        answer = await caller.post(path, body)
+        assert answer.status in (200, 201), answer
+        return str(answer.json.get("id"))
+
+    await create("/v1/contacts", {"phone_number": "+15550100001", "name": "Ada", "tags": "vip", "notes": "Likes cake"})
+    await create("/v1/do-not-call", {"phone_number": "+15550100099", "note": "Asked us"})
+    endpoint = await create("/v1/webhook-endpoints", {"url": "https://example.com/hook", "description": "CRM"})
+    await create(f"/v1/webhook-endpoints/{endpoint}/test", {})
+    tag: Json = {"type": "tag_contact", "params": {"phone_number": "{{ data.to_number }}", "tag": "written"}}
+    await create("/v1/automations", {"name": "Tag", "trigger_type": "sms.sent", "actions": [tag]})
+    await create("/v1/sms", {"from_number_id": number, "to_number": "+15550100001", "body": "Hello"})
+    people: list[JsonValue] = [{"phone_number": "+15550100001", "name": "Ada"}]
+    await create("/v1/campaigns", {"name": "Spring", "agent_id": agent, "phone_number_id": number, "contacts": people})
+    simulation: Json = {"name": "Greets", "lines": ["Hello"], "assertions": [{"type": "said", "text": "hello"}]}
+    await create(f"/v1/agents/{agent}/simulations", simulation)
+    base = await create("/v1/knowledge-bases", {"name": "House rules"})
+    await create(f"/v1/knowledge-bases/{base}/documents", {"filename": "hours.txt", "content": "Open from 7 to 18."})
+    await create_spoken_call(live.runtime, live.caller)
+
+
+@dataclass(eq=False)
+class Traffic:
+    """Bytes of responses as they were sent, from the last `reset()` on, without a cache."""
+
+    received: int = 0
+
+    @classmethod
+    async def watch(cls, window: Window) -> "Traffic":
+        traffic = cls()
+        session = await window.page.context.new_cdp_session(window.page)
+        await session.send("Network.enable")
+        await session.send("Network.setCacheDisabled", {"cacheDisabled": True})
+        session.on("Network.loadingFinished", traffic.count)
+        return traffic
+
+    def count(self, event: dict[str, float]) -> None:
+        self.received += round(event["encodedDataLength"])
+
+    def reset(self) -> None:
+        self.received = 0
+
+
+@pytest.mark.timeout(900)
+async def test_every_page_is_accessible_fits_and_stays_within_its_budget(browser: Browser, live: LivePlatform) -> None:
+    await create_rows(live)
+    async with open_owner_window(browser, live, superadmin=True) as window:
+        traffic = await Traffic.watch(window)
+        seen, due = {"/dashboard"}, deque(["/dashboard"])
+        faults: list[str] = []
+        while due:
+            path = due.popleft()
+            for width in WIDTHS:
+                await window.page.set_viewport_size({"width": width, "height": 900})
+                traffic.reset()
+                await window.open(path)
+                faults += await find_faults(window, width, traffic)
+            for link in await window.page.eval_on_selector_all("a[href]", FIND_LINKS):
+                address = urlsplit(link)
+                place = address.path + (f"?{address.query}" if address.query else "")
+                kind = ID.sub("ID", address.path)
+                if is_page(address.path) and kind not in seen:
+                    seen.add(kind)
+                    due.append(place)
+        assert not faults, "\n".join(faults)
+        assert len(seen) >= FEWEST, sorted(seen)
+
+
+def is_page(path: str) -> bool:
+    return path.startswith("/dashboard") and not path.startswith(SKIPPED)
+
+
+async def find_faults(window: Window, width: int, traffic: Traffic) -> list[str]:
+    """Return what is wrong with the open page at a width."""
+    page = window.page
+    place = f"{page.url} at {width} px"
+    faults = []
+    await page.wait_for_load_state("load")
+    if traffic.received > MOST_BYTES:
+        faults.append(f"{place}: {traffic.received} bytes")
+    wide = await page.evaluate("document.documentElement.scrollWidth")
+    if wide > width:
+        faults.append(f"{place}: {wide} px wide")
+    try:
+        await window.check_accessibility()
+    except AssertionError as error:
+        faults.append(f"{width} px: {error}")
+    return faults
