@@ -65,6 +65,7 @@ SECTIONS = (
             Entry("Destinations", "/dashboard/destinations", "phone", "owner"),
             Entry("Privacy requests", "/dashboard/privacy", "shield", "owner"),
             Entry("Audit log", "/dashboard/audit", "list", "owner"),
+            Entry("Documentation", "/docs", "book"),
         ),
     ),
     Section(
