@@ -25,6 +25,8 @@ class AuditAction(StrEnum):
     AGENT_CREATED = "agent.created"
     AGENT_UPDATED = "agent.updated"
     AGENT_DELETED = "agent.deleted"
+    AGENT_DRAFT_SAVED = "agent_draft.saved"
+    AGENT_DRAFT_DISCARDED = "agent_draft.discarded"
     AGENT_VERSION_RESTORED = "agent_version.restored"
     API_KEY_CREATED = "api_key.created"
     API_KEY_ROTATED = "api_key.rotated"

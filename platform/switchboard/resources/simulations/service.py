@@ -11,6 +11,7 @@ from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
 from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
 from switchboard.resources.billing import ledger
 from switchboard.resources.phone_numbers import service as numbers
@@ -45,8 +46,8 @@ async def create_simulation(
 ) -> Simulation:
     """Create a simulation; a worker runs it.
 
-    Raises `NotFound`, `ValidationFailed`, `InsufficientBalance`, and `InvalidState` for mode `audio` if the agent
-    answers no number that a simulated caller can call.
+    Raises `NotFound` (a missing draft, too), `ValidationFailed`, `InsufficientBalance`, and `InvalidState` for mode
+    `audio` if the agent answers no number that a simulated caller can call.
     """
     agent = await agents.get_agent(session, agent_id)
     data.check()
@@ -56,10 +57,12 @@ async def create_simulation(
             "The agent answers no number whose carrier can simulate callers. Give it a number of the loopback "
             "carrier, or use mode text."
         )
-    fields = data.model_dump(mode="json")
+    draft = await drafts.get_draft(session, agent_id) if data.target == "draft" else None
+    fields = data.model_dump(mode="json", exclude={"target"})
     simulation = Simulation(
         id=new_id(), organization_id=agent.organization_id, agent_id=agent.id, due_at=now(), **fields
     )
+    simulation.draft_revision = draft.revision if draft is not None else None
     session.add(simulation)
     await session.flush()
     record_audit(session, AuditAction.SIMULATION_CREATED, simulation.id, fields=data.model_fields_set)
