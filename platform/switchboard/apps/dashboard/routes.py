@@ -42,6 +42,7 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
 from switchboard.apps.dashboard.pages.agents import (  # noqa: F401
     agents,
     client_sdks,
+    drafts,
     simulations,
     talk,
     test_call,

@@ -220,6 +220,12 @@ class AgentChanges(DraftableFields, PartialBody):
     name: Name = ""
     timezone: str = Field("UTC", max_length=64, description="IANA time zone.")
 
+    @classmethod
+    def of_update(cls, update: AgentUpdate) -> "AgentChanges":
+        """Return the changes of an update that a draft can make."""
+        fields = update.model_fields_set & cls.model_fields.keys()
+        return cls.model_construct(_fields_set=fields, **{name: getattr(update, name) for name in fields})
+
     def as_update(self) -> AgentUpdate:
         """Return the update of the agent that makes these changes."""
         fields = self.model_fields_set

@@ -12,9 +12,10 @@ from switchboard.foundation.web.principal import Principal
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.drafts import DraftEditor
 from switchboard.resources.agents.models import Agent, AgentDraft
-from switchboard.resources.agents.publishing import AgentPublisher, keep_agent_changes, read_stored_settings
-from switchboard.resources.agents.schemas import AgentUpdate
+from switchboard.resources.agents.publishing import DRAFTED, AgentPublisher, keep_agent_changes, read_stored_settings
+from switchboard.resources.agents.schemas import AgentChanges, AgentUpdate
 from switchboard.resources.simulations import service as simulations
 from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.schemas import SimulationCreate
@@ -64,17 +65,29 @@ class DraftPublisher:
     """Publishes drafts."""
 
     publisher: AgentPublisher
+    editor: DraftEditor
 
-    async def publish_draft(
-        self,
-        session: TenantSession,
-        agent_id: UUID,
-        revision: str,
-        principal: Principal,
-        *,
-        beside: AgentUpdate | None = None,
+    async def publish_update(
+        self, session: TenantSession, agent_id: UUID, revision: str | None, data: AgentUpdate, principal: Principal
     ) -> Agent:
-        """Publish the draft as a new version, and delete it. `beside` has fields that are published with it.
+        """Publish an update in the place of the draft that its editor has seen (None: none), and delete the draft.
+
+        An agent with required simulations is published if they have passed with a draft that makes the same changes.
+        Raises what `publish_draft` raises.
+        """
+        agent = await agents.get_agent(session, agent_id, lock=True)
+        draft = await drafts.find_draft(session, agent_id, lock=True)
+        drafts.require_revision(draft, revision)
+        if agent.required_simulations and keep_agent_changes(agent, data).model_fields_set & DRAFTED:
+            draft = await self.editor.save_draft(session, agent_id, revision, AgentChanges.of_update(data), principal)
+            await _require_passed(session, agent, draft)
+        await self.publisher.publish_changes(session, agent, keep_agent_changes(agent, data), principal)
+        if draft is not None:
+            await session.delete(draft)
+        return agent
+
+    async def publish_draft(self, session: TenantSession, agent_id: UUID, revision: str, principal: Principal) -> Agent:
+        """Publish the draft as a new version, and delete it.
 
         Raises `NotFound`; `Conflict` for another revision, or settings that were published since it was saved;
         `InvalidState` if a required simulation has not passed; and what a change of the agent raises.
@@ -88,8 +101,6 @@ class DraftPublisher:
             )
         await _require_passed(session, agent, draft)
         changes = await read_stored_settings(session, draft.changes)
-        for name in beside.model_fields_set if beside is not None else ():
-            setattr(changes, name, getattr(beside, name))
         await self.publisher.publish_changes(session, agent, keep_agent_changes(agent, changes), principal)
         await session.delete(draft)
         return agent

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from sqlmodel import col
+from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
@@ -19,6 +19,7 @@ from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.schemas import SimulationCreate
 
+NAMES_SHOWN = 100
 JOB_SECONDS = 660
 """Seconds after which a worker's job is canceled; the conversation itself may take ten minutes."""
 
@@ -26,6 +27,14 @@ JOB_SECONDS = 660
 def list_simulations(session: TenantSession, agent_id: UUID) -> SelectOfScalar[Simulation]:
     """Select an agent's simulations."""
     return session.select(Simulation).where(col(Simulation.agent_id) == agent_id)
+
+
+async def list_simulation_names(session: TenantSession, agent_id: UUID) -> list[str]:
+    """List the names of an agent's text simulations."""
+    rows = select(Simulation.name).where(
+        session.owns(Simulation), col(Simulation.agent_id) == agent_id, col(Simulation.mode) == "text"
+    )
+    return list((await session.exec(rows.distinct().order_by(col(Simulation.name)).limit(NAMES_SHOWN))).all())
 
 
 async def get_simulation(

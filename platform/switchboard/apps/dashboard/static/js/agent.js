@@ -1,5 +1,7 @@
-// An agent's form: rows, and the voices and models of the chosen providers.
+// An agent's form: rows, what was not saved, placeholders, the chat, and the voices and models of the chosen providers.
 import "./form-rows.js";
+import "./keep-form.js";
+import "./chat.js";
 
 /**
  * Offer the choices of the selected provider in a field.
