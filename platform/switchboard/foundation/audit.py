@@ -27,6 +27,7 @@ class AuditAction(StrEnum):
     AGENT_DELETED = "agent.deleted"
     AGENT_DRAFT_SAVED = "agent_draft.saved"
     AGENT_DRAFT_DISCARDED = "agent_draft.discarded"
+    AGENT_TOOL_TESTED = "agent_tool.tested"
     AGENT_VERSION_RESTORED = "agent_version.restored"
     API_KEY_CREATED = "api_key.created"
     API_KEY_ROTATED = "api_key.rotated"

@@ -10,7 +10,7 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms import agent as forms
 from switchboard.apps.dashboard.forms.form import Form, nest_fields
-from switchboard.apps.dashboard.pages.agents.form_page import AgentFormPage
+from switchboard.apps.dashboard.pages.agents.form_page import AgentFormPage, build_fresh_agent
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers.instances import Providers
@@ -24,6 +24,7 @@ from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.permissions import may_set_receivers
 from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentCreate, AgentUpdate
+from switchboard.resources.agents.templates import load_templates
 from switchboard.resources.drafts.service import DraftPublisher
 from switchboard.resources.phone_numbers import service as numbers
 
@@ -32,6 +33,12 @@ class OfferQuery(Query):
     """The provider whose voices or models are requested."""
 
     provider: str = Field(max_length=255)
+
+
+class TemplateQuery(Query):
+    """The template to begin with; an unknown one is none."""
+
+    template: str | None = Field(None, max_length=64)
 
 
 @dashboard.get("/dashboard/agents")
@@ -44,10 +51,14 @@ async def agents_page(session: TenantSession, query: PageQuery) -> str:
 
 
 @dashboard.get("/dashboard/agents/new")
-@page()
-async def new_agent_page(session: TenantSession, form: Form, form_page: AgentFormPage) -> str:
-    """Show the form of a new agent, with the defaults filled in."""
-    return await form_page.render_new(session, form)
+@page(query=TemplateQuery)
+async def new_agent_page(session: TenantSession, query: TemplateQuery, form: Form, form_page: AgentFormPage) -> str:
+    """Show the form of a new agent, with the defaults or a template filled in."""
+    template = load_templates().get(query.template or "")
+    shown = await build_fresh_agent(session)
+    for name in ("name", "greeting_message", "system_prompt") if template is not None else ():
+        setattr(shown, name, getattr(template, name))
+    return await form_page.render_new(session, form, shown, started_from=template)
 
 
 @dashboard.post("/dashboard/agents/new")

@@ -74,13 +74,11 @@ class AgentFormPage:
             known_variables=await list_known_variables(session, agent.id),
         )
 
-    async def render_new(self, session: TenantSession, form: Form, **context: object) -> str:
-        """Render the form of a new agent, with the defaults filled in."""
-        fresh = await build_fresh_agent(session)
-        form = form.starting_with(forms.agent_to_form(fresh))
-        return await self._render(
-            session, form, fresh, agent=None, draft=None, known_variables=await list_known_variables(session), **context
-        )
+    async def render_new(self, session: TenantSession, form: Form, shown: Agent, **context: object) -> str:
+        """Render the form of a new agent, with the values of one that is not saved."""
+        form = form.starting_with(forms.agent_to_form(shown))
+        known = await list_known_variables(session)
+        return await self._render(session, form, shown, agent=None, draft=None, known_variables=known, **context)
 
     async def _render(self, session: TenantSession, form: Form, shown: Agent, **context: object) -> str:
         offered = {
