@@ -46,6 +46,9 @@ async def test_an_agent_begins_with_a_template(window: Window) -> None:
     await tool.get_by_label("URL").fill("https://example.com/find")
     await page.get_by_role("button", name="Create agent").click()
     await page.get_by_text("Customer service was created.").wait_for()
+    await page.get_by_text("More", exact=True).click()
+    await page.get_by_role("button", name="Duplicate").click()
+    await page.get_by_text("Copy of Customer service was created.").wait_for()
 
 
 async def test_every_template_makes_an_agent(owner: Person, caller: Caller) -> None:

@@ -107,8 +107,8 @@ class VoiceSampler:
 
 
 def _build_key(organization_id: UUID, provider: str, request: SpeechRequest) -> str:
-    what = json.dumps([str(organization_id), provider, asdict(request)])
-    return f"voice-sample:{hashlib.sha256(what.encode()).hexdigest()}"
+    request_parts = json.dumps([str(organization_id), provider, asdict(request)])
+    return f"voice-sample:{hashlib.sha256(request_parts.encode()).hexdigest()}"
 
 
 def _write_wav(audio: bytes, source: AudioFormat) -> bytes:

@@ -41,7 +41,8 @@ async def save_draft(session: TenantSession, viewer: Viewer, agent_id: UUID, edi
     with forms.read_agent_form(AgentChanges, values, shows_receivers=may_set_receivers(viewer.principal)) as data:
         await editor.save_draft(session, agent_id, read_revision(values), data, viewer.principal)
     return Next(
-        url_for("dashboard.agent_page", agent_id=agent_id), "Draft saved. Calls use the published version until then."
+        url_for("dashboard.agent_page", agent_id=agent_id),
+        "Draft saved. Calls use the published version until you publish it.",
     )
 
 

@@ -40,6 +40,7 @@ function editArguments(row) {
   const box = row.querySelector("[data-arguments]");
   const text = row.querySelector("[name$='.parameters']");
   const list = box.querySelector("ul");
+  const details = row.querySelector("[data-schema]");
 
   function write() {
     text.value = writeSchema([...list.children].map((line) => line.readArgument()));
@@ -55,9 +56,9 @@ function editArguments(row) {
     const about = addField(line, "input", "Description", description);
     about.placeholder = "What the model must give";
     const label = line.appendChild(document.createElement("label"));
-    const box = label.appendChild(document.createElement("input"));
-    box.type = "checkbox";
-    box.checked = required;
+    const mustGive = label.appendChild(document.createElement("input"));
+    mustGive.type = "checkbox";
+    mustGive.checked = required;
     label.append("Required");
     const remove = line.appendChild(document.createElement("button"));
     remove.type = "button";
@@ -68,7 +69,7 @@ function editArguments(row) {
       line.remove();
       write();
     });
-    line.readArgument = () => ({ name: nameField.value.trim(), type: typeField.value, description: about.value.trim(), required: box.checked });
+    line.readArgument = () => ({ name: nameField.value.trim(), type: typeField.value, description: about.value.trim(), required: mustGive.checked });
     line.addEventListener("input", write);
     return nameField;
   }
@@ -76,6 +77,7 @@ function editArguments(row) {
   function show() {
     const given = readSchema(text.value);
     box.hidden = given === null;
+    details.open = given === null || details.querySelector(".fault") !== null;
     list.replaceChildren();
     given?.forEach(addArgument);
   }
