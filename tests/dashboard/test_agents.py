@@ -52,6 +52,7 @@ async def test_an_agent_is_created_configured_and_restored_to_an_earlier_version
     page = window.page
     await window.open("/dashboard/agents")
     await page.get_by_role("link", name="New agent").click()
+    await page.get_by_role("link", name="Blank agent").click()
     await page.get_by_role("textbox", name="Name", exact=True).fill("Front desk")
     await page.get_by_label("Prompt").fill("You answer the phone of a bakery.\nBe friendly.\nBe brief.")
     await page.get_by_role("button", name="Create agent").click()

@@ -44,6 +44,15 @@ async def create_spoken_call(runtime: Runtime, caller: Caller, **fields: object)
     return call
 
 
+async def test_a_call_links_to_the_version_that_it_ran_with(people: People, live: LivePlatform) -> None:
+    call = await live.wait_for_end((await live.place_call("+15550100040"))["id"])
+    await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"greeting_message": "Changed"})
+    assert call["agent_version"] == 1
+    owner = await people.join(live.caller.organization_id)
+    link = f'href="/dashboard/agents/{live.agent_id}/versions/1"'
+    assert link in (await owner.get(f"/dashboard/calls/{call['id']}")).html
+
+
 async def test_a_placed_call_and_its_recording_can_be_played(window: Window, live: LivePlatform) -> None:
     page = window.page
     await window.open("/dashboard/calls")

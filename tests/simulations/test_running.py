@@ -16,13 +16,13 @@ from switchboard.resources.simulations import judge as judging
 from switchboard.resources.simulations import runner, system_queries, text_mode
 from switchboard.resources.simulations.judge import contains_phrase
 from switchboard.resources.simulations.models import Simulation
-from switchboard.resources.simulations.runner import SimulationRunner
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
 from tests.fixtures.conversation import Model
 from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json, at
+from tests.fixtures.simulations import run_simulation
 
 SAID: Json = {"type": "said", "text": "yes"}
 
@@ -41,10 +41,7 @@ class Bench:
 
     async def run(self, simulation_id: str) -> Json:
         """Run a simulation as a woken worker does; return it."""
-        await self.runtime.call(SimulationRunner).run_claimed_simulation(
-            self.caller.organization_id, UUID(self.agent_id), UUID(simulation_id)
-        )
-        return (await self.caller.get(f"/v1/agents/{self.agent_id}/simulations/{simulation_id}")).json
+        return await run_simulation(self.runtime, self.caller, self.agent_id, simulation_id)
 
     async def set(self, simulation_id: str, **values: object) -> None:
         async with self.runtime.database.tenant(self.caller.organization_id) as session:

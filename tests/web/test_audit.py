@@ -215,6 +215,12 @@ async def _agents(at: Organization) -> None:
     await at.dashboard(AuditAction.AGENT_UPDATED, page, {"name": "hush"})
     await at.dashboard(AuditAction.AGENT_UPDATED, f"{page}/pause")
     await at.dashboard(AuditAction.AGENT_UPDATED, f"{page}/activate")
+    draft = {"revision": None, "changes": {"name": "hush hush"}}
+    await at.api(AuditAction.AGENT_DRAFT_SAVED, "PUT", f"/v1/agents/{agent}/draft", draft)
+    saved = (await at.caller.get(f"/v1/agents/{agent}/draft")).json["revision"]
+    await at.api(AuditAction.AGENT_UPDATED, "POST", f"/v1/agents/{agent}/draft/publish", {"revision": saved})
+    await at.api(AuditAction.AGENT_DRAFT_SAVED, "PUT", f"/v1/agents/{agent}/draft", {"revision": None, "changes": {}})
+    await at.api(AuditAction.AGENT_DRAFT_DISCARDED, "DELETE", f"/v1/agents/{agent}/draft")
     await at.dashboard(AuditAction.AGENT_VERSION_RESTORED, f"{page}/versions/1/restore")
     assertions = [{"type": "said", "text": "Hello"}]
     body = {"name": "Test", "lines": ["Hello"], "assertions": assertions}

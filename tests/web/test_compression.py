@@ -24,8 +24,8 @@ async def test_long_lists_are_compressed_for_clients_that_accept_it(caller: Call
     assert packed.headers["Content-Encoding"] == "gzip"
     assert int(packed.headers["Content-Length"]) == len(content) < len(plain.body) / 2
     assert gzip.decompress(content) == plain.body
-    for headers in (plain.headers, packed.headers):
-        assert headers["Vary"] == "Accept-Encoding"
+    for response in (plain, packed):
+        assert response.headers["Vary"] == "Accept-Encoding"
 
 
 async def test_nobody_gets_what_they_do_not_accept(client: Client) -> None:

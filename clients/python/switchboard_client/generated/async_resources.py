@@ -41,6 +41,34 @@ class AsyncAgents:
         request = ApiRequest("PUT", "/v1/agents/{agent_id}", ids={"agent_id": agent_id}, body=body)
         return await self._transport.fetch(request, models.AgentOut)
 
+    async def discard_draft(self, agent_id: str) -> None:
+        """Discard an agent's draft."""
+        request = ApiRequest("DELETE", "/v1/agents/{agent_id}/draft", ids={"agent_id": agent_id})
+        await self._transport.send(request)
+
+    async def get_draft(self, agent_id: str) -> models.DraftOut:
+        """Get an agent's draft."""
+        request = ApiRequest("GET", "/v1/agents/{agent_id}/draft", ids={"agent_id": agent_id})
+        return await self._transport.fetch(request, models.DraftOut)
+
+    async def save_draft(self, agent_id: str, **body: Unpack[requests.DraftSave]) -> models.DraftOut:
+        """Save an agent's draft."""
+        request = ApiRequest("PUT", "/v1/agents/{agent_id}/draft", ids={"agent_id": agent_id}, body=body)
+        return await self._transport.fetch(request, models.DraftOut)
+
+    async def publish_draft(
+        self, agent_id: str, *, idempotency_key: str | None = None, **body: Unpack[requests.DraftPublish]
+    ) -> models.AgentOut:
+        """Publish an agent's draft."""
+        request = ApiRequest(
+            "POST",
+            "/v1/agents/{agent_id}/draft/publish",
+            ids={"agent_id": agent_id},
+            body=body,
+            idempotency_key=idempotency_key,
+        )
+        return await self._transport.fetch(request, models.AgentOut)
+
     async def list_simulations(
         self, agent_id: str, **query: Unpack[requests.ListSimulationsQuery]
     ) -> AsyncPage[models.SimulationOut]:

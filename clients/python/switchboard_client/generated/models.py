@@ -472,6 +472,41 @@ class DocumentOut(Model):
     """
 
 
+class DraftOut(Model):
+    """
+    An agent's draft.
+    """
+
+    agent_id: str
+    """
+    Id of the agent.
+    """
+    revision: str
+    """
+    Changes whenever the draft is saved with other changes.
+    """
+    base_version: int
+    """
+    Version of the agent that the draft changes.
+    """
+    is_outdated: bool
+    """
+    Other settings were published since; save the draft again to publish it on top of them.
+    """
+    changes: dict[str, Any]
+    """
+    Fields of the agent that differ from the published ones.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+    updated_at: AwareDatetime
+    """
+    Time of the last change.
+    """
+
+
 class Ended(Model):
     """
     This side ends the conversation.
@@ -1968,6 +2003,10 @@ class CallOut(Model):
     """
     Id of the agent, also of one that was deleted since; null for a call without an agent.
     """
+    agent_version: int | None
+    """
+    Version of the agent that the call runs with; null before it is answered. An addition.
+    """
     direction: Literal["inbound", "outbound"]
     """
     `inbound`: the other party called. `outbound`: the platform did.
@@ -2798,6 +2837,10 @@ class SimulationOut(Model):
     """
     Id of the call in mode `audio`.
     """
+    draft_revision: str | None
+    """
+    Revision of the draft that is tested; null: the published agent.
+    """
     error_message: str | None
     """
     Reason for status `error`, which says nothing about the agent.
@@ -2985,6 +3028,11 @@ class AgentOut(Model):
     voicemail_policy: VoicemailPolicy
     """
     What happens when voicemail answers an outbound call; an addition.
+    """
+    required_simulations: list[str]
+    """
+    Names of the simulations that a draft must pass before it is published. With any, settings are changed by a
+    draft only. An addition.
     """
     created_at: AwareDatetime
     """

@@ -159,6 +159,17 @@ class DocumentCreate(TypedDict):
     """
 
 
+class DraftPublish(TypedDict):
+    """
+    The draft to publish.
+    """
+
+    revision: str
+    """
+    Revision of the draft that you read. Another one is a 409.
+    """
+
+
 class Ended(TypedDict):
     """
     This side ends the conversation.
@@ -1586,6 +1597,10 @@ class SimulationCreate(TypedDict):
     """
     The caller's lines, in order. Without lines, the model plays the caller by persona and goal.
     """
+    target: NotRequired[Literal["published", "draft"]]
+    """
+    `draft` tests the agent's draft as it is saved; mode `text` only.
+    """
     max_turns: NotRequired[int]
     """
     Maximum number of the caller's turns.
@@ -1593,6 +1608,155 @@ class SimulationCreate(TypedDict):
     assertions: Sequence[Said | NeverSaid | ToolCalled | Ended | LatencyUnder | Judged]
     """
     What has to hold for the simulation to pass.
+    """
+
+
+class AgentChanges(TypedDict):
+    """
+    The fields that a draft changes.
+    """
+
+    system_prompt: NotRequired[str]
+    """
+    The agent's instructions; `{{name}}` is replaced by a value of the call's `metadata`.
+    """
+    llm_provider: NotRequired[str | None]
+    """
+    One of the organization's providers; defaults to the first one.
+    """
+    llm_model: NotRequired[str | None]
+    """
+    Name of the provider's model; null: the provider's default.
+    """
+    llm_temperature: NotRequired[float]
+    """
+    Randomness of the model's words, from 0 (the same answers) to 2.
+    """
+    tts_provider: NotRequired[str | None]
+    """
+    Provider of the voice, one of the organization's; defaults to the first one.
+    """
+    tts_voice_id: NotRequired[str | None]
+    """
+    Id of the voice at the provider; null: the provider's default.
+    """
+    tts_model: NotRequired[str | None]
+    """
+    Name of the voice provider's model; null: the provider's default.
+    """
+    voice_speed: NotRequired[float]
+    """
+    Speed of the voice as a multiple of the normal one; not every provider can change it.
+    """
+    pronunciations: NotRequired[Mapping[str, str]]
+    """
+    Pronunciation of words, in any letter case; an addition.
+    """
+    stt_provider: NotRequired[str | None]
+    """
+    Provider that transcribes, one of the organization's; defaults to the first one.
+    """
+    stt_model: NotRequired[str | None]
+    """
+    Name of the transcribing provider's model; null: the provider's default.
+    """
+    stt_language: NotRequired[str]
+    """
+    BCP 47 tag; `mul` if callers switch between languages.
+    """
+    greeting_message: NotRequired[str]
+    """
+    The agent's first words; empty: the agent waits for the caller.
+    """
+    end_call_silence_seconds: NotRequired[int]
+    """
+    Seconds without speech of either party after which the call ends.
+    """
+    max_call_duration_seconds: NotRequired[int]
+    """
+    Seconds after which the call ends, whatever happens in it.
+    """
+    allow_interruptions: NotRequired[bool]
+    """
+    False: the agent finishes what it says, and then answers what the caller said meanwhile.
+    """
+    interruption_min_words: NotRequired[int]
+    """
+    Number of words that interrupt the agent; 0: any speech interrupts. From 1 on, backchannels such as "mhm" and
+    "okay" never do.
+    """
+    vad_confidence: NotRequired[float]
+    """
+    Least probability, from 0 to 1, at which audio counts as speech.
+    """
+    vad_start_secs: NotRequired[float]
+    """
+    Seconds of speech after which the caller counts as speaking, from 0 to 1.
+    """
+    vad_min_volume: NotRequired[float]
+    """
+    Least volume, from 0 to 1, at which audio counts as speech.
+    """
+    webhook_url: NotRequired[str | None]
+    """
+    Receives the events of this agent's calls, signed.
+    """
+    knowledge_base_ids: NotRequired[Sequence[str]]
+    """
+    Knowledge bases that the agent searches, in calls and text messages; an addition.
+    """
+    tools: NotRequired[Sequence[DeclaredTool]]
+    """
+    Functions that the model may call; an addition.
+    """
+    disabled_tools: NotRequired[Sequence[str]]
+    """
+    Names of tools that the agent does not have, such as `transfer_call`; an addition.
+    """
+    allowed_numbers: NotRequired[Sequence[str]]
+    """
+    Phone numbers to which the model may transfer calls and send text messages, and clients (`client:<name>`) to
+    which it may transfer calls, besides those in `system_prompt`; an addition.
+    """
+    any_number: NotRequired[bool]
+    """
+    The model may transfer calls and send text messages to any number that the organization may call, also to one
+    that a caller asks for; an addition.
+    """
+    extraction_schema: NotRequired[ExtractionSchema | None]
+    """
+    Schema of `extracted_data` of this agent's calls; null: the analysis decides. An addition.
+    """
+    redaction: NotRequired[Redaction | None]
+    """
+    Private data to redact; null: the default of the organization's tenant file. An addition.
+    """
+    disclosure: NotRequired[DisclosureSettings | None]
+    """
+    Notice of AI and recording, and consent, at the beginning of calls. The organization's tenant file may demand
+    more, and never less. An addition.
+    """
+    turn_detection: NotRequired[TurnDetection]
+    """
+    Rules by which a caller who pauses has finished; an addition.
+    """
+    noise_suppression: NotRequired[Literal["off", "rnnoise"]]
+    """
+    `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It can
+    help against loud, steady noise, cuts callers off more often in most others, and takes many times the
+    processor time of a call without it. Recordings keep the noise. An addition.
+    """
+    voicemail_policy: NotRequired[VoicemailPolicy]
+    """
+    What happens when voicemail answers an outbound call; an addition.
+    """
+    name: NotRequired[str]
+    """
+    Name for people.
+    """
+    timezone: NotRequired[str]
+    """
+    IANA time zone.
     """
 
 
@@ -1734,6 +1898,11 @@ class AgentCreate(TypedDict):
     voicemail_policy: NotRequired[VoicemailPolicy]
     """
     What happens when voicemail answers an outbound call; an addition.
+    """
+    required_simulations: NotRequired[Sequence[str]]
+    """
+    Names of the simulations that a draft must pass before it is published. With any, settings are changed by a
+    draft only. An addition.
     """
     webhook_secret: NotRequired[str | None]
     """
@@ -1884,6 +2053,11 @@ class AgentUpdate(TypedDict):
     """
     What happens when voicemail answers an outbound call; an addition.
     """
+    required_simulations: NotRequired[Sequence[str]]
+    """
+    Names of the simulations that a draft must pass before it is published. With any, settings are changed by a
+    draft only. An addition.
+    """
     webhook_secret: NotRequired[str | None]
     """
     Signs requests to `webhook_url`; never returned.
@@ -1991,6 +2165,21 @@ class AutomationUpdate(TypedDict):
     actions: NotRequired[Sequence[Action]]
     """
     Run in order; each waits for the one before.
+    """
+
+
+class DraftSave(TypedDict):
+    """
+    A draft to save, and the one that it replaces.
+    """
+
+    revision: str | None
+    """
+    Revision of the draft that you read; null if there was none. Another one is a 409.
+    """
+    changes: AgentChanges
+    """
+    Fields to change, all that the draft shall have.
     """
 
 

@@ -39,6 +39,34 @@ class Agents:
         request = ApiRequest("PUT", "/v1/agents/{agent_id}", ids={"agent_id": agent_id}, body=body)
         return self._transport.fetch(request, models.AgentOut)
 
+    def discard_draft(self, agent_id: str) -> None:
+        """Discard an agent's draft."""
+        request = ApiRequest("DELETE", "/v1/agents/{agent_id}/draft", ids={"agent_id": agent_id})
+        self._transport.send(request)
+
+    def get_draft(self, agent_id: str) -> models.DraftOut:
+        """Get an agent's draft."""
+        request = ApiRequest("GET", "/v1/agents/{agent_id}/draft", ids={"agent_id": agent_id})
+        return self._transport.fetch(request, models.DraftOut)
+
+    def save_draft(self, agent_id: str, **body: Unpack[requests.DraftSave]) -> models.DraftOut:
+        """Save an agent's draft."""
+        request = ApiRequest("PUT", "/v1/agents/{agent_id}/draft", ids={"agent_id": agent_id}, body=body)
+        return self._transport.fetch(request, models.DraftOut)
+
+    def publish_draft(
+        self, agent_id: str, *, idempotency_key: str | None = None, **body: Unpack[requests.DraftPublish]
+    ) -> models.AgentOut:
+        """Publish an agent's draft."""
+        request = ApiRequest(
+            "POST",
+            "/v1/agents/{agent_id}/draft/publish",
+            ids={"agent_id": agent_id},
+            body=body,
+            idempotency_key=idempotency_key,
+        )
+        return self._transport.fetch(request, models.AgentOut)
+
     def list_simulations(
         self, agent_id: str, **query: Unpack[requests.ListSimulationsQuery]
     ) -> Page[models.SimulationOut]:

@@ -55,6 +55,34 @@ export class Agents {
     return this.transport.fetchJson<api.AgentOut>(request);
   }
 
+  /** Discard an agent's draft. */
+  discardDraft(agentId: string, options: RequestOptions = {}): Promise<void> {
+    const ids = { agent_id: agentId };
+    const request = { method: "DELETE", path: "/v1/agents/{agent_id}/draft", ids, options };
+    return this.transport.fetchNothing(request);
+  }
+
+  /** Get an agent's draft. */
+  getDraft(agentId: string, options: RequestOptions = {}): Promise<api.DraftOut> {
+    const ids = { agent_id: agentId };
+    const request = { method: "GET", path: "/v1/agents/{agent_id}/draft", ids, options };
+    return this.transport.fetchJson<api.DraftOut>(request);
+  }
+
+  /** Save an agent's draft. */
+  saveDraft(agentId: string, body: api.DraftSave, options: RequestOptions = {}): Promise<api.DraftOut> {
+    const ids = { agent_id: agentId };
+    const request = { method: "PUT", path: "/v1/agents/{agent_id}/draft", ids, body, options };
+    return this.transport.fetchJson<api.DraftOut>(request);
+  }
+
+  /** Publish an agent's draft. */
+  publishDraft(agentId: string, body: api.DraftPublish, options: RequestOptions = {}): Promise<api.AgentOut> {
+    const ids = { agent_id: agentId };
+    const request = { method: "POST", path: "/v1/agents/{agent_id}/draft/publish", ids, body, options };
+    return this.transport.fetchJson<api.AgentOut>(request);
+  }
+
   /** List an agent's simulations. */
   listSimulations(agentId: string, query: api.ListSimulationsQuery = {}, options: RequestOptions = {}): Promise<Page<api.SimulationOut>> {
     const ids = { agent_id: agentId };

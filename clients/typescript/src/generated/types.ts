@@ -40,6 +40,96 @@ export interface components {
             /** @description Name of the action. */
             type: string;
         };
+        /** @description The fields that a draft changes. */
+        AgentChanges: {
+            /** @description False: the agent finishes what it says, and then answers what the caller said meanwhile. */
+            allow_interruptions?: boolean;
+            /**
+             * @description Phone numbers to which the model may transfer calls and send text messages, and clients (`client:<name>`) to
+             *     which it may transfer calls, besides those in `system_prompt`; an addition.
+             */
+            allowed_numbers?: string[];
+            /**
+             * @description The model may transfer calls and send text messages to any number that the organization may call, also to one
+             *     that a caller asks for; an addition.
+             */
+            any_number?: boolean;
+            /** @description Names of tools that the agent does not have, such as `transfer_call`; an addition. */
+            disabled_tools?: string[];
+            /**
+             * @description Notice of AI and recording, and consent, at the beginning of calls. The organization's tenant file may demand
+             *     more, and never less. An addition.
+             */
+            disclosure?: components["schemas"]["DisclosureSettings"] | null;
+            /** @description Seconds without speech of either party after which the call ends. */
+            end_call_silence_seconds?: number;
+            /** @description Schema of `extracted_data` of this agent's calls; null: the analysis decides. An addition. */
+            extraction_schema?: components["schemas"]["ExtractionSchema"] | null;
+            /** @description The agent's first words; empty: the agent waits for the caller. */
+            greeting_message?: string;
+            /**
+             * @description Number of words that interrupt the agent; 0: any speech interrupts. From 1 on, backchannels such as "mhm" and
+             *     "okay" never do.
+             */
+            interruption_min_words?: number;
+            /** @description Knowledge bases that the agent searches, in calls and text messages; an addition. */
+            knowledge_base_ids?: string[];
+            /** @description Name of the provider's model; null: the provider's default. */
+            llm_model?: string | null;
+            /** @description One of the organization's providers; defaults to the first one. */
+            llm_provider?: string | null;
+            /** @description Randomness of the model's words, from 0 (the same answers) to 2. */
+            llm_temperature?: number;
+            /** @description Seconds after which the call ends, whatever happens in it. */
+            max_call_duration_seconds?: number;
+            /** @description Name for people. */
+            name?: string;
+            /**
+             * @description `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It can
+             *     help against loud, steady noise, cuts callers off more often in most others, and takes many times the
+             *     processor time of a call without it. Recordings keep the noise. An addition.
+             * @enum {string}
+             */
+            noise_suppression?: "off" | "rnnoise";
+            /** @description Pronunciation of words, in any letter case; an addition. */
+            pronunciations?: {
+                [key: string]: string;
+            };
+            /** @description Private data to redact; null: the default of the organization's tenant file. An addition. */
+            redaction?: components["schemas"]["Redaction"] | null;
+            /** @description BCP 47 tag; `mul` if callers switch between languages. */
+            stt_language?: string;
+            /** @description Name of the transcribing provider's model; null: the provider's default. */
+            stt_model?: string | null;
+            /** @description Provider that transcribes, one of the organization's; defaults to the first one. */
+            stt_provider?: string | null;
+            /** @description The agent's instructions; `{{name}}` is replaced by a value of the call's `metadata`. */
+            system_prompt?: string;
+            /** @description IANA time zone. */
+            timezone?: string;
+            /** @description Functions that the model may call; an addition. */
+            tools?: components["schemas"]["DeclaredTool"][];
+            /** @description Name of the voice provider's model; null: the provider's default. */
+            tts_model?: string | null;
+            /** @description Provider of the voice, one of the organization's; defaults to the first one. */
+            tts_provider?: string | null;
+            /** @description Id of the voice at the provider; null: the provider's default. */
+            tts_voice_id?: string | null;
+            /** @description Rules by which a caller who pauses has finished; an addition. */
+            turn_detection?: components["schemas"]["TurnDetection"];
+            /** @description Least probability, from 0 to 1, at which audio counts as speech. */
+            vad_confidence?: number;
+            /** @description Least volume, from 0 to 1, at which audio counts as speech. */
+            vad_min_volume?: number;
+            /** @description Seconds of speech after which the caller counts as speaking, from 0 to 1. */
+            vad_start_secs?: number;
+            /** @description Speed of the voice as a multiple of the normal one; not every provider can change it. */
+            voice_speed?: number;
+            /** @description What happens when voicemail answers an outbound call; an addition. */
+            voicemail_policy?: components["schemas"]["VoicemailPolicy"];
+            /** @description Receives the events of this agent's calls, signed. */
+            webhook_url?: string | null;
+        };
         /** @description A new agent. */
         AgentCreate: {
             /** @description False: the agent finishes what it says, and then answers what the caller said meanwhile. */
@@ -97,6 +187,11 @@ export interface components {
             };
             /** @description Private data to redact; null: the default of the organization's tenant file. An addition. */
             redaction?: components["schemas"]["Redaction"] | null;
+            /**
+             * @description Names of the simulations that a draft must pass before it is published. With any, settings are changed by a
+             *     draft only. An addition.
+             */
+            required_simulations?: string[];
             /** @description BCP 47 tag; `mul` if callers switch between languages. */
             stt_language?: string;
             /** @description Name of the transcribing provider's model; null: the provider's default. */
@@ -203,6 +298,11 @@ export interface components {
             /** @description Private data to redact; null: the default of the organization's tenant file. An addition. */
             redaction: components["schemas"]["Redaction"] | null;
             /**
+             * @description Names of the simulations that a draft must pass before it is published. With any, settings are changed by a
+             *     draft only. An addition.
+             */
+            required_simulations: string[];
+            /**
              * @description A `paused` agent takes and places no calls, and answers no text messages.
              * @enum {string}
              */
@@ -302,6 +402,11 @@ export interface components {
             };
             /** @description Private data to redact; null: the default of the organization's tenant file. An addition. */
             redaction?: components["schemas"]["Redaction"] | null;
+            /**
+             * @description Names of the simulations that a draft must pass before it is published. With any, settings are changed by a
+             *     draft only. An addition.
+             */
+            required_simulations?: string[];
             /**
              * @description A `paused` agent takes and places no calls, and answers no text messages.
              * @enum {string}
@@ -722,6 +827,8 @@ export interface components {
         CallOut: {
             /** @description Id of the agent, also of one that was deleted since; null for a call without an agent. */
             agent_id: string | null;
+            /** @description Version of the agent that the call runs with; null before it is answered. An addition. */
+            agent_version: number | null;
             /** @description Judgment of the analysis; null until then, or if it cannot tell. */
             call_successful: boolean | null;
             /** @description Summary by the analysis after the call; null until then. */
@@ -1513,6 +1620,50 @@ export interface components {
              * @enum {string}
              */
             source: "api" | "text" | "call";
+        };
+        /** @description An agent's draft. */
+        DraftOut: {
+            /**
+             * Format: uuid
+             * @description Id of the agent.
+             */
+            agent_id: string;
+            /** @description Version of the agent that the draft changes. */
+            base_version: number;
+            /** @description Fields of the agent that differ from the published ones. */
+            changes: Record<string, never>;
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
+            created_at: string;
+            /** @description Other settings were published since; save the draft again to publish it on top of them. */
+            is_outdated: boolean;
+            /**
+             * Format: uuid
+             * @description Changes whenever the draft is saved with other changes.
+             */
+            revision: string;
+            /**
+             * Format: date-time
+             * @description Time of the last change.
+             */
+            updated_at: string;
+        };
+        /** @description The draft to publish. */
+        DraftPublish: {
+            /**
+             * Format: uuid
+             * @description Revision of the draft that you read. Another one is a 409.
+             */
+            revision: string;
+        };
+        /** @description A draft to save, and the one that it replaces. */
+        DraftSave: {
+            /** @description Fields to change, all that the draft shall have. */
+            changes: components["schemas"]["AgentChanges"];
+            /** @description Revision of the draft that you read; null if there was none. Another one is a 409. */
+            revision: string | null;
         };
         /** @description This side ends the conversation. */
         Ended: {
@@ -2512,6 +2663,11 @@ export interface components {
             name: string;
             /** @description Personality and manner of the caller. */
             persona?: string;
+            /**
+             * @description `draft` tests the agent's draft as it is saved; mode `text` only.
+             * @enum {string}
+             */
+            target?: "published" | "draft";
         };
         /** @description Result of one assertion of a simulation. */
         SimulationCriterion: {
@@ -2542,6 +2698,8 @@ export interface components {
             created_at: string;
             /** @description One per assertion, once the simulation is over. */
             criteria: components["schemas"]["SimulationCriterion"][];
+            /** @description Revision of the draft that is tested; null: the published agent. */
+            draft_revision: string | null;
             /** @description Seconds from the beginning to the end. */
             duration_seconds: number;
             /** @description Side that ended the conversation; `limit` is `max_turns`. Null until then. */
@@ -2923,6 +3081,7 @@ export interface components {
 }
 export type Action = components['schemas']['Action'];
 export type ActionRunOut = components['schemas']['ActionRunOut'];
+export type AgentChanges = components['schemas']['AgentChanges'];
 export type AgentCreate = components['schemas']['AgentCreate'];
 export type AgentOut = components['schemas']['AgentOut'];
 export type AgentUpdate = components['schemas']['AgentUpdate'];
@@ -2974,6 +3133,9 @@ export type DocumentCreate = components['schemas']['DocumentCreate'];
 export type DocumentOut = components['schemas']['DocumentOut'];
 export type DoNotCallCreate = components['schemas']['DoNotCallCreate'];
 export type DoNotCallOut = components['schemas']['DoNotCallOut'];
+export type DraftOut = components['schemas']['DraftOut'];
+export type DraftPublish = components['schemas']['DraftPublish'];
+export type DraftSave = components['schemas']['DraftSave'];
 export type Ended = components['schemas']['Ended'];
 export type EndpointCreate = components['schemas']['EndpointCreate'];
 export type EndpointCreated = components['schemas']['EndpointCreated'];

@@ -43,6 +43,9 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
 from switchboard.apps.dashboard.pages.agents import (  # noqa: F401
     agents,
     client_sdks,
+    drafts,
+    new_agents,
+    probes,
     simulations,
     talk,
     test_call,

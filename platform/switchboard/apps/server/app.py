@@ -35,6 +35,7 @@ from switchboard.resources.campaigns.routes import blueprint as campaigns
 from switchboard.resources.carrier_callbacks.routes import blueprint as carriers
 from switchboard.resources.contacts.routes import blueprint as contacts
 from switchboard.resources.do_not_call.routes import blueprint as do_not_call
+from switchboard.resources.drafts.routes import blueprint as drafts
 from switchboard.resources.exports.routes import blueprint as exports
 from switchboard.resources.integrations.routes import blueprint as integrations
 from switchboard.resources.knowledge_bases.routes import blueprint as knowledge_bases
@@ -72,6 +73,7 @@ BLUEPRINTS = (
     integrations,
     knowledge_bases,
     simulations,
+    drafts,
     carriers,
     oauth,
     dashboard,

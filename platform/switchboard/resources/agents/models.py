@@ -9,7 +9,7 @@ from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConst
 from sqlmodel import Field
 
 from switchboard.engine.conversation.call import TurnDetectionSettings, VoicemailSettings
-from switchboard.foundation.database import TenantTable, json_column, now
+from switchboard.foundation.database import TenantTable, json_column, new_id, now
 from switchboard.foundation.web.row_counts import RowCounter
 
 
@@ -61,6 +61,7 @@ class Agent(TenantTable, table=True):
     noise_suppression: str = "off"
     voicemail_policy: dict[str, Any] = json_column(lambda: asdict(VoicemailSettings()))
     timezone: str | None = None
+    required_simulations: list[str] = json_column(list)
     updated_at: datetime = Field(default_factory=now)
 
 
@@ -84,3 +85,26 @@ class AgentVersion(TenantTable, table=True):
     version: int
     settings: dict[str, Any] = json_column()
     made_by: str | None = None
+
+
+class AgentDraft(TenantTable, table=True):
+    """The unpublished changes of an agent, at most one draft for each.
+
+    `revision` changes with each save. `changes` are the fields that differ from version `base_version`, as `Agent`
+    stores them. `made_by` is the audit log's actor.
+    """
+
+    __tablename__ = "agent_draft"
+    __table_args__ = (
+        UniqueConstraint("organization_id", "agent_id"),
+        ForeignKeyConstraint(
+            ["organization_id", "agent_id"], ["agent.organization_id", "agent.id"], ondelete="CASCADE"
+        ),
+    )
+
+    agent_id: UUID
+    revision: UUID = Field(default_factory=new_id)
+    base_version: int
+    changes: dict[str, Any] = json_column()
+    made_by: str | None = None
+    updated_at: datetime = Field(default_factory=now)

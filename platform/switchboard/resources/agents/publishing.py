@@ -1,5 +1,6 @@
 """Creating and changing agents: each change is published as a new version."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -16,7 +17,7 @@ from switchboard.foundation.events.targets import get_or_create_target, get_secr
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.outbound.fields import validate_public_url
-from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.foundation.web.errors import InvalidState, ValidationFailed
 from switchboard.foundation.web.principal import Principal
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
@@ -26,6 +27,7 @@ from switchboard.resources.agents.models import Agent, AgentVersion
 from switchboard.resources.agents.permissions import require_receiver_scopes
 from switchboard.resources.agents.redaction import check_redaction
 from switchboard.resources.agents.schemas import (
+    AgentChanges,
     AgentCreate,
     AgentFields,
     AgentOut,
@@ -34,7 +36,8 @@ from switchboard.resources.agents.schemas import (
 from switchboard.resources.agents.tools import list_tool_names
 from switchboard.resources.knowledge_bases import service as knowledge
 
-RESTORED = AgentUpdate.model_fields.keys() - {"status", "webhook_secret"}
+DRAFTED = frozenset(AgentChanges.model_fields)
+"""Fields that a draft can change, and that the restoration of a version sets."""
 OBJECTS = {"disclosure", "turn_detection", "voicemail_policy"}
 """Fields that are stored as objects."""
 UNVERSIONED = {"id", "organization_id", "created_at", "updated_at", "version"}
@@ -81,14 +84,28 @@ class AgentPublisher:
     ) -> Agent:
         """Change the given fields that differ, and publish the agent as a new version if there are any.
 
-        Raises `NotFound` and what `create_agent` raises.
+        Raises `NotFound`, `InvalidState` for settings of an agent with required simulations, and what `create_agent`
+        raises.
         """
         agent = await agents.get_agent(session, agent_id, lock=True)
-        changes = data.keep_changes(AgentOut.of(agent), timezone=agent.timezone)
+        changes = keep_agent_changes(agent, data)
+        if agent.required_simulations and (gated := changes.model_fields_set & DRAFTED):
+            raise InvalidState(
+                f"{', '.join(sorted(gated))}: this agent has required simulations, so its settings are published by a "
+                "draft that has passed them. Save a draft, or take the simulations out of required_simulations."
+            )
+        await self.publish_changes(session, agent, changes, principal)
+        return agent
+
+    async def publish_changes(
+        self, session: TenantSession, agent: Agent, changes: AgentUpdate, principal: Principal
+    ) -> None:
+        """Publish a locked agent with the changes as a new version, if there are any. Raises what `create_agent`
+        raises.
+        """
         if changes.model_fields_set:
             await self._publish(session, agent, changes, principal)
-            record_audit(session, AuditAction.AGENT_UPDATED, agent_id, fields=changes.model_fields_set)
-        return agent
+            record_audit(session, AuditAction.AGENT_UPDATED, agent.id, fields=changes.model_fields_set)
 
     async def restore_version(self, session: TenantSession, agent_id: UUID, number: int, principal: Principal) -> Agent:
         """Publish the settings of an earlier version as a new version.
@@ -96,21 +113,16 @@ class AgentPublisher:
         The status stays. Knowledge bases deleted since are dropped, and fields that the version does not have keep
         their values. Raises `NotFound` and what `update_agent` raises.
         """
-        kept = (await agents.get_version(session, agent_id, number)).settings
-        given = {name: kept[name] for name in RESTORED & kept.keys() if name != "timezone" or kept[name]}
-        if "knowledge_base_ids" in given:
-            there = {str(base.id) for base in await knowledge.resolve_knowledge_bases(session, None)}
-            given["knowledge_base_ids"] = [base_id for base_id in given["knowledge_base_ids"] if base_id in there]
-        try:
-            data = AgentUpdate.model_validate(given, strict=False)
-        except ValidationError as error:
-            raise ValidationFailed.of(error) from None
+        data = await read_stored_settings(session, (await agents.get_version(session, agent_id, number)).settings)
         agent = await agents.get_agent(session, agent_id, lock=True)
         await self._publish(session, agent, data, principal)
         record_audit(session, AuditAction.AGENT_VERSION_RESTORED, f"{agent_id} {number}")
         return agent
 
-    async def _publish(self, session: TenantSession, agent: Agent, data: AgentUpdate, principal: Principal) -> None:
+    async def apply_changes(
+        self, session: TenantSession, agent: Agent, data: AgentUpdate, principal: Principal
+    ) -> None:
+        """Check changes and set them on an agent, without a version. Raises what `create_agent` raises."""
         require_receiver_scopes(principal, agent, data)
         given = data.model_fields_set
         for field in given & agents.PROVIDER_FIELDS.keys():
@@ -124,6 +136,9 @@ class AgentPublisher:
         await self._change(session, agent, data)
         if given & {"tts_provider", "tts_voice_id"}:
             await self._check_voice(agent)
+
+    async def _publish(self, session: TenantSession, agent: Agent, data: AgentUpdate, principal: Principal) -> None:
+        await self.apply_changes(session, agent, data, principal)
         await self._change_target(session, agent, data)
         agent.version += 1
         agent.updated_at = now()
@@ -186,6 +201,26 @@ class AgentPublisher:
         if "webhook_secret" in data.model_fields_set:
             label = get_secret_label(target.kind, target.id, target.organization_id)
             target.secret = None if data.webhook_secret is None else self.keyring.encrypt(data.webhook_secret, label)
+
+
+def keep_agent_changes(agent: Agent, data: AgentUpdate) -> AgentUpdate:
+    """Return the update without the fields that already have the given value."""
+    return data.keep_changes(AgentOut.of(agent), timezone=agent.timezone)
+
+
+async def read_stored_settings(session: TenantSession, stored: Mapping[str, Any]) -> AgentUpdate:
+    """Return the update that sets what a version or a draft has stored. Knowledge bases deleted since are dropped.
+
+    Raises `ValidationFailed` for settings that are not valid any more.
+    """
+    given = {name: stored[name] for name in DRAFTED & stored.keys() if name != "timezone" or stored[name]}
+    if "knowledge_base_ids" in given:
+        there = {str(base.id) for base in await knowledge.resolve_knowledge_bases(session, None)}
+        given["knowledge_base_ids"] = [base_id for base_id in given["knowledge_base_ids"] if base_id in there]
+    try:
+        return AgentUpdate.model_validate(given, strict=False)
+    except ValidationError as error:
+        raise ValidationFailed.of(error) from None
 
 
 def _check_noise_suppression(data: AgentFields) -> None:

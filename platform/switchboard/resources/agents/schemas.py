@@ -34,8 +34,8 @@ Reading = Annotated[str, Field(min_length=1, max_length=255, pattern=r"\S")]
 Status = Literal["active", "paused"]
 
 
-class AgentFields(RequestBody):
-    """Fields that create and update share. A missing field keeps its default or its value."""
+class DraftableFields(RequestBody):
+    """Fields of an agent that a draft can change. A missing field keeps its default or its value."""
 
     system_prompt: Prompt = Field(
         "", description="The agent's instructions; `{{name}}` is replaced by a value of the call's `metadata`."
@@ -165,6 +165,20 @@ class AgentFields(RequestBody):
         default_factory=VoicemailPolicy,
         description="What happens when voicemail answers an outbound call; an addition.",
     )
+
+
+class AgentFields(DraftableFields):
+    """Fields that create and update share."""
+
+    required_simulations: list[Name] = Field(
+        default_factory=list,
+        max_length=50,
+        description=(
+            "Names of the simulations that a draft must pass before it is published. With any, settings are changed by "
+            "a draft only. An addition."
+        ),
+        examples=[["Opening hours"]],
+    )
     webhook_secret: Secret | None = Field(None, description="Signs requests to `webhook_url`; never returned.")
 
 
@@ -196,6 +210,26 @@ class AgentUpdate(AgentFields, PartialBody):
         "active", description="A `paused` agent takes and places no calls, and answers no text messages."
     )
     timezone: str = Field("UTC", max_length=64, description="IANA time zone; not returned.")
+
+
+class AgentChanges(DraftableFields, PartialBody):
+    """The fields that a draft changes."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"greeting_message": "Good day, how can I help?"}]})
+
+    name: Name = ""
+    timezone: str = Field("UTC", max_length=64, description="IANA time zone.")
+
+    @classmethod
+    def of_update(cls, update: AgentUpdate) -> "AgentChanges":
+        """Return the changes of an update that a draft can make."""
+        fields = update.model_fields_set & cls.model_fields.keys()
+        return cls.model_construct(_fields_set=fields, **{name: getattr(update, name) for name in fields})
+
+    def as_update(self) -> AgentUpdate:
+        """Return the update of the agent that makes these changes."""
+        fields = self.model_fields_set
+        return AgentUpdate.model_construct(_fields_set=set(fields), **{name: getattr(self, name) for name in fields})
 
 
 class AgentQuery(PageQuery):
@@ -244,6 +278,7 @@ class AgentOut(Answer):
     turn_detection: TurnDetection
     noise_suppression: Literal["off", "rnnoise"]
     voicemail_policy: VoicemailPolicy
+    required_simulations: list[str]
     created_at: CreatedAt
     updated_at: UpdatedAt
 

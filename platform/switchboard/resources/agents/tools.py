@@ -11,7 +11,7 @@ from switchboard.engine.providers.extensions import Extensions
 from switchboard.foundation.database import Database
 from switchboard.foundation.events.targets import decrypt_secret
 from switchboard.foundation.keyring import KeyRing
-from switchboard.foundation.outbound import OutboundClient, OutboundError
+from switchboard.foundation.outbound import OutboundAnswer, OutboundClient, OutboundError
 from switchboard.foundation.web.signatures import signature_headers
 from switchboard.plugin_sdk import AgentTool, JsonObject, KeypadEntry, ToolContext, ToolError, ToolParameters
 from switchboard.plugin_sdk.registry import Registry
@@ -29,10 +29,22 @@ class AnyArguments(ToolParameters):
 
 
 @dataclass(frozen=True, slots=True)
-class _Endpoint:
+class ToolEndpoint:
+    """The address of a declared tool, and the secrets that sign its requests."""
+
     outbound: OutboundClient
     declared: DeclaredTool
     secrets: tuple[str, ...]
+
+    async def send(self, body: bytes) -> OutboundAnswer:
+        """Post a request to the tool. Raises `OutboundError`."""
+        return await self.outbound.post(
+            self.declared.url,
+            body,
+            headers=signature_headers(body, *self.secrets),
+            seconds=self.declared.time_limit_seconds,
+            read_limit=ANSWER_BYTES,
+        )
 
 
 class HttpTool(AgentTool[AnyArguments]):
@@ -40,7 +52,7 @@ class HttpTool(AgentTool[AnyArguments]):
 
     Parameters: ClassVar[type[ToolParameters]] = AnyArguments
 
-    def __init__(self, endpoint: _Endpoint) -> None:
+    def __init__(self, endpoint: ToolEndpoint) -> None:
         self._endpoint = endpoint
         declared = endpoint.declared
         self.name = declared.name  # type: ignore[misc]
@@ -54,18 +66,9 @@ class HttpTool(AgentTool[AnyArguments]):
         return self._endpoint.declared.parameters
 
     async def run(self, context: ToolContext, parameters: AnyArguments) -> JsonObject:
-        body = json.dumps(
-            {"tool": self.name, "arguments": parameters.model_dump(mode="json"), **_describe_context(context)}
-        ).encode()
-        headers = signature_headers(body, *self._endpoint.secrets)
+        body = build_tool_request(self.name, parameters.model_dump(mode="json"), context)
         try:
-            reply = await self._endpoint.outbound.post(
-                self._endpoint.declared.url,
-                body,
-                headers=headers,
-                seconds=self.time_limit_seconds,
-                read_limit=ANSWER_BYTES,
-            )
+            reply = await self._endpoint.send(body)
         except OutboundError as error:
             raise ToolError(f"{self.name} could not be reached: {error}") from None
         if not 200 <= reply.status < 300:
@@ -74,6 +77,11 @@ class HttpTool(AgentTool[AnyArguments]):
             return _answer.validate_json(reply.body) if reply.body.strip() else {}
         except ValidationError:
             raise ToolError(f"{self.name} did not return a JSON object of at most {ANSWER_BYTES // 1024} KiB") from None
+
+
+def build_tool_request(name: str, arguments: JsonObject, context: ToolContext) -> bytes:
+    """Return the body of a request to a tool."""
+    return json.dumps({"tool": name, "arguments": arguments, **_describe_context(context)}).encode()
 
 
 def _describe_context(context: ToolContext) -> dict[str, str | None]:
@@ -100,7 +108,7 @@ async def build_declared_tools(
     async with database.tenant(agent.organization_id) as session:
         secret = await decrypt_secret(session, "agent", agent.id, keyring)
     return [
-        HttpTool(_Endpoint(outbound, DeclaredTool.model_validate(tool), (secret,) if secret else ()))
+        HttpTool(ToolEndpoint(outbound, DeclaredTool.model_validate(tool), (secret,) if secret else ()))
         for tool in agent.tools
     ]
 

@@ -20,7 +20,7 @@ def calculate_call_costs(prices: Prices, usage: CallUsage, *, duration_seconds: 
     parts = {
         "carriage": Decimal(str(prices.call_minute)) * math.ceil(duration_seconds / 60),
         "speech_to_text": Decimal(str(prices.transcription_minute)) * Decimal(str(usage.speech_to_text_seconds)) / 60,
-        "text_to_speech": Decimal(str(prices.speech_1000_characters)) * usage.text_to_speech_characters / 1000,
+        "text_to_speech": calculate_speech_cost(prices, usage.text_to_speech_characters),
         "model": calculate_model_cost(prices, usage.models),
         "dropped_model": calculate_model_cost(prices, usage.dropped_models),
         "embedding": calculate_embedding_cost(prices, usage.embeddings),
@@ -44,6 +44,11 @@ def calculate_model_cost(prices: Prices, usage: Sequence[ModelUsage]) -> Decimal
     organization's prices.
     """
     return _reported_or(usage, prices.model_1000_input_tokens, prices.model_1000_output_tokens)
+
+
+def calculate_speech_cost(prices: Prices, characters: int) -> Decimal:
+    """Calculate the cost in US dollars of speech of so many characters."""
+    return (Decimal(str(prices.speech_1000_characters)) * characters / 1000).quantize(MILLIONTH)
 
 
 def calculate_embedding_cost(prices: Prices, usage: Sequence[ModelUsage]) -> Decimal:

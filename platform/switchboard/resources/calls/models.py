@@ -82,6 +82,7 @@ class Call(TenantTable, table=True):
     )
 
     agent_id: UUID | None = None
+    agent_version: int | None = None
     phone_number_id: UUID | None = None
     direction: str
     status: str = "queued"

@@ -151,6 +151,9 @@ class CallOut(Answer):
     agent_id: UUID | None = Field(
         description="Id of the agent, also of one that was deleted since; null for a call without an agent."
     )
+    agent_version: int | None = Field(
+        description="Version of the agent that the call runs with; null before it is answered. An addition."
+    )
     direction: Direction = Field(description="`inbound`: the other party called. `outbound`: the platform did.")
     status: CallStatus = Field(description="`queued`, `ringing`, and `in-progress` change; the others are final.")
     from_number: str = Field(

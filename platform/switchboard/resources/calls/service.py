@@ -35,6 +35,7 @@ from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 
 ON_DO_NOT_CALL_LIST = "The number is on the organization's do-not-call list."
+NAMED_CALLS = 50
 
 
 def list_calls(session: TenantSession) -> SelectOfScalar[Call]:
@@ -123,6 +124,13 @@ async def find_call_by_carrier_id(session: TenantSession, carrier: str, carrier_
     """Return the organization's call that a carrier knows by this id."""
     rows = list_calls(session).where(col(Call.carrier) == carrier, col(Call.carrier_call_id) == carrier_call_id)
     return (await session.exec(rows)).one_or_none()
+
+
+async def list_metadata_names(session: TenantSession, agent_id: UUID) -> list[str]:
+    """List the names of the metadata of an agent's latest calls, which fill placeholders of its prompt."""
+    latest = select(Call.call_metadata).where(session.owns(Call), col(Call.agent_id) == agent_id)
+    latest = latest.order_by(col(Call.created_at).desc()).limit(NAMED_CALLS)
+    return sorted({name for metadata in (await session.exec(latest)).all() for name in metadata})
 
 
 async def get_transcript(session: TenantSession, call_id: UUID) -> list[TranscriptLine]:

@@ -1,6 +1,7 @@
 """Update campaigns when their calls change state, in the transaction of the call's own change."""
 
 from datetime import timedelta
+from typing import Final
 from uuid import UUID
 
 from pydantic import JsonValue
@@ -38,10 +39,14 @@ BY_STATUS: dict[str, Outcome] = {
 LAST_CALLS = 20
 TOO_MANY = LAST_CALLS // 2
 
+CONTACT_METADATA: Final = ("campaign_id", "campaign_contact_id", "name")
+"""Names of the metadata of a campaign's calls, which fill placeholders of the agent's prompt."""
+
 
 def build_call_metadata(campaign_id: UUID, contact_id: UUID, name: str | None) -> dict[str, JsonValue]:
     """Build the metadata of a campaign's call: it identifies the contact, and gives the agent's prompt a name."""
-    return {"campaign_id": str(campaign_id), "campaign_contact_id": str(contact_id), "name": name or ""}
+    values: tuple[JsonValue, ...] = (str(campaign_id), str(contact_id), name or "")
+    return dict(zip(CONTACT_METADATA, values, strict=True))
 
 
 async def update_campaign_contact(session: TenantSession, data: EventData) -> None:

@@ -47,6 +47,7 @@ class Simulation(TenantTable, table=True):
     transcript: list[dict[str, Any]] = json_column(list)
     ended_by: str | None = None
     call_id: UUID | None = None
+    draft_revision: UUID | None = None
     error_message: str | None = None
     due_at: datetime | None = None
     attempts: int = 0

@@ -1,5 +1,5 @@
 """The agent's tools as in a call, without effects: each call is recorded and answered as if it had succeeded. Only
-knowledge is really searched.
+knowledge is really searched, and in a chat the agent's own tools may run.
 """
 
 import json
@@ -33,8 +33,11 @@ class RecordedTools:
         *,
         knowledge: Knowledge | None,
         others: Sequence[Tool],
+        runs_others: bool = False,
     ) -> None:
-        """`others` are offered to the model unchanged, and never run."""
+        """`others`, the tools of the agent and of plugins, are offered to the model unchanged, and run only if
+        `runs_others`.
+        """
         numbers = ModelNumbers.of(agent)
         self.requests = AgentRequests()
         self._played = played
@@ -46,7 +49,7 @@ class RecordedTools:
             OptOut(_opt_out),
         ]
         known = [SearchKnowledge(knowledge)] if knowledge else []
-        tools = [*own, *known, *(_Harmless(tool) for tool in others)]
+        tools = [*own, *known, *(others if runs_others else map(_Harmless, others))]
         self._toolbox = Toolbox(tools, context, disabled=agent.disabled_tools)
 
     @property

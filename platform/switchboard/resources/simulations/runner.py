@@ -18,11 +18,12 @@ from sqlalchemy import func
 from sqlmodel import col, select
 
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import Database, now
+from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.events.catalog import SimulationCompleted, SimulationCriterion
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.web.errors import NotFound
 from switchboard.plugin_sdk import ProviderError
+from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.billing import ledger
@@ -45,6 +46,7 @@ AT_ONCE = 4
 """Simulations of one organization at the same time, so that a large suite leaves workers for everything else."""
 WAIT_SECONDS = 1
 LOST = "the worker was lost in each attempt"
+DRAFT_CHANGED = "the draft was changed, published, or discarded before the simulation ran"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +101,23 @@ async def _take(
         simulation.started_at = simulation.started_at or now()
         simulation.status, simulation.due_at = "running", now() + LEASE
         simulation.attempts += 1
-        agent = await agents.get_agent(session, agent_id)
-    if simulation.attempts > MAX_ATTEMPTS:
-        await _conclude(database, simulation, SimulatedConversation(), [], fault=LOST, seconds=0.0)
+        agent = await _find_tested_agent(session, simulation)
+    fault = LOST if simulation.attempts > MAX_ATTEMPTS else DRAFT_CHANGED if agent is None else None
+    if fault is not None or agent is None:
+        await _conclude(database, simulation, SimulatedConversation(), [], fault=fault, seconds=0.0)
         return None
     return simulation, agent
+
+
+async def _find_tested_agent(session: TenantSession, simulation: Simulation) -> Agent | None:
+    """Return the published agent, or its draft; None if the draft is no longer the one to test."""
+    agent = await agents.get_agent(session, simulation.agent_id)
+    if simulation.draft_revision is None:
+        return agent
+    draft = await drafts.find_draft(session, agent.id)
+    if draft is None or draft.revision != simulation.draft_revision:
+        return None
+    return drafts.build_drafted_agent(agent, draft)
 
 
 @asynccontextmanager

@@ -38,6 +38,9 @@ class SimulationCreate(RequestBody):
         max_length=50,
         description="The caller's lines, in order. Without lines, the model plays the caller by persona and goal.",
     )
+    target: Literal["published", "draft"] = Field(
+        "published", description="`draft` tests the agent's draft as it is saved; mode `text` only."
+    )
     max_turns: int = Field(20, ge=1, le=50, description="Maximum number of the caller's turns.")
     assertions: list[Assertion] = Field(
         min_length=1, max_length=MAX_ASSERTIONS, description="What has to hold for the simulation to pass."
@@ -53,7 +56,9 @@ class SimulationCreate(RequestBody):
         return lines
 
     def check(self) -> None:
-        """Check that each assertion can be evaluated in this mode. Raises `ValidationFailed`."""
+        """Check that the mode has the target and can evaluate each assertion. Raises `ValidationFailed`."""
+        if self.target == "draft" and self.mode == "audio":
+            raise ValidationFailed.field("target", "mode audio calls the published agent")
         for index, assertion in enumerate(self.assertions):
             if isinstance(assertion, LatencyUnder) and self.mode == "text":
                 raise ValidationFailed.field(f"assertions.{index}.type", "latency_under_ms needs mode audio")
@@ -92,6 +97,7 @@ class SimulationOut(Answer):
         description="Side that ended the conversation; `limit` is `max_turns`. Null until then."
     )
     call_id: UUID | None = Field(description="Id of the call in mode `audio`.")
+    draft_revision: UUID | None = Field(description="Revision of the draft that is tested; null: the published agent.")
     error_message: str | None = Field(description="Reason for status `error`, which says nothing about the agent.")
     created_at: CreatedAt
     started_at: Moment | None = Field(description="Time of the beginning; null before it.")

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from sqlmodel import col
+from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
@@ -11,6 +11,7 @@ from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
 from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
 from switchboard.resources.billing import ledger
 from switchboard.resources.phone_numbers import service as numbers
@@ -18,6 +19,7 @@ from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.schemas import SimulationCreate
 
+NAMES_SHOWN = 100
 JOB_SECONDS = 660
 """Seconds after which a worker's job is canceled; the conversation itself may take ten minutes."""
 
@@ -25,6 +27,14 @@ JOB_SECONDS = 660
 def list_simulations(session: TenantSession, agent_id: UUID) -> SelectOfScalar[Simulation]:
     """Select an agent's simulations."""
     return session.select(Simulation).where(col(Simulation.agent_id) == agent_id)
+
+
+async def list_simulation_names(session: TenantSession, agent_id: UUID) -> list[str]:
+    """List the names of an agent's text simulations."""
+    rows = select(Simulation.name).where(
+        session.owns(Simulation), col(Simulation.agent_id) == agent_id, col(Simulation.mode) == "text"
+    )
+    return list((await session.exec(rows.distinct().order_by(col(Simulation.name)).limit(NAMES_SHOWN))).all())
 
 
 async def get_simulation(
@@ -45,8 +55,8 @@ async def create_simulation(
 ) -> Simulation:
     """Create a simulation; a worker runs it.
 
-    Raises `NotFound`, `ValidationFailed`, `InsufficientBalance`, and `InvalidState` for mode `audio` if the agent
-    answers no number that a simulated caller can call.
+    Raises `NotFound` (a missing draft, too), `ValidationFailed`, `InsufficientBalance`, and `InvalidState` for mode
+    `audio` if the agent answers no number that a simulated caller can call.
     """
     agent = await agents.get_agent(session, agent_id)
     data.check()
@@ -56,10 +66,12 @@ async def create_simulation(
             "The agent answers no number whose carrier can simulate callers. Give it a number of the loopback "
             "carrier, or use mode text."
         )
-    fields = data.model_dump(mode="json")
+    draft = await drafts.get_draft(session, agent_id) if data.target == "draft" else None
+    fields = data.model_dump(mode="json", exclude={"target"})
     simulation = Simulation(
         id=new_id(), organization_id=agent.organization_id, agent_id=agent.id, due_at=now(), **fields
     )
+    simulation.draft_revision = draft.revision if draft is not None else None
     session.add(simulation)
     await session.flush()
     record_audit(session, AuditAction.SIMULATION_CREATED, simulation.id, fields=data.model_fields_set)

@@ -1,8 +1,10 @@
 """Mode `text`: agent and caller take turns, as in a call but without audio, a carrier, or their costs."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from switchboard.engine.conversation.knowledge import Knowledge, retrieve_context
+from switchboard.engine.conversation.knowledge import RETRIEVAL_SECONDS, Knowledge, retrieve_context
 from switchboard.engine.conversation.response_generator import fill_placeholders
 from switchboard.engine.conversation.text_response import TextResponder
 from switchboard.engine.providers.conversation import open_agent_model
@@ -50,13 +52,16 @@ class TextMode:
                 if simulation.lines
                 else PersonaCaller(llm, agent, simulation, context, played.models)
             )
-            await _Conversation(agent, llm, knowledge, tools, played, redactor=redactor).hold(
-                caller, simulation.max_turns
-            )
+            conversation = TextConversation(agent, llm, knowledge, tools, played, redactor=redactor)
+            await conversation.hold(caller, simulation.max_turns)
 
 
-class _Conversation:
-    def __init__(
+class TextConversation:
+    """An agent's side of a written conversation. `history` is what has been said before, `variables` fill the
+    placeholders of the prompt, and `retrieval_seconds` bounds each search for passages.
+    """
+
+    def __init__(  # noqa: PLR0913 - the parts of a conversation, each named where it is used
         self,
         agent: Agent,
         llm: LLMProvider[ProviderSettings],
@@ -65,38 +70,51 @@ class _Conversation:
         played: SimulatedConversation,
         *,
         redactor: Redactor,
+        history: Sequence[Message] = (),
+        variables: Mapping[str, str] = MappingProxyType({}),
+        retrieval_seconds: float = RETRIEVAL_SECONDS,
     ) -> None:
         self._played = played
         self._redactor = redactor
-        self._greeting = fill_placeholders(agent.greeting_message, {})
-        self._prompt = Message("system", fill_placeholders(agent.system_prompt, {}))
+        self._greeting = fill_placeholders(agent.greeting_message, variables)
+        self._prompt = Message("system", fill_placeholders(agent.system_prompt, variables))
+        self._retrieval_seconds = retrieval_seconds
         self._knowledge = knowledge
         self._tools = tools
         self._responder = TextResponder(llm, agent.llm_model, agent.llm_temperature, tools, played.models)
-        self._history: list[Message] = []
+        self._history = list(history)
+
+    def greet(self) -> str:
+        """Say the greeting, and return it."""
+        if self._greeting:
+            self._history.append(Message("assistant", self._greeting))
+        self._played.add("agent", self._greeting)
+        return self._greeting
 
     async def hold(self, caller: SimulatedCaller, max_turns: int) -> None:
-        said = self._greeting
-        if said:
-            self._history.append(Message("assistant", said))
-        self._played.add("agent", said)
+        """Hold the conversation with a simulated caller, from the greeting to its end. Raises `ProviderError`."""
+        said = self.greet()
         while (line := await caller.next_line(said)) is not None:
             if self._played.turns == max_turns:
                 self._played.ended_by = "limit"
                 return
-            self._redactor.hear_agent(said)
-            await self._redactor.search(line)
-            words = self._redactor.redact_utterance(line)
-            self._played.add("user", words.kept)
-            said = await self._answer(words.for_model)
+            said = await self.answer(line, said)
             if self._tools.requests.transfer is not None or self._tools.requests.ending is not None:
                 self._played.ended_by = "agent" if self._tools.requests.transfer is None else "transfer"
                 return
         self._played.ended_by = "caller"
 
-    async def _answer(self, line: str) -> str:
-        self._history.append(Message("user", line))
-        system = (self._prompt, *await retrieve_context(self._knowledge, line))
+    async def answer(self, line: str, said: str) -> str:
+        """Return the agent's answer to a line of the caller, after what the agent said last. Raises
+        `ProviderError`.
+        """
+        self._redactor.hear_agent(said)
+        await self._redactor.search(line)
+        words = self._redactor.redact_utterance(line)
+        self._played.add("user", words.kept)
+        self._history.append(Message("user", words.for_model))
+        passages = await retrieve_context(self._knowledge, words.for_model, seconds=self._retrieval_seconds)
+        system = (self._prompt, *passages)
         said = await self._responder.respond(system, self._history)
         if said:
             self._history.append(Message("assistant", said))

@@ -12,11 +12,11 @@ from switchboard.foundation.web.errors import FieldError
 from switchboard.resources.agents.conversation_settings import TurnDetection, VoicemailPolicy
 from switchboard.resources.agents.declared_tools import NO_ARGUMENTS
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.schemas import AgentFields
+from switchboard.resources.agents.schemas import DraftableFields
 from switchboard.resources.disclosure.settings import DisclosureSettings
 
-Fields = TypeVar("Fields", bound=AgentFields)
-LISTS = ("knowledge_base_ids", "disabled_tools")
+Fields = TypeVar("Fields", bound=DraftableFields)
+LISTS = ("knowledge_base_ids", "disabled_tools", "required_simulations")
 TURN_DETECTION = tuple(f"turn_detection.{name}" for name in TurnDetection.model_fields)
 VOICEMAIL = tuple(f"voicemail_policy.{name}" for name in VoicemailPolicy.model_fields)
 OF_THE_FORM = (
@@ -83,7 +83,7 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue], *, sho
     }
     if shows_receivers or tools:
         fields["tools"] = tools
-    for name in LISTS:
+    for name in set(LISTS) & model.model_fields.keys():
         chosen = values.get(name, [])
         fields[name] = _list_chosen(chosen) if isinstance(chosen, list) else chosen
     lines = str(values.get("allowed_numbers") or "").splitlines()

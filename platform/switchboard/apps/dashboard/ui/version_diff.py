@@ -45,6 +45,7 @@ NAMES: Final = {
     "redaction": "Private data",
     "disclosure": "Notice and consent",
     "webhook_url": "Webhook",
+    "required_simulations": "Required simulations",
 }
 """The fields in the order of the form."""
 AROUND: Final = 2

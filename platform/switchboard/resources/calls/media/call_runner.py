@@ -140,6 +140,7 @@ class CallRunner:
             ):
                 raise NotFound
             await start_call(session, call)
+            call.agent_version = agent.version
             call.holder, call.watch_at = self.node, now() + MEDIA_TIMEOUT
             other_number = calls.get_other_number(call)
             return _ClaimedCall(

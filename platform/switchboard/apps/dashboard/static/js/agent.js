@@ -1,5 +1,9 @@
-// An agent's form: rows, and the voices and models of the chosen providers.
+// An agent's form: rows, what was not saved, placeholders, the chat, and the voices and models of the chosen providers.
 import "./form-rows.js";
+import "./keep-form.js";
+import "./chat.js";
+import "./tool-rows.js";
+import "./voices.js";
 
 /**
  * Offer the choices of the selected provider in a field.
@@ -21,6 +25,26 @@ function offerChoices({ provider, field, list, atOnce = false }) {
     loadChoices();
   });
   if (atOnce && providerField.value) loadChoices();
+}
+
+/** Add a tool that the template suggests, whose address is still to be filled in. */
+function addSuggestedTool(button) {
+  const list = document.querySelector("[data-rows=tools]");
+  list.querySelector(":scope > [data-add]").click();
+  const row = [...list.querySelectorAll(":scope > [data-row]")].at(-1);
+  const { name, description, parameters } = JSON.parse(button.dataset.suggested);
+  row.querySelector("[name$='.name']").value = name;
+  row.querySelector("[name$='.description']").value = description;
+  const schema = row.querySelector("[name$='.parameters']");
+  schema.value = JSON.stringify(parameters, null, 2);
+  requestAnimationFrame(() => schema.dispatchEvent(new Event("change")));
+  row.querySelector("[name$='.url']").focus();
+  button.disabled = true;
+}
+
+for (const button of document.querySelectorAll("[data-suggested]")) {
+  button.hidden = false;
+  button.addEventListener("click", () => addSuggestedTool(button));
 }
 
 offerChoices({ provider: "tts_provider", field: "tts_voice_id", list: "voices" });

@@ -1,0 +1,108 @@
+"""An agent's draft: save, compare, test, and discard."""
+
+import asyncio
+from dataclasses import asdict
+from uuid import UUID
+
+from pydantic import ValidationError
+from quart import Response, jsonify, request, url_for
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms import agent as forms
+from switchboard.apps.dashboard.forms.form import nest_fields
+from switchboard.apps.dashboard.pages.agents.agents import agent_page, read_revision
+from switchboard.apps.dashboard.pages.agents.client_sdks import refuse_call
+from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.ui.version_diff import compare_settings
+from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.web.errors import ApiError, ValidationFailed
+from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.agents import drafts
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.drafts import DraftEditor
+from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents.permissions import may_set_receivers
+from switchboard.resources.agents.publishing import UNVERSIONED, AgentPublisher
+from switchboard.resources.agents.schemas import AgentChanges, AgentUpdate
+from switchboard.resources.drafts.service import run_required_simulations
+from switchboard.resources.knowledge_bases import service as knowledge
+from switchboard.resources.simulations.chat import AgentChat, ChatMessage
+
+
+@dashboard.post("/dashboard/agents/<agent_id>/draft")
+@action(invalid=agent_page)
+async def save_draft(session: TenantSession, viewer: Viewer, agent_id: UUID, editor: DraftEditor) -> Next:
+    """Save the form as the agent's draft."""
+    values = nest_fields(await request.form)
+    if values.get("webhook_secret"):
+        raise ValidationFailed.field("webhook_secret", "A draft keeps no secret. Publish to change it.")
+    with forms.read_agent_form(AgentChanges, values, shows_receivers=may_set_receivers(viewer.principal)) as data:
+        await editor.save_draft(session, agent_id, read_revision(values), data, viewer.principal)
+    return Next(
+        url_for("dashboard.agent_page", agent_id=agent_id),
+        "Draft saved. Calls use the published version until you publish it.",
+    )
+
+
+@dashboard.get("/dashboard/agents/<agent_id>/draft")
+@page()
+async def draft_page(session: TenantSession, agent_id: UUID) -> str:
+    """Show the differences between the draft and the published agent."""
+    agent, draft = await agents.get_agent(session, agent_id), await drafts.get_draft(session, agent_id)
+    old, new = [
+        each.model_dump(mode="json", exclude=UNVERSIONED) for each in (agent, drafts.build_drafted_agent(agent, draft))
+    ]
+    bases = {str(base.id): base.name for base in await knowledge.resolve_knowledge_bases(session, None)}
+    return await render(
+        "dashboard/agents/draft.html",
+        agent=agent,
+        draft=draft,
+        changes=await asyncio.to_thread(compare_settings, old, new, bases),
+    )
+
+
+@dashboard.post("/dashboard/agents/<agent_id>/draft/discard")
+@action()
+async def discard_draft(session: TenantSession, agent_id: UUID) -> Next:
+    """Discard the draft."""
+    await drafts.discard_draft(session, agent_id)
+    return Next(url_for("dashboard.agent_page", agent_id=agent_id), "The draft was discarded.")
+
+
+@dashboard.post("/dashboard/agents/<agent_id>/draft/simulations")
+@action()
+async def simulate_draft(session: TenantSession, agent_id: UUID, registry: Registry) -> Next:
+    """Run the required simulations with the draft."""
+    agent, draft = await agents.get_agent(session, agent_id), await drafts.get_draft(session, agent_id)
+    missing = await run_required_simulations(session, registry, agent, draft)
+    notice = f"Write a text simulation named {', '.join(missing)} first." if missing else "The simulations run."
+    return Next(url_for("dashboard.simulations_page", agent_id=agent_id), notice)
+
+
+@dashboard.post("/dashboard/agents/<agent_id>/chat")
+@action()
+async def chat_with_agent(
+    viewer: Viewer, agent_id: UUID, *, database: Database, publisher: AgentPublisher, chat: AgentChat
+) -> Response:
+    """Return the answer of the agent, with the settings of the form, which need not be saved."""
+    values = nest_fields(await request.form)
+    shows_receivers = may_set_receivers(viewer.principal)
+    try:
+        message = _read_message(str(values.get("chat", "")))
+        with forms.read_agent_form(AgentUpdate, values, shows_receivers=shows_receivers) as data:
+            async with database.tenant(viewer.organization_id) as session:
+                agent = Agent(**(await agents.get_agent(session, agent_id)).model_dump())
+                await publisher.apply_changes(session, agent, data, viewer.principal)
+        return jsonify(asdict(await chat.answer(agent, message)))
+    except ApiError as refusal:
+        return refuse_call(refusal)
+
+
+def _read_message(text: str) -> ChatMessage:
+    """Read the message of the page's script. Raises `ValidationFailed`."""
+    try:
+        return ChatMessage.model_validate_json(text)
+    except ValidationError as error:
+        raise ValidationFailed.of(error) from None

@@ -1,0 +1,136 @@
+"""The form of an agent, which the pages of new, imported, and existing agents show."""
+
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+from zoneinfo import available_timezones
+
+from switchboard.apps.dashboard.forms import agent as forms
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.ui.actors import get_actor_names
+from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.engine.providers.extensions import Extensions
+from switchboard.engine.providers.service import list_provider_names
+from switchboard.engine.providers.voices import VoiceCatalog
+from switchboard.foundation.database import TenantSession
+from switchboard.plugin_sdk import AgentTool, PrivateDataDetector
+from switchboard.resources.agents import drafts
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents.redaction import list_kinds
+from switchboard.resources.agents.tools import list_tool_names
+from switchboard.resources.calls.service import list_metadata_names
+from switchboard.resources.campaigns.outcomes import CONTACT_METADATA
+from switchboard.resources.disclosure.presets import load_presets
+from switchboard.resources.drafts.service import list_results
+from switchboard.resources.knowledge_bases import service as knowledge
+from switchboard.resources.simulations.service import list_simulation_names
+
+LANGUAGES: Final = (
+    "de-DE",
+    "en-AU",
+    "en-GB",
+    "en-IN",
+    "en-US",
+    "es-ES",
+    "es-MX",
+    "fr-CA",
+    "fr-FR",
+    "it-IT",
+    "ja-JP",
+    "nl-NL",
+    "pl-PL",
+    "pt-BR",
+    "sv-SE",
+)
+"""Suggestions; an agent accepts any language."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFormPage:
+    """Renders the form with what the organization can choose from."""
+
+    voices: VoiceCatalog
+    extensions: Extensions
+
+    async def render_agent(self, session: TenantSession, form: Form, agent: Agent) -> str:
+        """Render the form of an agent, with the values of its draft if it has one."""
+        draft = await drafts.find_draft(session, agent.id)
+        shown = drafts.build_drafted_agent(agent, draft) if draft is not None else agent
+        form = form.starting_with(forms.agent_to_form(shown))
+        names = await get_actor_names(session) if draft is not None else {}
+        required = form.value("required_simulations", [])
+        offered = dict.fromkeys((*await list_simulation_names(session, agent.id), *_list_texts(required)))
+        return await self._render(
+            session,
+            form,
+            shown,
+            agent=agent,
+            draft=draft,
+            draft_by=names.get(draft.made_by or "", "") if draft is not None else "",
+            is_outdated=draft is not None and await drafts.is_outdated(session, agent, draft),
+            results=await list_results(session, agent, draft) if draft is not None else {},
+            simulation_names=[(name, name) for name in offered],
+            known_variables=await list_known_variables(session, agent.id),
+        )
+
+    async def render_new(self, session: TenantSession, form: Form, shown: Agent, **context: object) -> str:
+        """Render the form of a new agent, with the values of one that is not saved."""
+        form = form.starting_with(forms.agent_to_form(shown))
+        known = await list_known_variables(session)
+        return await self._render(session, form, shown, agent=None, draft=None, known_variables=known, **context)
+
+    async def _render(self, session: TenantSession, form: Form, shown: Agent, **context: object) -> str:
+        offered = {
+            field: _with(await list_provider_names(session, capability), form.value(field))
+            for field, capability in agents.PROVIDER_FIELDS.items()
+        }
+        speaker = str(form.value("tts_provider", ""))
+        has_voices = speaker in offered["tts_provider"]
+        return await render(
+            "dashboard/agents/edit.html",
+            form=form,
+            offered=offered,
+            preset_names=[(name, preset.jurisdiction) for name, preset in load_presets().items()],
+            tool_names=[(name, name) for name in list_tool_names(self.extensions.registry, shown)],
+            reasons=await self.extensions.list_reasons(session, AgentTool),
+            kinds=await self._list_offered_kinds(session, shown),
+            bases=await knowledge.resolve_knowledge_bases(session, None),
+            models={
+                field: await agents.list_models_in_use(session, field)
+                for field in ("llm_model", "tts_model", "stt_model")
+            },
+            voices=await self.voices.list_voices(session.organization_id, speaker) if has_voices else (),
+            languages=LANGUAGES,
+            zones=sorted(available_timezones()),
+            **context,
+        )
+
+    async def _list_offered_kinds(self, session: TenantSession, agent: Agent) -> list[tuple[str, str]]:
+        """List the kinds of private data that can be redacted, and those that the agent redacts, with their titles."""
+        chosen = agent.redaction["kinds"] if agent.redaction else ()
+        missing = (await self.extensions.list_reasons(session, PrivateDataDetector)).keys() - set(chosen)
+        return [(kind, title) for kind, title in list_kinds(self.extensions.registry).items() if kind not in missing]
+
+
+async def build_fresh_agent(session: TenantSession) -> Agent:
+    """Return an agent with the defaults of a new one, which is not saved."""
+    fresh = Agent(organization_id=session.organization_id, name="", llm_provider="", tts_provider="", stt_provider="")
+    for field, capability in agents.PROVIDER_FIELDS.items():
+        setattr(fresh, field, next(iter(await list_provider_names(session, capability)), ""))
+    return fresh
+
+
+async def list_known_variables(session: TenantSession, agent_id: UUID | None = None) -> dict[str, str]:
+    """Return the placeholders that have a value in some calls, each with its source."""
+    seen = await list_metadata_names(session, agent_id) if agent_id is not None else ()
+    return {**dict.fromkeys(seen, "in recent calls of this agent"), **dict.fromkeys(CONTACT_METADATA, "in campaigns")}
+
+
+def _list_texts(values: object) -> list[str]:
+    return [value for value in values if isinstance(value, str) and value] if isinstance(values, list) else []
+
+
+def _with(names: list[str], chosen: object) -> list[str]:
+    """Add the chosen provider to the options: an agent may name a provider that was removed."""
+    return [*names, str(chosen)] if chosen and chosen not in names else names

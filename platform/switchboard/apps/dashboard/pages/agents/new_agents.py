@@ -1,0 +1,83 @@
+"""Beginnings of new agents: templates, files, and copies."""
+
+import json
+import re
+from uuid import UUID
+
+from quart import Response, url_for
+from werkzeug.datastructures import FileStorage, MultiDict
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.pages.agents.form_page import AgentFormPage, build_fresh_agent
+from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.permissions import may_set_receivers
+from switchboard.resources.agents.portable import export_agent, read_agent_file
+from switchboard.resources.agents.publishing import AgentPublisher
+from switchboard.resources.agents.schemas import AgentCreate, AgentUpdate
+from switchboard.resources.agents.templates import load_templates
+
+NAME_CHARACTERS = 255
+FILE_BYTES = 2 * 1024 * 1024
+
+
+@dashboard.get("/dashboard/agents/templates")
+@page()
+async def agent_templates_page(form: Form) -> str:
+    """Show the templates, and the form of an import."""
+    return await render("dashboard/agents/templates.html", form=form, templates=load_templates().values())
+
+
+@dashboard.post("/dashboard/agents/import")
+@action(invalid=agent_templates_page)
+async def import_agent(
+    session: TenantSession, viewer: Viewer, files: "MultiDict[str, FileStorage]", form_page: AgentFormPage
+) -> str:
+    """Show the form of a new agent with the settings of a file. Nothing is saved until it is sent."""
+    file = files.get("file")
+    if file is None or not file.filename:
+        raise ValidationFailed.field("file", "Choose a file.")
+    content = file.stream.read(FILE_BYTES + 1)
+    if len(content) > FILE_BYTES:
+        raise ValidationFailed.field("file", f"is larger than {FILE_BYTES // 2**20} MiB")
+    data = read_agent_file(content)
+    if not may_set_receivers(viewer.principal) and (data.tools or data.webhook_url):
+        raise ValidationFailed.field("file", "has tools or a webhook, which owners of the organization import")
+    shown = await build_fresh_agent(session)
+    for name, value in data.model_dump(mode="json", exclude_unset=True, exclude_none=True).items():
+        setattr(shown, name, value)
+    return await form_page.render_new(session, Form(), shown)
+
+
+@dashboard.get("/dashboard/agents/<agent_id>/export")
+@page()
+async def export_agent_file(session: TenantSession, agent_id: UUID) -> Response:
+    """Download an agent as a file."""
+    agent = await agents.get_agent(session, agent_id)
+    name = re.sub(r"[^A-Za-z0-9]+", "-", agent.name).strip("-").lower() or "agent"
+    return Response(
+        json.dumps(export_agent(agent), indent=2, ensure_ascii=False) + "\n",
+        content_type="application/json",
+        headers={"Content-Disposition": f'attachment; filename="{name}.json"'},
+    )
+
+
+@dashboard.post("/dashboard/agents/<agent_id>/duplicate")
+@action()
+async def duplicate_agent(session: TenantSession, viewer: Viewer, agent_id: UUID, publisher: AgentPublisher) -> Next:
+    """Create a copy of an agent, with its knowledge bases and without its webhook secret."""
+    agent = await agents.get_agent(session, agent_id)
+    fields = {
+        **export_agent(agent),
+        "name": f"Copy of {agent.name}"[:NAME_CHARACTERS],
+        "knowledge_base_ids": agent.knowledge_base_ids,
+    }
+    copy = await publisher.create_agent(session, AgentCreate.model_validate(fields), viewer.principal)
+    if agent.timezone:
+        await publisher.update_agent(session, copy.id, AgentUpdate(timezone=agent.timezone), viewer.principal)
+    return Next(url_for("dashboard.agent_page", agent_id=copy.id), f"{copy.name} was created.")

@@ -1,0 +1,65 @@
+"""Probes of parts of an agent while its form is filled in: hearing a voice, and testing a tool."""
+
+from dataclasses import asdict
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from quart import Response, jsonify
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import action
+from switchboard.apps.dashboard.pages.agents.client_sdks import refuse_call
+from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.foundation.web.errors import ApiError, ValidationFailed
+from switchboard.foundation.web.schemas import parse_id
+from switchboard.resources.agents.declared_tools import DeclaredTool
+from switchboard.resources.agents.tool_tests import ToolTester
+from switchboard.resources.agents.voice_samples import VoiceSample, VoiceSampler
+
+_arguments: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(dict[str, JsonValue])
+
+
+class ToolTestForm(BaseModel):
+    """A tool as its row has it, as JSON, and the arguments of the test."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    agent_id: str = Field("", max_length=64)
+    tool: str = Field(max_length=100_000)
+    arguments: str = Field("", max_length=100_000)
+
+    def read_tool(self) -> DeclaredTool:
+        """Return the tool. Raises `ValidationFailed`."""
+        try:
+            return DeclaredTool.model_validate_json(self.tool, strict=False)
+        except ValidationError as error:
+            raise ValidationFailed.of(error) from None
+
+    def read_arguments(self) -> dict[str, JsonValue]:
+        """Return the arguments. Raises `ValidationFailed`."""
+        try:
+            return _arguments.validate_json(self.arguments.strip() or "{}")
+        except ValidationError:
+            raise ValidationFailed.field("arguments", "must be a JSON object") from None
+
+
+@dashboard.post("/dashboard/agents/voices/sample")
+@action(form=VoiceSample)
+async def speak_voice_sample(viewer: Viewer, data: VoiceSample, sampler: VoiceSampler) -> Response:
+    """Return a sample of a voice as a WAV file."""
+    try:
+        return Response(await sampler.speak(viewer.organization_id, data), content_type="audio/wav")
+    except ApiError as refusal:
+        return refuse_call(refusal)
+
+
+@dashboard.post("/dashboard/agents/tools/test")
+@action(role="owner", form=ToolTestForm)
+async def test_tool(viewer: Viewer, data: ToolTestForm, tester: ToolTester) -> Response:
+    """Send a real request to a tool, and return the request and the answer."""
+    agent_id: UUID | None = parse_id(data.agent_id)
+    try:
+        result = await tester.test_tool(viewer.principal, agent_id, data.read_tool(), data.read_arguments())
+    except ApiError as refusal:
+        return refuse_call(refusal)
+    return jsonify(asdict(result))

@@ -1,0 +1,97 @@
+// A chat with the agent of the form. The browser keeps the conversation; each message carries it and the form's fields.
+import { readVariables } from "./variables.js";
+
+const SPEAKERS = { user: "You", agent: "Agent" };
+const ENDINGS = { agent: "The agent ended the call.", transfer: "The agent transferred the call." };
+
+const panel = document.querySelector("[data-chat]");
+const settings = document.querySelector(".studio > form");
+const form = panel?.querySelector("form");
+const text = panel?.querySelector("textarea");
+const list = panel?.querySelector(".talk");
+let entries = [];
+
+function showStatus(words) {
+  panel.querySelector(".state").textContent = words;
+}
+
+function addLine(role, speaker) {
+  const line = list.appendChild(document.createElement("li"));
+  line.className = `said ${role}`;
+  const name = line.appendChild(document.createElement("span"));
+  name.className = "speaker";
+  name.textContent = speaker;
+  return line;
+}
+
+/** @param {{role: string, content: string}} entry */
+function showEntry({ role, content }) {
+  if (role !== "tool") {
+    addLine(role, SPEAKERS[role]).appendChild(document.createElement("p")).textContent = content;
+    return;
+  }
+  const { tool, ...parts } = JSON.parse(content);
+  const code = addLine(role, `Tool ${tool}`).appendChild(document.createElement("code"));
+  code.textContent = Object.entries(parts).map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join("\n");
+}
+
+/** @param {string[]} passages */
+function showPassages(passages) {
+  if (!passages.length) return;
+  const details = addLine("system", "Knowledge").appendChild(document.createElement("details"));
+  details.appendChild(document.createElement("summary")).textContent = passages.length === 1 ? "1 passage" : `${passages.length} passages`;
+  for (const passage of passages) details.appendChild(document.createElement("blockquote")).textContent = passage;
+}
+
+async function askAgent(message) {
+  const body = new URLSearchParams(new FormData(settings));
+  const runsTools = panel.querySelector("[data-runs-tools]").checked;
+  body.set("chat", JSON.stringify({ entries, text: message, variables: readVariables(), runs_tools: runsTools }));
+  const response = await fetch(panel.dataset.chat, { method: "POST", body });
+  const reply = await response.json().catch(() => ({ fault: "This page is out of date. Reload it." }));
+  if (!response.ok) throw new Error(reply.fault);
+  return reply;
+}
+
+async function send() {
+  const message = text.value.trim();
+  if (!message) return;
+  const button = form.querySelector("button");
+  button.disabled = true;
+  showStatus("The agent is thinking …");
+  try {
+    const reply = await askAgent(message);
+    entries.push(...reply.entries);
+    for (const entry of reply.entries) {
+      showEntry(entry);
+      if (entry.role === "user") showPassages(reply.passages);
+    }
+    text.value = "";
+    showStatus(ENDINGS[reply.ended_by] ?? "");
+    if (reply.ended_by) entries = [];
+  } catch (error) {
+    showStatus(error.message);
+  } finally {
+    button.disabled = false;
+    list.parentElement.scrollTop = list.scrollHeight;
+    text.focus();
+  }
+}
+
+if (panel) {
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    send();
+  });
+  text.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    form.requestSubmit();
+  });
+  panel.querySelector("[data-restart]").addEventListener("click", () => {
+    entries = [];
+    list.replaceChildren();
+    showStatus("");
+    text.focus();
+  });
+}

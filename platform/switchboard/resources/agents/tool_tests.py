@@ -1,0 +1,78 @@
+"""Tests of a tool: one real request, signed and checked as in a call."""
+
+import time
+from dataclasses import dataclass
+from uuid import UUID
+
+from pydantic import JsonValue
+
+from switchboard.foundation.audit import AuditAction, record_audit
+from switchboard.foundation.database import Database, new_id
+from switchboard.foundation.events.targets import decrypt_secret
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.outbound import OutboundClient, OutboundError
+from switchboard.foundation.outbound.fields import validate_public_url
+from switchboard.foundation.web.errors import RateLimited
+from switchboard.foundation.web.principal import Limit, Principal
+from switchboard.foundation.web.rate_limits import RateLimiter
+from switchboard.plugin_sdk import ToolContext
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.declared_tools import DeclaredTool
+from switchboard.resources.agents.permissions import SCOPE
+from switchboard.resources.agents.tools import ToolEndpoint, build_tool_request
+
+TEST_LIMIT = Limit(per_second=0.5, burst=20)
+CALLER, CALLED = "+15550100001", "+15550100000"
+"""The numbers that a tested tool is given; nobody has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolTest:
+    """The request of a test, and its answer: `status` is None, and `error` says why, if there was none."""
+
+    request: str
+    status: int | None
+    answer: str
+    error: str
+    milliseconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolTester:
+    """Tests tools that need not be saved."""
+
+    database: Database
+    keyring: KeyRing
+    outbound: OutboundClient
+    limiter: RateLimiter
+
+    async def test_tool(
+        self, principal: Principal, agent_id: UUID | None, tool: DeclaredTool, arguments: dict[str, JsonValue]
+    ) -> ToolTest:
+        """Send a tool the request that a call would send, without a call. `agent_id` is None for a new agent, whose
+        requests are not signed.
+
+        Raises `NotFound`, `InsufficientScope`, `RateLimited`, and `ValidationFailed` for an address that is not public.
+        """
+        principal.require_scope(SCOPE, purpose="The test of a tool")
+        url = validate_public_url(self.outbound, tool.url, field="url") or ""
+        organization_id = principal.organization_id
+        if not (await self.limiter.check("tool-test", str(organization_id), TEST_LIMIT)).allowed:
+            raise RateLimited("Too many tests of tools. Wait a moment, then try again.")
+        secret = None
+        async with self.database.tenant(organization_id, actor=principal.actor) as session:
+            if agent_id is not None:
+                await agents.get_agent(session, agent_id)
+                secret = await decrypt_secret(session, "agent", agent_id, self.keyring)
+            record_audit(session, AuditAction.AGENT_TOOL_TESTED, f"{agent_id or 'new'} {tool.name}")
+        context = ToolContext(organization_id, agent_id or new_id(), None, CALLER, CALLED)
+        body = build_tool_request(tool.name, arguments, context)
+        endpoint = ToolEndpoint(self.outbound, tool.model_copy(update={"url": url}), (secret,) if secret else ())
+        began = time.monotonic()
+        status, answer, fault = None, "", ""
+        try:
+            reply = await endpoint.send(body)
+            status, answer = reply.status, reply.body.decode(errors="replace")
+        except OutboundError as error:
+            fault = str(error)
+        return ToolTest(body.decode(), status, answer, fault, round((time.monotonic() - began) * 1000))

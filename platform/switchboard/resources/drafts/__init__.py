@@ -1,0 +1,1 @@
+"""Drafts of agents: saved, tested by simulations, and published."""

@@ -1,0 +1,171 @@
+"""A chat with an agent, to test it: a simulation in mode `text` with a person as the caller, of which nothing is saved.
+
+The person's browser keeps the conversation, and sends it with each message.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+
+from switchboard.engine.conversation.knowledge import UNHURRIED_SECONDS, Knowledge
+from switchboard.engine.providers.conversation import open_agent_model
+from switchboard.engine.providers.instances import Providers
+from switchboard.foundation.database import Database, new_id
+from switchboard.foundation.web.errors import ProviderFailed, RateLimited, ValidationFailed
+from switchboard.foundation.web.principal import Limit
+from switchboard.foundation.web.rate_limits import RateLimiter
+from switchboard.plugin_sdk import JsonObject, Message, ProviderError, ToolCall, ToolContext
+from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents.redaction import open_redactor
+from switchboard.resources.agents.tools import AgentTools
+from switchboard.resources.billing import ledger
+from switchboard.resources.billing.costs import calculate_embedding_cost, calculate_model_cost
+from switchboard.resources.identity.service import get_policy
+from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
+from switchboard.resources.simulations.recorded_tools import RecordedTools
+from switchboard.resources.simulations.result import SimulatedConversation
+from switchboard.resources.simulations.text_mode import CALLED, CALLER, TextConversation
+
+CHAT_LIMIT = Limit(per_second=0.5, burst=20)
+"""Messages of one organization: each costs what its model costs."""
+
+
+class ChatEntry(BaseModel):
+    """An utterance, or a tool call with JSON as `content`, as in a simulation's transcript."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: Literal["user", "agent", "tool"]
+    content: str = Field(max_length=250_000)
+
+
+class ChatMessage(BaseModel):
+    """A message to the agent. `entries` is the conversation before it, and `variables` fill the prompt's placeholders.
+
+    With `runs_tools` the tools of the agent and of plugins really run.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    entries: list[ChatEntry] = Field(max_length=300)
+    text: str = Field(min_length=1, max_length=2000)
+    variables: dict[str, str] = Field(default_factory=dict, max_length=100)
+    runs_tools: bool = False
+
+
+@dataclass(slots=True)
+class ChatReply:
+    """The new entries of a chat, the passages that were found for them, and the side that has ended it."""
+
+    entries: list[dict[str, str]]
+    passages: list[str]
+    ended_by: Literal["agent", "transfer"] | None
+
+
+@dataclass(slots=True)
+class _NotedKnowledge:
+    """Knowledge that notes the passages that it finds."""
+
+    knowledge: Knowledge
+    found: list[str] = field(default_factory=list)
+
+    async def find_passages(self, question: str, *, limit: int) -> Sequence[str]:
+        passages = await self.knowledge.find_passages(question, limit=limit)
+        self.found.extend(passage for passage in passages if passage not in self.found)
+        return passages
+
+
+@dataclass(frozen=True, slots=True)
+class AgentChat:
+    """Answers the messages of chats."""
+
+    database: Database
+    providers: Providers
+    limiter: RateLimiter
+    agent_tools: AgentTools
+
+    async def answer(self, agent: Agent, message: ChatMessage) -> ChatReply:
+        """Return the agent's answer. The agent need not be saved.
+
+        Raises `RateLimited`, `InsufficientBalance`, `ValidationFailed` for entries that are no conversation, and
+        `ProviderFailed`.
+        """
+        history = _read_history(message.entries)
+        if not (await self.limiter.check("agent-chat", str(agent.organization_id), CHAT_LIMIT)).allowed:
+            raise RateLimited("Too many messages to agents. Wait a moment, then send it again.")
+        async with self.database.tenant(agent.organization_id) as session:
+            await ledger.require_solvency(session)
+            redactor = await open_redactor(session, agent)
+        played = SimulatedConversation()
+        found = build_agent_knowledge(
+            self.database, self.providers, agent.organization_id, agent.knowledge_base_ids, played.embeddings
+        )
+        knowledge = _NotedKnowledge(found) if found is not None else None
+        tools = RecordedTools(
+            played,
+            ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED),
+            agent,
+            knowledge=knowledge,
+            others=await self.agent_tools.build_tools(agent),
+            runs_others=message.runs_tools,
+        )
+        try:
+            async with open_agent_model(self.database, self.providers, agent.organization_id, agent) as llm:
+                conversation = TextConversation(
+                    agent,
+                    llm,
+                    knowledge,
+                    tools,
+                    played,
+                    redactor=redactor,
+                    history=history,
+                    variables=message.variables,
+                    retrieval_seconds=UNHURRIED_SECONDS,
+                )
+                said = next((entry.content for entry in reversed(message.entries) if entry.role == "agent"), "")
+                await conversation.answer(message.text, said if history else conversation.greet())
+        except ProviderError as error:
+            raise ProviderFailed(error.message) from None
+        finally:
+            await self._charge(agent, played)
+        requests = tools.requests
+        return ChatReply(
+            [{"role": entry.role, "content": entry.content} for entry in played.spoken],
+            knowledge.found if knowledge is not None else [],
+            "transfer" if requests.transfer is not None else "agent" if requests.ending is not None else None,
+        )
+
+    async def _charge(self, agent: Agent, played: SimulatedConversation) -> None:
+        async with self.database.tenant(agent.organization_id) as session:
+            prices = (await get_policy(session, agent.organization_id)).prices
+            cost = calculate_model_cost(prices, played.models) + calculate_embedding_cost(prices, played.embeddings)
+            await ledger.settle_hold(session, "simulation", new_id(), cost)
+
+
+class _ToolEntry(BaseModel):
+    tool: str
+    arguments: JsonObject = Field(default_factory=dict)
+    result: JsonValue = None
+
+
+_tool_entry: TypeAdapter[_ToolEntry] = TypeAdapter(_ToolEntry)
+
+
+def _read_history(entries: Sequence[ChatEntry]) -> list[Message]:
+    """Return the conversation as the model reads it. Raises `ValidationFailed` for a tool entry that is none."""
+    history = []
+    for place, entry in enumerate(entries):
+        if entry.role == "tool":
+            try:
+                called = _tool_entry.validate_json(entry.content)
+            except ValidationError as error:
+                raise ValidationFailed.of(error) from None
+            call = ToolCall(f"chat_{place}", called.tool, called.arguments)
+            history.append(Message("assistant", "", tool_calls=(call,)))
+            history.append(Message("tool", json.dumps(called.result), tool_call_id=call.id))
+        else:
+            history.append(Message("user" if entry.role == "user" else "assistant", entry.content))
+    return history
