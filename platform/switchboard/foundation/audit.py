@@ -39,6 +39,7 @@ class AuditAction(StrEnum):
     CALL_MONITORED = "call.monitored"
     CALL_TAKEN_OVER = "call.taken_over"
     CALL_HANDED_BACK = "call.handed_back"
+    CALL_WHISPERED = "call.whispered"
     CAMPAIGN_CREATED = "campaign.created"
     CAMPAIGN_UPDATED = "campaign.updated"
     CAMPAIGN_CONTACTS_ADDED = "campaign.contacts_added"

@@ -1510,6 +1510,11 @@ class TranscriptEntryOut(Model):
     """
     True if a user who had taken the call over said it in the agent's place; an addition.
     """
+    person: str | None
+    """
+    Name of the user who spoke in the agent's place, whispered, took the call over, or handed it back; an
+    addition.
+    """
     backchannel: bool
     """
     True if the caller said it while the agent spoke, and it did not stop the agent; an addition.
@@ -2253,6 +2258,10 @@ class CallTakeover(Model):
     metadata: dict[str, Any]
     """
     Metadata with which the call was created.
+    """
+    taken_over_by: str
+    """
+    Name of the user who took the call over; an addition.
     """
 
 

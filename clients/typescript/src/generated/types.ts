@@ -951,6 +951,8 @@ export interface components {
              * @enum {string}
              */
             status: "queued" | "ringing" | "in-progress" | "completed" | "busy" | "no-answer" | "failed" | "canceled";
+            /** @description Name of the user who took the call over; an addition. */
+            taken_over_by: string;
             /** @description Phone number that was called, E.164. */
             to_number: string;
         };
@@ -2825,6 +2827,11 @@ export interface components {
             content: string;
             /** @description Pauses of a turn of the caller; an addition. */
             pauses: components["schemas"]["PauseOut"][];
+            /**
+             * @description Name of the user who spoke in the agent's place, whispered, took the call over, or handed it back; an
+             *     addition.
+             */
+            person: string | null;
             /**
              * @description `user`: the other party. `tool`: a tool call. `system`: an event, such as a transfer.
              * @enum {string}

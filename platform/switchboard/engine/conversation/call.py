@@ -137,7 +137,8 @@ class TranscriptEntry:
     `started_ms` and `ended_ms` count from the moment at which the media socket was opened. `content` is only the part
     that the other party can have heard. With `by_person` a supervisor who had taken the call over said it in the
     agent's place; the role is still `agent`. A `backchannel` was said while the agent spoke, and did not stop it.
-    `pauses` are those of a turn of the caller.
+    `pauses` are those of a turn of the caller. `person` is the name of the supervisor who spoke, whispered, took the
+    call over, or handed it back.
     """
 
     role: Role
@@ -148,6 +149,7 @@ class TranscriptEntry:
     by_person: bool = False
     backchannel: bool = False
     pauses: tuple[Pause, ...] = ()
+    person: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +284,7 @@ class CallLog(Protocol):
 
     def record_entry(self, entry: TranscriptEntry) -> None: ...
     def record_takeover(self, supervisor: Supervisor | None) -> None: ...
+    def record_whisper(self, supervisor: Supervisor) -> None: ...
     def record_consent(self, consent: ConsentRecord) -> None: ...
     def record_latency(self, latency: TurnLatency) -> None: ...
 

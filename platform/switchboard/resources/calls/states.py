@@ -33,7 +33,7 @@ def build_call_event(kind: type[CallEvent], call: Call) -> CallEvent:
     """Build an event with the call's current state."""
     return kind.model_validate(
         {
-            **{name: getattr(call, name) for name in CallEvent.model_fields if name not in ("call_id", "metadata")},
+            **{name: getattr(call, name) for name in kind.model_fields if name not in ("call_id", "metadata")},
             "call_id": call.id,
             "metadata": call.call_metadata,
         }

@@ -149,13 +149,15 @@ class Supervision:
 
     # --- supervisors' actions ---
 
-    def whisper(self, text: str) -> None:
+    def whisper(self, monitor_id: UUID, text: str) -> None:
         """Instruct the agent's model, unheard by the caller, from its next answer on and for the rest of the call.
 
         The agent does not speak because of it. The transcript gets an entry of the role `system`.
         """
+        supervisor = self._monitors[monitor_id].supervisor
         self._turns.generator.add_instruction(WHISPER_INSTRUCTION.format(text=text))
-        self._turns.transcript.add("system", WHISPERED.format(text=text))
+        self._turns.transcript.add("system", WHISPERED.format(text=text), person=supervisor.name)
+        self._context.call.log.record_whisper(supervisor)
 
     def take_over(self, monitor_id: UUID) -> None:
         """Silence the agent at once and let the supervisor at an attached monitor speak.
@@ -170,7 +172,8 @@ class Supervision:
         self.takeover = Takeover(self._context, self._turns, self._detection, supervisor, monitor_id)
         self._transcribing = self._lifetime.start(self.takeover.transcribe)
         self._turns.silence_agent()
-        self._record_takeover(supervisor, TAKEN_OVER_INSTRUCTION, TAKEN_OVER)
+        self._record_event(supervisor, TAKEN_OVER_INSTRUCTION, TAKEN_OVER)
+        self._context.call.log.record_takeover(supervisor)
         self._send_state()
 
     def speak(self, monitor_id: UUID, audio: bytes) -> None:
@@ -240,10 +243,9 @@ class Supervision:
             raise SupervisionRefused("You do not have the call.")
         return self.takeover
 
-    def _record_takeover(self, supervisor: Supervisor | None, instruction: str, event: str) -> None:
+    def _record_event(self, supervisor: Supervisor, instruction: str, event: str) -> None:
         self._turns.generator.add_instruction(instruction)
-        self._turns.transcript.add("system", event)
-        self._context.call.log.record_takeover(supervisor)
+        self._turns.transcript.add("system", event, person=supervisor.name)
 
     def _end_takeover(self, takeover: Takeover) -> None:
         if not takeover.ending:
@@ -256,7 +258,8 @@ class Supervision:
             self._transcribing.cancel()
         self._seconds += takeover.speech_input.transcription.seconds
         self.takeover = None
-        self._record_takeover(None, HANDED_BACK_INSTRUCTION, HANDED_BACK)
+        self._record_event(takeover.supervisor, HANDED_BACK_INSTRUCTION, HANDED_BACK)
+        self._context.call.log.record_takeover(None)
         self._turns.resume_agent()
         self._send_state()
         self._close_unused_feed()

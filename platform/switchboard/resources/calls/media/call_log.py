@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.engine.conversation.call import Supervisor, TranscriptEntry, TurnLatency
 from switchboard.engine.disclosure.disclosure import ConsentRecord
-from switchboard.foundation.audit import AuditAction, record_audit_as
+from switchboard.foundation.audit import AuditAction, AuditEntry, record_audit_as
 from switchboard.foundation.database import Database, TenantSession, now, retry_while_away
 from switchboard.foundation.events.catalog import CallTakeover
 from switchboard.foundation.events.outbox import publish
@@ -62,6 +62,7 @@ class DatabaseCallLog:
             ended_ms=entry.ended_ms,
             interrupted=entry.interrupted,
             by_person=entry.by_person,
+            person=entry.person,
             backchannel=entry.backchannel,
             pauses=[asdict(pause) for pause in entry.pauses],
         )
@@ -85,6 +86,16 @@ class DatabaseCallLog:
             self._writes.put_nowait(partial(_record_takeover, self._call, supervisor, now()))
         elif before is not None:
             self._writes.put_nowait(partial(_record_return, self._call, before))
+
+    def record_whisper(self, supervisor: Supervisor) -> None:
+        """Record in the audit log who whispered."""
+        entry = AuditEntry(
+            organization_id=self._call.organization_id,
+            actor=f"user:{supervisor.user_id}",
+            action=AuditAction.CALL_WHISPERED.value,
+            subject=str(self._call.id),
+        )
+        self._writes.put_nowait(partial(_add_entry, entry))
 
     def record_consent(self, consent: ConsentRecord) -> None:
         """Record the notice when it begins, and the answer when there is one."""
@@ -123,6 +134,10 @@ class DatabaseCallLog:
 
 async def _add_line(line: TranscriptLine, session: TenantSession) -> None:
     await session.merge(TranscriptLine(**line.model_dump()))  # an earlier attempt may have been committed
+
+
+async def _add_entry(entry: AuditEntry, session: TenantSession) -> None:
+    await session.merge(AuditEntry(**entry.model_dump()))  # an earlier attempt may have been committed
 
 
 async def _save_consent(call_id: UUID, consent: dict[str, Any], session: TenantSession) -> None:
