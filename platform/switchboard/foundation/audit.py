@@ -93,6 +93,7 @@ class AuditAction(StrEnum):
     TEXTS_REENCRYPTED = "texts.reencrypted"
     SETUP_DISMISSED = "setup.dismissed"
     SIMULATION_CREATED = "simulation.created"
+    SMS_CONVERSATION_UPDATED = "sms_conversation.updated"
     SMS_MEDIA_READ = "sms_media.read"
     SMS_MESSAGE_SENT = "sms_message.sent"
     TENANT_FILE_APPLIED = "tenant_file.applied"

@@ -1231,9 +1231,25 @@ class SmsConversationOut(Model):
     """
     Time of the latest message.
     """
+    assigned_to: str | None
+    """
+    Id of the member who answers in the agent's place; null if the agent does; an addition.
+    """
+    resolved_at: AwareDatetime | None
+    """
+    When the conversation was resolved; null once the contact writes again; an addition.
+    """
+    waiting_since: AwareDatetime | None
+    """
+    Since when a message of the contact waits for a person, because no agent answers; an addition.
+    """
     created_at: AwareDatetime
     """
     Time of creation.
+    """
+    unread_count: int | None
+    """
+    Messages that the user of the access token has not read; null for an API key; an addition.
     """
 
 

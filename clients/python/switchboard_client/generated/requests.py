@@ -564,6 +564,21 @@ class Slot(TypedDict):
     """
 
 
+class SmsConversationUpdate(TypedDict):
+    """
+    Changes to a conversation.
+    """
+
+    assigned_to: NotRequired[str | None]
+    """
+    Id of the member who answers in the agent's place; null: the agent answers.
+    """
+    resolved: NotRequired[bool]
+    """
+    Resolve the conversation, which ends its assignment, or open it again.
+    """
+
+
 class SmsCreate(TypedDict):
     """
     A text message to send.
@@ -1281,6 +1296,18 @@ class ListSmsConversationsQuery(TypedDict):
     offset: NotRequired[int]
     """
     Number of newer items to skip.
+    """
+    assigned_to: NotRequired[str | None]
+    """
+    Id of the member who has the conversations; an addition.
+    """
+    resolved: NotRequired[bool | None]
+    """
+    Whether the conversations are resolved; an addition.
+    """
+    waiting: NotRequired[bool | None]
+    """
+    Whether the contact waits for a person; an addition.
     """
 
 

@@ -2020,10 +2020,16 @@ export interface components {
         };
         /** @description Query parameters of `sms.list_conversations`. */
         ListSmsConversationsQuery: {
+            /** @description Id of the member who has the conversations; an addition. */
+            assigned_to?: string | null;
             /** @description Maximum number of items on the page. */
             limit?: number;
             /** @description Number of newer items to skip. */
             offset?: number;
+            /** @description Whether the conversations are resolved; an addition. */
+            resolved?: boolean | null;
+            /** @description Whether the contact waits for a person; an addition. */
+            waiting?: boolean | null;
         };
         /** @description Query parameters of `sms.list_messages`. */
         ListSmsMessagesQuery: {
@@ -2583,6 +2589,8 @@ export interface components {
         };
         /** @description All messages between one of the organization's phone numbers and one contact. */
         SmsConversationOut: {
+            /** @description Id of the member who answers in the agent's place; null if the agent does; an addition. */
+            assigned_to: string | null;
             /** @description E.164 number of the contact. */
             contact_number: string;
             /**
@@ -2605,11 +2613,24 @@ export interface components {
              * @description Id of the organization's phone number.
              */
             phone_number_id: string;
+            /** @description When the conversation was resolved; null once the contact writes again; an addition. */
+            resolved_at: string | null;
             /**
              * @description `closed`: the contact has sent STOP.
              * @enum {string}
              */
             status: "open" | "closed";
+            /** @description Messages that the user of the access token has not read; null for an API key; an addition. */
+            unread_count: number | null;
+            /** @description Since when a message of the contact waits for a person, because no agent answers; an addition. */
+            waiting_since: string | null;
+        };
+        /** @description Changes to a conversation. */
+        SmsConversationUpdate: {
+            /** @description Id of the member who answers in the agent's place; null: the agent answers. */
+            assigned_to?: string | null;
+            /** @description Resolve the conversation, which ends its assignment, or open it again. */
+            resolved?: boolean;
         };
         /** @description A text message to send. */
         SmsCreate: {
@@ -3045,6 +3066,7 @@ export type SimulationCriterion = components['schemas']['SimulationCriterion'];
 export type SimulationOut = components['schemas']['SimulationOut'];
 export type Slot = components['schemas']['Slot'];
 export type SmsConversationOut = components['schemas']['SmsConversationOut'];
+export type SmsConversationUpdate = components['schemas']['SmsConversationUpdate'];
 export type SmsCreate = components['schemas']['SmsCreate'];
 export type SmsMessageOut = components['schemas']['SmsMessageOut'];
 export type SmsReceived = components['schemas']['SmsReceived'];

@@ -36,6 +36,7 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
     single_sign_on,
     team,
     texts,
+    timelines,
     usage,
     webhooks,
 )

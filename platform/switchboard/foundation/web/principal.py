@@ -57,6 +57,11 @@ class Principal:
         """True if a user acts, in the dashboard or through an application; False for an API key."""
         return self.actor.startswith("user:")
 
+    @property
+    def user_id(self) -> UUID | None:
+        """The user who acts, in the dashboard or through an application; None for an API key."""
+        return UUID(self.actor.removeprefix("user:").partition(" ")[0]) if self.is_user else None
+
     def require_scope(self, scope: str, *, purpose: str = "This") -> None:
         """Raise `InsufficientScope` without the scope. `purpose` names the part of the request that needs it."""
         if scope not in self.scopes:

@@ -1,6 +1,7 @@
 """The inbox: conversations by latest message, for users who read and answer them."""
 
 from collections.abc import Sequence
+from typing import Literal, TypeAlias
 from uuid import UUID
 
 from sqlalchemy.orm import aliased
@@ -14,12 +15,24 @@ from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 
+InboxView: TypeAlias = Literal["open", "mine", "waiting", "resolved", "all"]
+
 
 async def list_latest_conversations(
-    session: TenantSession, query: PageQuery, *, contact_number: str | None = None
+    session: TenantSession, query: PageQuery, *, contact_number: str | None, view: InboxView, user_id: UUID
 ) -> tuple[list[SmsConversation], int]:
-    """Return a page of the conversations, or of those with a number, latest message first, and the total."""
+    """Return a page of the conversations, or of those with a number, latest message first, and the total.
+
+    `mine` are those that the user has, `waiting` those that wait for a person.
+    """
     rows = sms.list_conversations(session)
+    if view == "mine":
+        rows = rows.where(col(SmsConversation.assigned_to) == user_id)
+    elif view == "waiting":
+        rows = rows.where(col(SmsConversation.waiting_since).is_not(None))
+    elif view != "all":
+        resolved = col(SmsConversation.resolved_at)
+        rows = rows.where(resolved.is_not(None) if view == "resolved" else resolved.is_(None))
     if contact_number is not None:
         rows = rows.where(col(SmsConversation.contact_number) == contact_number)
     part = (
