@@ -35,6 +35,7 @@ class AuditAction(StrEnum):
     AUTOMATION_RUN_RETRIED = "automation_run.retried"
     BILLING_CREDITED = "billing.credited"
     BROWSER_CALL_TOKEN_CREATED = "browser_call_token.created"  # noqa: S105 - the name of an action
+    CALLBACK_TAKEN = "callback.taken"
     CALL_CREATED = "call.created"
     CALL_MONITORED = "call.monitored"
     CALL_TAKEN_OVER = "call.taken_over"

@@ -2948,6 +2948,16 @@ class AgentOut(Model):
     The model may transfer calls and send text messages to any number that the organization may call, also to one
     that a caller asks for; an addition.
     """
+    queue_wait_seconds: int | None
+    """
+    Longest wait of a caller for a person; null: the agent has no `ask_for_person` and `note_callback`. An
+    addition.
+    """
+    queue_fallback: Literal["agent", "callback"]
+    """
+    What happens if no person answers in time. `agent`: the agent says so and goes on. `callback`: a callback is
+    noted, too. An addition.
+    """
     extraction_schema: ExtractionSchema | None
     """
     Schema of `extracted_data` of this agent's calls; null: the analysis decides. An addition.

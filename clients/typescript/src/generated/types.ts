@@ -95,6 +95,17 @@ export interface components {
             pronunciations?: {
                 [key: string]: string;
             };
+            /**
+             * @description What happens if no person answers in time. `agent`: the agent says so and goes on. `callback`: a callback is
+             *     noted, too. An addition.
+             * @enum {string}
+             */
+            queue_fallback?: "agent" | "callback";
+            /**
+             * @description Longest wait of a caller for a person; null: the agent has no `ask_for_person` and `note_callback`. An
+             *     addition.
+             */
+            queue_wait_seconds?: number | null;
             /** @description Private data to redact; null: the default of the organization's tenant file. An addition. */
             redaction?: components["schemas"]["Redaction"] | null;
             /** @description BCP 47 tag; `mul` if callers switch between languages. */
@@ -200,6 +211,17 @@ export interface components {
             pronunciations: {
                 [key: string]: string;
             };
+            /**
+             * @description What happens if no person answers in time. `agent`: the agent says so and goes on. `callback`: a callback is
+             *     noted, too. An addition.
+             * @enum {string}
+             */
+            queue_fallback: "agent" | "callback";
+            /**
+             * @description Longest wait of a caller for a person; null: the agent has no `ask_for_person` and `note_callback`. An
+             *     addition.
+             */
+            queue_wait_seconds: number | null;
             /** @description Private data to redact; null: the default of the organization's tenant file. An addition. */
             redaction: components["schemas"]["Redaction"] | null;
             /**
@@ -300,6 +322,17 @@ export interface components {
             pronunciations?: {
                 [key: string]: string;
             };
+            /**
+             * @description What happens if no person answers in time. `agent`: the agent says so and goes on. `callback`: a callback is
+             *     noted, too. An addition.
+             * @enum {string}
+             */
+            queue_fallback?: "agent" | "callback";
+            /**
+             * @description Longest wait of a caller for a person; null: the agent has no `ask_for_person` and `note_callback`. An
+             *     addition.
+             */
+            queue_wait_seconds?: number | null;
             /** @description Private data to redact; null: the default of the organization's tenant file. An addition. */
             redaction?: components["schemas"]["Redaction"] | null;
             /**

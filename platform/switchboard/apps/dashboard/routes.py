@@ -14,6 +14,7 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
     connected_apps,
     contact_import,
     contacts,
+    desk,
     destinations,
     do_not_call,
     exports,

@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 from uuid import UUID
 
 from sqlalchemy.orm import aliased
-from sqlmodel import col, select
+from sqlmodel import col, or_, select
 
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import InvalidState
@@ -15,6 +15,7 @@ from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 
+WAITING = 50
 InboxView: TypeAlias = Literal["open", "mine", "waiting", "resolved", "all"]
 
 
@@ -41,6 +42,19 @@ async def list_latest_conversations(
         .offset(query.offset)
     )
     return list((await session.exec(part)).all()), await count_rows(session, rows)
+
+
+async def list_waiting_conversations(session: TenantSession, user_id: UUID) -> list[SmsConversation]:
+    """List the latest 50 conversations that wait for this user, or for anybody."""
+    assigned, waiting = col(SmsConversation.assigned_to), col(SmsConversation.waiting_since)
+    rows = sms.list_conversations(session).where(
+        waiting.is_not(None),
+        or_(assigned.is_(None), assigned == user_id),
+        # The conditions of an index, which is ordered by the same column.
+        col(SmsConversation.last_inbound_at).is_not(None),
+        col(SmsConversation.resolved_at).is_(None),
+    )
+    return list((await session.exec(rows.order_by(col(SmsConversation.last_inbound_at).desc()).limit(WAITING))).all())
 
 
 async def get_last_messages(session: TenantSession, conversations: Sequence[SmsConversation]) -> dict[UUID, SmsMessage]:

@@ -4,17 +4,17 @@ from collections.abc import Collection
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, exists, func
+from sqlalchemy import exists, func
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Mapped
-from sqlmodel import col, or_, select
+from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.resources.sms.models import SmsConversation, SmsConversationReader, SmsMessage
 
 RECENT = 500
-"""Latest unresolved conversations, among which are counted those that are unread or wait: a bounded cost."""
+"""Latest unresolved conversations, among which the unread ones are counted: a bounded cost."""
 
 
 async def mark_read(session: TenantSession, user_id: UUID, conversation: SmsConversation) -> None:
@@ -52,19 +52,9 @@ async def count_unread_messages(
 
 async def count_unread_conversations(session: TenantSession, user_id: UUID) -> int:
     """Count the unresolved conversations with messages that a user has not read, of the latest 500."""
-    return await _count(session, ~exists(_reader(session, user_id, col(SmsConversation.last_inbound_at))))
-
-
-async def count_waiting_conversations(session: TenantSession, user_id: UUID) -> int:
-    """Count the conversations, of the latest 500, that wait for this user, or for anybody."""
-    assigned = col(SmsConversation.assigned_to)
-    mine = or_(assigned.is_(None), assigned == user_id)
-    return await _count(session, and_(col(SmsConversation.waiting_since).is_not(None), mine))
-
-
-async def _count(session: TenantSession, condition: ColumnElement[bool]) -> int:
+    is_unread = ~exists(_reader(session, user_id, col(SmsConversation.last_inbound_at)))
     recent = (
-        select(SmsConversation.id, condition.label("counts"))
+        select(SmsConversation.id, is_unread.label("is_unread"))
         .where(
             session.owns(SmsConversation),
             col(SmsConversation.last_inbound_at).is_not(None),
@@ -74,7 +64,7 @@ async def _count(session: TenantSession, condition: ColumnElement[bool]) -> int:
         .limit(RECENT)
         .subquery()
     )
-    return (await session.exec(select(func.count()).select_from(recent).where(recent.c.counts))).one()
+    return (await session.exec(select(func.count()).select_from(recent).where(recent.c.is_unread))).one()
 
 
 def _reader(

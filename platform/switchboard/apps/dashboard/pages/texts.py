@@ -66,7 +66,7 @@ async def texts_live(session: TenantSession, viewer: Viewer, query: InboxQuery) 
 
 
 @dashboard.get("/dashboard/texts/new")
-@page(query=NewTextQuery)
+@page(role="agent", query=NewTextQuery)
 async def new_text_page(session: TenantSession, query: NewTextQuery, form: Form) -> str:
     """Show the form of a new message."""
     own = [
@@ -78,7 +78,7 @@ async def new_text_page(session: TenantSession, query: NewTextQuery, form: Form)
 
 
 @dashboard.post("/dashboard/texts/new")
-@action(form=SmsCreate, invalid=new_text_page)
+@action(role="agent", form=SmsCreate, invalid=new_text_page)
 async def send_text(session: TenantSession, data: SmsCreate) -> Next:
     """Send a text message."""
     message = await sms.send_message(session, data, author="person")
@@ -127,7 +127,7 @@ async def conversation_live(session: TenantSession, viewer: Viewer, conversation
 
 
 @dashboard.post("/dashboard/texts/<conversation_id>")
-@action(form=Reply, invalid=conversation_page)
+@action(role="agent", form=Reply, invalid=conversation_page)
 async def reply_to_text(session: TenantSession, conversation_id: UUID, data: Reply) -> Next:
     """Reply in a conversation."""
     await inbox.reply_to_conversation(session, conversation_id, data.body)
@@ -135,7 +135,7 @@ async def reply_to_text(session: TenantSession, conversation_id: UUID, data: Rep
 
 
 @dashboard.post("/dashboard/texts/<conversation_id>/assignment")
-@action(form=ConversationAct)
+@action(role="agent", form=ConversationAct)
 async def assign_conversation(session: TenantSession, conversation_id: UUID, data: ConversationAct) -> Next:
     """Give a conversation to a member or to the agent, resolve it, or open it again."""
     if data.act == "assign":

@@ -12,7 +12,7 @@ class Entry:
     name: str
     path: str
     icon: str
-    role: str = "member"
+    role: str = "viewer"
     beyond: str | None = None
 
     def leads_to(self, path: str) -> bool:
@@ -30,7 +30,14 @@ class Section:
 
 
 SECTIONS = (
-    Section("", (Entry("Overview", "/dashboard", "overview"), Entry("Live calls", "/dashboard/live", "live"))),
+    Section(
+        "",
+        (
+            Entry("Overview", "/dashboard", "overview"),
+            Entry("Live calls", "/dashboard/live", "live"),
+            Entry("Agent desk", "/dashboard/desk", "headset", "agent"),
+        ),
+    ),
     Section(
         "Build",
         (
@@ -52,12 +59,12 @@ SECTIONS = (
     Section(
         "Organization",
         (
-            Entry("Webhooks", "/dashboard/webhooks", "webhook"),
+            Entry("Webhooks", "/dashboard/webhooks", "webhook", "builder"),
             Entry("API keys", "/dashboard/keys", "key", "owner"),
             Entry("Providers", "/dashboard/providers", "plug", "owner"),
             Entry("Connected apps", "/dashboard/connected-apps", "link"),
             Entry("Team", "/dashboard/team", "team"),
-            Entry("Usage and billing", "/dashboard/usage", "chart"),
+            Entry("Usage and billing", "/dashboard/usage", "chart", "owner"),
             Entry("Destinations", "/dashboard/destinations", "phone", "owner"),
             Entry("Privacy requests", "/dashboard/privacy", "shield", "owner"),
             Entry("Audit log", "/dashboard/audit", "list", "owner"),

@@ -166,7 +166,7 @@ class Supervision:
         """
         if self.takeover is not None:
             raise SupervisionRefused(f"{self.takeover.supervisor.name} has the call.")
-        if (obstacle := self._turns.find_takeover_obstacle()) is not None:
+        if (obstacle := self._find_takeover_obstacle()) is not None:
             raise SupervisionRefused(obstacle)
         supervisor = self._monitors[monitor_id].supervisor
         self.takeover = Takeover(self._context, self._turns, self._detection, supervisor, monitor_id)
@@ -223,6 +223,14 @@ class Supervision:
             self.feed.send_end(reason)
             self.feed.close()
             self.feed = None
+
+    def _find_takeover_obstacle(self) -> str | None:
+        """Return why no supervisor can take the call over, or None if one can."""
+        if self._lifetime.is_ending() or self._lifetime.transfer.in_progress:
+            return "The call is about to end."
+        if self._turns.is_opening:
+            return "The caller is being asked for consent to the recording."
+        return "The call is recorded by the answering machine." if self._context.call.voicemail else None
 
     def _send_entries(self, first: int) -> None:
         entries = self._turns.transcript.entries

@@ -19,6 +19,7 @@ from switchboard.foundation.database import Database, TenantSession, now, retry_
 from switchboard.foundation.events.catalog import CallTakeover
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics, organization_metrics
+from switchboard.resources.call_queue import service as call_queue
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.states import build_call_event
@@ -151,6 +152,7 @@ async def _record_takeover(live: Call, supervisor: Supervisor, at: datetime, ses
     if call.taken_over_at == at:
         return
     call.taken_over_by, call.taken_over_at = supervisor.name, at
+    await call_queue.answer_waiting(session, call.id, supervisor.name)
     await publish(session, build_call_event(CallTakeover, call), depth=call.cause_depth)
     record_audit_as(session, call.organization_id, f"user:{supervisor.user_id}", AuditAction.CALL_TAKEN_OVER, call.id)
 

@@ -1,4 +1,5 @@
 // Shared by every page: the menu on small screens, the theme, confirmations, copying, and live parts.
+import "./attention.js";
 import { askFirst } from "./confirm.js";
 import { keepLive } from "./live.js";
 
