@@ -88,6 +88,7 @@ async def test_a_message_is_queued_sent_and_delivered(live: LivePlatform) -> Non
         "status": "open",
         "last_message_at": accepted["created_at"],
         "assigned_to": None,
+        "resolved": False,
         "resolved_at": None,
         "waiting_since": None,
         "unread_count": None,

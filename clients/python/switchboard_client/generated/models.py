@@ -1247,6 +1247,10 @@ class SmsConversationOut(Model):
     """
     Time of creation.
     """
+    resolved: bool
+    """
+    Whether the conversation is resolved; an addition.
+    """
     unread_count: int | None
     """
     Messages that the user of the access token has not read; null for an API key; an addition.

@@ -2646,6 +2646,8 @@ export interface components {
              * @description Id of the organization's phone number.
              */
             phone_number_id: string;
+            /** @description Whether the conversation is resolved; an addition. */
+            resolved: boolean;
             /** @description When the conversation was resolved; null once the contact writes again; an addition. */
             resolved_at: string | null;
             /**

@@ -11,7 +11,7 @@ from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.resources.identity.models import Membership
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsConversation
-from switchboard.resources.sms.schemas import SmsConversationQuery, SmsConversationUpdate
+from switchboard.resources.sms.schemas import SmsConversationQuery, SmsConversationRow, SmsConversationUpdate
 
 
 def filter_conversations(session: TenantSession, query: SmsConversationQuery) -> SelectOfScalar[SmsConversation]:
@@ -36,10 +36,13 @@ async def update_conversation(
     Resolving ends the assignment: when the contact writes again, the agent answers. Raises `NotFound`, and
     `ValidationFailed` for a user who is not a member, or for a conversation that is to be assigned and resolved.
     """
-    given = data.model_fields_set
     if data.assigned_to is not None and data.resolved:
         raise ValidationFailed.field("resolved", "ends the assignment; give one of both")
     conversation = await sms.get_conversation(session, conversation_id, lock=True)
+    is_resolved = conversation.resolved_at is not None
+    given = data.keep_changes(SmsConversationRow.model_validate(conversation), resolved=is_resolved).model_fields_set
+    if not given:
+        return conversation
     if "assigned_to" in given:
         await _assign(session, conversation, data.assigned_to)
     if "resolved" in given:

@@ -131,6 +131,7 @@ class SmsConversationRow(Answer):
 class SmsConversationOut(SmsConversationRow):
     """All messages between one of the organization's phone numbers and one contact."""
 
+    resolved: bool = Field(description="Whether the conversation is resolved; an addition.")
     unread_count: int | None = Field(
         description="Messages that the user of the access token has not read; null for an API key; an addition."
     )
@@ -138,4 +139,6 @@ class SmsConversationOut(SmsConversationRow):
     @classmethod
     def of(cls, conversation: SmsConversation | SmsConversationRow, unread_count: int | None) -> "SmsConversationOut":
         fields = {name: getattr(conversation, name) for name in SmsConversationRow.model_fields}
-        return cls.model_validate({**fields, "unread_count": unread_count})
+        return cls.model_validate(
+            {**fields, "resolved": conversation.resolved_at is not None, "unread_count": unread_count}
+        )
