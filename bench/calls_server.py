@@ -156,6 +156,9 @@ class NullLeg:
     def record_takeover(self, supervisor: Supervisor | None) -> None:
         """Do nothing."""
 
+    def record_whisper(self, supervisor: Supervisor) -> None:
+        """Do nothing."""
+
 
 async def main(port: int, core: int, mode: Literal["silence", "text", "audio", "auto"]) -> None:
     os.sched_setaffinity(0, {core})

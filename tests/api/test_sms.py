@@ -87,6 +87,11 @@ async def test_a_message_is_queued_sent_and_delivered(live: LivePlatform) -> Non
         "contact_number": CONTACT,
         "status": "open",
         "last_message_at": accepted["created_at"],
+        "assigned_to": None,
+        "resolved": False,
+        "resolved_at": None,
+        "waiting_since": None,
+        "unread_count": None,
         "created_at": conversation["created_at"],
     }
     (data,) = await list_event_data(live, "sms.sent")

@@ -62,9 +62,9 @@ async def list_ongoing_calls(live: LivePlatform) -> list[tuple[str | None, str |
     return await eventually(look, lambda ongoing: ongoing != [("Agent", None)])
 
 
-async def list_event_names(live: LivePlatform) -> list[str]:
+async def list_events(live: LivePlatform) -> list[Event]:
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
-        return [event.name for event in (await session.exec(select(Event).order_by(col(Event.id)))).all()]
+        return list((await session.exec(select(Event).order_by(col(Event.id)))).all())
 
 
 async def speak_until_heard(person: Page, caller: Telephone) -> None:
@@ -111,19 +111,26 @@ async def test_a_supervisor_takes_over_speaks_and_hands_back(live: LivePlatform)
         await ada.ask(type="hand_back")
         await ada.wait_for_message("state", holder=None)
         await ada.wait_for_entry(ANSWER, role="agent")
+        await ada.ask(type="whisper", text="Be brief.")
+        assert (await ada.wait_for_entry("Be brief.", role="system"))["person"] == "Ada"
     call = await live.wait_for_end(caller.call_id)
     assert call["ended_reason"] == "caller_hung_up"
     lines = (await live.caller.get(f"/v1/calls/{caller.call_id}/transcript")).json["items"]
     assert isinstance(lines, list)
     turns = [turn for turn, _ in groupby((line["role"], line["by_person"]) for line in lines if isinstance(line, dict))]
-    assert turns[-5:] == [("system", False), ("agent", True), ("user", False), ("system", False), ("agent", False)]
+    assert turns[-6:-1] == [("system", False), ("agent", True), ("user", False), ("system", False), ("agent", False)]
+    by_ada = [line for line in lines if isinstance(line, dict) and line["person"] == "Ada"]
+    assert {(line["role"], line["by_person"]) for line in by_ada} == {("system", False), ("agent", True)}
+    assert len([line for line in by_ada if line["role"] == "system"]) == 3
     assert not any("on the corner" in str(line["content"]) for line in lines if isinstance(line, dict)), (
         "the agent stopped in its greeting"
     )
-    assert (await list_event_names(live)).count("call.takeover") == 1
+    takeovers = [event.data for event in await list_events(live) if event.name == "call.takeover"]
+    assert [data["taken_over_by"] for data in takeovers] == ["Ada"]
     assert [action.split()[0] for action in await list_audited_actions(live, caller.call_id)] == [
         "call.taken_over",
         "call.handed_back",
+        "call.whispered",
         "transcript.read",
     ]
     with wave.open(io.BytesIO(await live.wait_for_recording(caller.call_id))) as file:

@@ -4,16 +4,19 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
-from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall, TranscriptEntry
+from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall, Supervisor, TranscriptEntry
 from switchboard.engine.conversation.engine import CallEngine
+from switchboard.engine.conversation.handoff.supervision import SupervisionRefused
 from switchboard.engine.disclosure.disclosure import ConsentMode, ConsentRecord, Disclosure
 from switchboard.engine.disclosure.phrases import get_phrases, understand_words
 
 from tests.fixtures.conversation import (
     Log,
     Model,
+    QuietFeed,
     Socket,
     Speech,
     Transcriber,
@@ -275,7 +278,10 @@ async def test_nobody_takes_a_call_over_that_is_being_asked(engine: CallEngine) 
     await wait_until_spoken(live, ENGLISH.texts.question)
     session = engine.find_session(live.call_id)
     assert session is not None
-    assert session.supervision._turns.find_takeover_obstacle() is not None
+    monitor = uuid4()
+    session.supervision.attach(monitor, Supervisor(uuid4(), "Ada"), 0, QuietFeed, may_control=True)
+    with pytest.raises(SupervisionRefused, match="asked for consent"):
+        session.supervision.take_over(monitor)
     await hang_up(socket, running)
 
 

@@ -155,7 +155,7 @@ async def test_a_whisper_reaches_the_model_and_never_the_caller(engine: CallEngi
     monitored = await start_monitored_call(
         engine, replace(create_call(model, Transcriber("how much is it")), text_to_speech=speech)
     )
-    monitored.supervision.whisper("Offer ten percent off.")
+    monitored.supervision.whisper(monitored.ada, "Offer ten percent off.")
     await monitored.socket.say(synthesize_caller("How much is it then?"))
     await monitored.socket.spoke.wait()
     await monitored.hang_up()
@@ -165,6 +165,9 @@ async def test_a_whisper_reaches_the_model_and_never_the_caller(engine: CallEngi
         if message.role == "system"
     )
     assert [request.text for request in speech.requests] == ["Gladly."]
+    assert isinstance(monitored.live.log, Log)
+    assert monitored.live.log.whisperers == [ADA]
+    assert [entry.person for entry in monitored.live.log.entries if "ten percent" in entry.content] == ["Ada"]
 
 
 async def test_silence_does_not_end_a_call_during_a_takeover(engine: CallEngine) -> None:

@@ -29,7 +29,7 @@ async def test_a_new_user_joins_by_a_single_use_link(people: People, caller: Cal
     owner = await people.join(caller.organization_id)
     link = await invite(owner, "New@Example.com")
     person = create_newcomer(runtime, f"{owner.email}.new")
-    assert "new@example.com is invited to join as a member" in (await person.get(link)).html
+    assert "new@example.com is invited to join as a builder" in (await person.get(link)).html
     short = await person.send(link, {"password": "short"})
     assert short.status == 422
     assert "at least 10 characters" in short.html

@@ -25,7 +25,7 @@ async def create_bakery_owner(people: People, runtime: Runtime, caller: Caller) 
 async def test_a_message_is_sent_and_the_reply_is_answered(window: Window) -> None:
     page = window.page
     await window.open("/dashboard/texts")
-    await page.get_by_text("No text messages yet").wait_for()
+    await page.get_by_text("No open conversations").wait_for()
     await page.get_by_role("link", name="New message").click()
     # This recipient replies "Yes, please."
     await page.get_by_label("To", exact=True).or_(page.get_by_label("To *")).first.fill("+15550100081")

@@ -249,6 +249,9 @@ async def _numbers_calls_and_messages(at: Organization) -> None:
     texts: Fields = {"from_number_id": number, "to_number": "+15550100001", "body": "hush"}
     conversation = await at.dashboard(AuditAction.SMS_MESSAGE_SENT, "/dashboard/texts/new", texts)
     await at.dashboard(AuditAction.SMS_MESSAGE_SENT, f"/dashboard/texts/{conversation}", {"body": "hush"})
+    path, updated = f"/v1/sms/conversations/{conversation}", AuditAction.SMS_CONVERSATION_UPDATED
+    await at.api(updated, "PATCH", path, {"resolved": True})
+    await at.dashboard(updated, f"/dashboard/texts/{conversation}/assignment", {"act": "reopen"})
     agent = str((await at.caller.post("/v1/agents", {"name": "Agent"})).json["id"])
     await at.expect([(f"key:{at.caller.key_id}", AuditAction.AGENT_CREATED)], "agent")
     call = {"agent_id": agent, "from_number_id": number, "to_number": "+15550100001"}

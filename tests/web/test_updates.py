@@ -75,6 +75,13 @@ async def create_webhook_endpoint(caller: Caller) -> Json:
     return await create(caller, "/v1/webhook-endpoints", {"url": ADDRESS, "events": ["call.completed"]})
 
 
+async def create_conversation(caller: Caller) -> Json:
+    number = await create(caller, "/v1/phone-numbers", {"phone_number": fresh_number()})
+    body: Json = {"from_number_id": number["id"], "to_number": "+15550100001", "body": "Your bread is ready."}
+    message = await create(caller, "/v1/sms", body)
+    return (await caller.get(f"/v1/sms/conversations/{message['conversation_id']}")).json
+
+
 @dataclass(frozen=True, slots=True)
 class Resource:
     """A resource with every field set, and a change of one field."""
@@ -88,6 +95,7 @@ RESOURCES = {
     "phone-numbers": Resource(create_phone_number, {"friendly_name": "Night desk"}),
     "contacts": Resource(create_contact, {"company": "Analytical Engines"}),
     "automations": Resource(create_automation, {"enabled": False}),
+    "sms/conversations": Resource(create_conversation, {"resolved": True}),
     "webhook-endpoints": Resource(create_webhook_endpoint, {"description": "CRM"}),
 }
 
@@ -96,7 +104,7 @@ def list_updates() -> Iterator[tuple[str, str]]:
     """Yield the method and collection of each endpoint that updates a resource."""
     for rule, method, _ in iterate_endpoints(create_routes()):
         if method in ("put", "patch") and rule.arguments:
-            yield method.upper(), rule.rule.split("/")[2]
+            yield method.upper(), rule.rule.rpartition("/")[0].removeprefix("/v1/")
 
 
 async def read_resource(caller: Caller, collection: str, key: object) -> Json:
@@ -128,9 +136,11 @@ async def test_a_resource_sent_back_as_it_was_read_stays_as_it_is(
 
     changed = await caller.send(method, f"/v1/{collection}/{key}", {**read, **resource.change})
     assert changed.status == 200, changed.body
-    assert {name for name, value in changed.json.items() if value != read[name]} - {"updated_at", "version"} == set(
-        resource.change
-    )
+    assert {name for name, value in changed.json.items() if value != read[name]} - {
+        "updated_at",
+        "version",
+        "resolved_at",
+    } == set(resource.change)
     assert await count_audit_entries(runtime, caller) == entries + 1, "the entry of the change"
 
 

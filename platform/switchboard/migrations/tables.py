@@ -7,6 +7,7 @@ from switchboard.foundation.web import models as web
 from switchboard.resources.agents import models as agents
 from switchboard.resources.automations import models as automations
 from switchboard.resources.billing import models as billing
+from switchboard.resources.call_queue import models as call_queue
 from switchboard.resources.calls import models as calls
 from switchboard.resources.campaigns import models as campaigns
 from switchboard.resources.contacts import models as contacts
@@ -25,6 +26,7 @@ TABLES = (
     agents,
     automations,
     billing,
+    call_queue,
     calls,
     campaigns,
     contacts,

@@ -593,6 +593,20 @@ class AsyncSms:
         request = ApiRequest("GET", "/v1/sms/conversations", query=query)
         return await self._transport.fetch_page(request, models.SmsConversationOut)
 
+    async def get_conversation(self, conversation_id: str) -> models.SmsConversationOut:
+        """View a conversation."""
+        request = ApiRequest("GET", "/v1/sms/conversations/{conversation_id}", ids={"conversation_id": conversation_id})
+        return await self._transport.fetch(request, models.SmsConversationOut)
+
+    async def update_conversation(
+        self, conversation_id: str, **body: Unpack[requests.SmsConversationUpdate]
+    ) -> models.SmsConversationOut:
+        """Assign or resolve a conversation."""
+        request = ApiRequest(
+            "PATCH", "/v1/sms/conversations/{conversation_id}", ids={"conversation_id": conversation_id}, body=body
+        )
+        return await self._transport.fetch(request, models.SmsConversationOut)
+
     async def list_messages(
         self, conversation_id: str, **query: Unpack[requests.ListSmsMessagesQuery]
     ) -> AsyncPage[models.SmsMessageOut]:
@@ -604,6 +618,16 @@ class AsyncSms:
             query=query,
         )
         return await self._transport.fetch_page(request, models.SmsMessageOut)
+
+    async def read_conversation(self, conversation_id: str, *, idempotency_key: str | None = None) -> None:
+        """Mark a conversation as read by the user of the access token."""
+        request = ApiRequest(
+            "POST",
+            "/v1/sms/conversations/{conversation_id}/read",
+            ids={"conversation_id": conversation_id},
+            idempotency_key=idempotency_key,
+        )
+        await self._transport.send(request)
 
     async def get_media(self, media_id: str) -> bytes:
         """Get a file of a received message."""

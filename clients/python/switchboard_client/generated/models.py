@@ -1266,9 +1266,29 @@ class SmsConversationOut(Model):
     """
     Time of the latest message.
     """
+    assigned_to: str | None
+    """
+    Id of the member who answers in the agent's place; null if the agent does; an addition.
+    """
+    resolved_at: AwareDatetime | None
+    """
+    When the conversation was resolved; null once the contact writes again; an addition.
+    """
+    waiting_since: AwareDatetime | None
+    """
+    Since when a message of the contact waits for a person, because no agent answers; an addition.
+    """
     created_at: AwareDatetime
     """
     Time of creation.
+    """
+    resolved: bool
+    """
+    Whether the conversation is resolved; an addition.
+    """
+    unread_count: int | None
+    """
+    Messages that the user of the access token has not read; null for an API key; an addition.
     """
 
 
@@ -1552,6 +1572,11 @@ class TranscriptEntryOut(Model):
     by_person: bool
     """
     True if a user who had taken the call over said it in the agent's place; an addition.
+    """
+    person: str | None
+    """
+    Name of the user who spoke in the agent's place, whispered, took the call over, or handed it back; an
+    addition.
     """
     backchannel: bool
     """
@@ -2317,6 +2342,10 @@ class CallTakeover(Model):
     """
     Metadata with which the call was created.
     """
+    taken_over_by: str
+    """
+    Name of the user who took the call over; an addition.
+    """
 
 
 class CallTakeoverDelivery(Model):
@@ -3001,6 +3030,16 @@ class AgentOut(Model):
     """
     The model may transfer calls and send text messages to any number that the organization may call, also to one
     that a caller asks for; an addition.
+    """
+    queue_wait_seconds: int | None
+    """
+    Longest wait of a caller for a person; null: the agent has no `ask_for_person` and `note_callback`. An
+    addition.
+    """
+    queue_fallback: Literal["agent", "callback"]
+    """
+    What happens if no person answers in time. `agent`: the agent says so and goes on. `callback`: a callback is
+    noted, too. An addition.
     """
     extraction_schema: ExtractionSchema | None
     """

@@ -575,6 +575,21 @@ class Slot(TypedDict):
     """
 
 
+class SmsConversationUpdate(TypedDict):
+    """
+    Changes to a conversation.
+    """
+
+    assigned_to: NotRequired[str | None]
+    """
+    Id of the member who answers in the agent's place; null: the agent answers.
+    """
+    resolved: NotRequired[bool]
+    """
+    Resolve the conversation, which ends its assignment, or open it again.
+    """
+
+
 class SmsCreate(TypedDict):
     """
     A text message to send.
@@ -1301,6 +1316,18 @@ class ListSmsConversationsQuery(TypedDict):
     """
     Number of newer items to skip.
     """
+    assigned_to: NotRequired[str | None]
+    """
+    Id of the member who has the conversations; an addition.
+    """
+    resolved: NotRequired[bool | None]
+    """
+    Whether the conversations are resolved; an addition.
+    """
+    waiting: NotRequired[bool | None]
+    """
+    Whether the contact waits for a person; an addition.
+    """
 
 
 class ListSmsMessagesQuery(TypedDict):
@@ -1723,6 +1750,16 @@ class AgentChanges(TypedDict):
     The model may transfer calls and send text messages to any number that the organization may call, also to one
     that a caller asks for; an addition.
     """
+    queue_wait_seconds: NotRequired[int | None]
+    """
+    Longest wait of a caller for a person; null: the agent has no `ask_for_person` and `note_callback`. An
+    addition.
+    """
+    queue_fallback: NotRequired[Literal["agent", "callback"]]
+    """
+    What happens if no person answers in time. `agent`: the agent says so and goes on. `callback`: a callback is
+    noted, too. An addition.
+    """
     extraction_schema: NotRequired[ExtractionSchema | None]
     """
     Schema of `extracted_data` of this agent's calls; null: the analysis decides. An addition.
@@ -1871,6 +1908,16 @@ class AgentCreate(TypedDict):
     """
     The model may transfer calls and send text messages to any number that the organization may call, also to one
     that a caller asks for; an addition.
+    """
+    queue_wait_seconds: NotRequired[int | None]
+    """
+    Longest wait of a caller for a person; null: the agent has no `ask_for_person` and `note_callback`. An
+    addition.
+    """
+    queue_fallback: NotRequired[Literal["agent", "callback"]]
+    """
+    What happens if no person answers in time. `agent`: the agent says so and goes on. `callback`: a callback is
+    noted, too. An addition.
     """
     extraction_schema: NotRequired[ExtractionSchema | None]
     """
@@ -2025,6 +2072,16 @@ class AgentUpdate(TypedDict):
     """
     The model may transfer calls and send text messages to any number that the organization may call, also to one
     that a caller asks for; an addition.
+    """
+    queue_wait_seconds: NotRequired[int | None]
+    """
+    Longest wait of a caller for a person; null: the agent has no `ask_for_person` and `note_callback`. An
+    addition.
+    """
+    queue_fallback: NotRequired[Literal["agent", "callback"]]
+    """
+    What happens if no person answers in time. `agent`: the agent says so and goes on. `callback`: a callback is
+    noted, too. An addition.
     """
     extraction_schema: NotRequired[ExtractionSchema | None]
     """

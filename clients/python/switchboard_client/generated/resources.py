@@ -585,6 +585,20 @@ class Sms:
         request = ApiRequest("GET", "/v1/sms/conversations", query=query)
         return self._transport.fetch_page(request, models.SmsConversationOut)
 
+    def get_conversation(self, conversation_id: str) -> models.SmsConversationOut:
+        """View a conversation."""
+        request = ApiRequest("GET", "/v1/sms/conversations/{conversation_id}", ids={"conversation_id": conversation_id})
+        return self._transport.fetch(request, models.SmsConversationOut)
+
+    def update_conversation(
+        self, conversation_id: str, **body: Unpack[requests.SmsConversationUpdate]
+    ) -> models.SmsConversationOut:
+        """Assign or resolve a conversation."""
+        request = ApiRequest(
+            "PATCH", "/v1/sms/conversations/{conversation_id}", ids={"conversation_id": conversation_id}, body=body
+        )
+        return self._transport.fetch(request, models.SmsConversationOut)
+
     def list_messages(
         self, conversation_id: str, **query: Unpack[requests.ListSmsMessagesQuery]
     ) -> Page[models.SmsMessageOut]:
@@ -596,6 +610,16 @@ class Sms:
             query=query,
         )
         return self._transport.fetch_page(request, models.SmsMessageOut)
+
+    def read_conversation(self, conversation_id: str, *, idempotency_key: str | None = None) -> None:
+        """Mark a conversation as read by the user of the access token."""
+        request = ApiRequest(
+            "POST",
+            "/v1/sms/conversations/{conversation_id}/read",
+            ids={"conversation_id": conversation_id},
+            idempotency_key=idempotency_key,
+        )
+        self._transport.send(request)
 
     def get_media(self, media_id: str) -> bytes:
         """Get a file of a received message."""

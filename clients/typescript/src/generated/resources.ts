@@ -620,11 +620,32 @@ export class Sms {
     return this.transport.fetchPage<api.SmsConversationOut>(request);
   }
 
+  /** View a conversation. */
+  getConversation(conversationId: string, options: RequestOptions = {}): Promise<api.SmsConversationOut> {
+    const ids = { conversation_id: conversationId };
+    const request = { method: "GET", path: "/v1/sms/conversations/{conversation_id}", ids, options };
+    return this.transport.fetchJson<api.SmsConversationOut>(request);
+  }
+
+  /** Assign or resolve a conversation. */
+  updateConversation(conversationId: string, body: api.SmsConversationUpdate, options: RequestOptions = {}): Promise<api.SmsConversationOut> {
+    const ids = { conversation_id: conversationId };
+    const request = { method: "PATCH", path: "/v1/sms/conversations/{conversation_id}", ids, body, options };
+    return this.transport.fetchJson<api.SmsConversationOut>(request);
+  }
+
   /** List the messages of a conversation. */
   listMessages(conversationId: string, query: api.ListSmsMessagesQuery = {}, options: RequestOptions = {}): Promise<Page<api.SmsMessageOut>> {
     const ids = { conversation_id: conversationId };
     const request = { method: "GET", path: "/v1/sms/conversations/{conversation_id}/messages", ids, query, options };
     return this.transport.fetchPage<api.SmsMessageOut>(request);
+  }
+
+  /** Mark a conversation as read by the user of the access token. */
+  readConversation(conversationId: string, options: RequestOptions = {}): Promise<void> {
+    const ids = { conversation_id: conversationId };
+    const request = { method: "POST", path: "/v1/sms/conversations/{conversation_id}/read", ids, options };
+    return this.transport.fetchNothing(request);
   }
 
   /** Get a file of a received message. */

@@ -95,6 +95,17 @@ export interface components {
             pronunciations?: {
                 [key: string]: string;
             };
+            /**
+             * @description What happens if no person answers in time. `agent`: the agent says so and goes on. `callback`: a callback is
+             *     noted, too. An addition.
+             * @enum {string}
+             */
+            queue_fallback?: "agent" | "callback";
+            /**
+             * @description Longest wait of a caller for a person; null: the agent has no `ask_for_person` and `note_callback`. An
+             *     addition.
+             */
+            queue_wait_seconds?: number | null;
             /** @description Private data to redact; null: the default of the organization's tenant file. An addition. */
             redaction?: components["schemas"]["Redaction"] | null;
             /** @description BCP 47 tag; `mul` if callers switch between languages. */
@@ -185,6 +196,17 @@ export interface components {
             pronunciations?: {
                 [key: string]: string;
             };
+            /**
+             * @description What happens if no person answers in time. `agent`: the agent says so and goes on. `callback`: a callback is
+             *     noted, too. An addition.
+             * @enum {string}
+             */
+            queue_fallback?: "agent" | "callback";
+            /**
+             * @description Longest wait of a caller for a person; null: the agent has no `ask_for_person` and `note_callback`. An
+             *     addition.
+             */
+            queue_wait_seconds?: number | null;
             /** @description Private data to redact; null: the default of the organization's tenant file. An addition. */
             redaction?: components["schemas"]["Redaction"] | null;
             /**
@@ -295,6 +317,17 @@ export interface components {
             pronunciations: {
                 [key: string]: string;
             };
+            /**
+             * @description What happens if no person answers in time. `agent`: the agent says so and goes on. `callback`: a callback is
+             *     noted, too. An addition.
+             * @enum {string}
+             */
+            queue_fallback: "agent" | "callback";
+            /**
+             * @description Longest wait of a caller for a person; null: the agent has no `ask_for_person` and `note_callback`. An
+             *     addition.
+             */
+            queue_wait_seconds: number | null;
             /** @description Private data to redact; null: the default of the organization's tenant file. An addition. */
             redaction: components["schemas"]["Redaction"] | null;
             /**
@@ -400,6 +433,17 @@ export interface components {
             pronunciations?: {
                 [key: string]: string;
             };
+            /**
+             * @description What happens if no person answers in time. `agent`: the agent says so and goes on. `callback`: a callback is
+             *     noted, too. An addition.
+             * @enum {string}
+             */
+            queue_fallback?: "agent" | "callback";
+            /**
+             * @description Longest wait of a caller for a person; null: the agent has no `ask_for_person` and `note_callback`. An
+             *     addition.
+             */
+            queue_wait_seconds?: number | null;
             /** @description Private data to redact; null: the default of the organization's tenant file. An addition. */
             redaction?: components["schemas"]["Redaction"] | null;
             /**
@@ -1062,6 +1106,8 @@ export interface components {
              * @enum {string}
              */
             status: "queued" | "ringing" | "in-progress" | "completed" | "busy" | "no-answer" | "failed" | "canceled";
+            /** @description Name of the user who took the call over; an addition. */
+            taken_over_by: string;
             /** @description Phone number that was called, E.164. */
             to_number: string;
         };
@@ -2180,10 +2226,16 @@ export interface components {
         };
         /** @description Query parameters of `sms.list_conversations`. */
         ListSmsConversationsQuery: {
+            /** @description Id of the member who has the conversations; an addition. */
+            assigned_to?: string | null;
             /** @description Maximum number of items on the page. */
             limit?: number;
             /** @description Number of newer items to skip. */
             offset?: number;
+            /** @description Whether the conversations are resolved; an addition. */
+            resolved?: boolean | null;
+            /** @description Whether the contact waits for a person; an addition. */
+            waiting?: boolean | null;
         };
         /** @description Query parameters of `sms.list_messages`. */
         ListSmsMessagesQuery: {
@@ -2751,6 +2803,8 @@ export interface components {
         };
         /** @description All messages between one of the organization's phone numbers and one contact. */
         SmsConversationOut: {
+            /** @description Id of the member who answers in the agent's place; null if the agent does; an addition. */
+            assigned_to: string | null;
             /** @description E.164 number of the contact. */
             contact_number: string;
             /**
@@ -2773,11 +2827,26 @@ export interface components {
              * @description Id of the organization's phone number.
              */
             phone_number_id: string;
+            /** @description Whether the conversation is resolved; an addition. */
+            resolved: boolean;
+            /** @description When the conversation was resolved; null once the contact writes again; an addition. */
+            resolved_at: string | null;
             /**
              * @description `closed`: the contact has sent STOP.
              * @enum {string}
              */
             status: "open" | "closed";
+            /** @description Messages that the user of the access token has not read; null for an API key; an addition. */
+            unread_count: number | null;
+            /** @description Since when a message of the contact waits for a person, because no agent answers; an addition. */
+            waiting_since: string | null;
+        };
+        /** @description Changes to a conversation. */
+        SmsConversationUpdate: {
+            /** @description Id of the member who answers in the agent's place; null: the agent answers. */
+            assigned_to?: string | null;
+            /** @description Resolve the conversation, which ends its assignment, or open it again. */
+            resolved?: boolean;
         };
         /** @description A text message to send. */
         SmsCreate: {
@@ -2998,6 +3067,11 @@ export interface components {
             /** @description Pauses of a turn of the caller; an addition. */
             pauses: components["schemas"]["PauseOut"][];
             /**
+             * @description Name of the user who spoke in the agent's place, whispered, took the call over, or handed it back; an
+             *     addition.
+             */
+            person: string | null;
+            /**
              * @description `user`: the other party. `tool`: a tool call. `system`: an event, such as a transfer.
              * @enum {string}
              */
@@ -3214,6 +3288,7 @@ export type SimulationCriterion = components['schemas']['SimulationCriterion'];
 export type SimulationOut = components['schemas']['SimulationOut'];
 export type Slot = components['schemas']['Slot'];
 export type SmsConversationOut = components['schemas']['SmsConversationOut'];
+export type SmsConversationUpdate = components['schemas']['SmsConversationUpdate'];
 export type SmsCreate = components['schemas']['SmsCreate'];
 export type SmsMessageOut = components['schemas']['SmsMessageOut'];
 export type SmsReceived = components['schemas']['SmsReceived'];

@@ -8,11 +8,13 @@ from pathlib import Path
 from prometheus_client.metrics import MetricWrapperBase
 
 from switchboard.apps.cli.plugin_catalog import render_catalog
+from switchboard.apps.dashboard.decorators import iterate_pages
 from switchboard.apps.server import app
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.observability import metrics, organization_metrics
 from switchboard.foundation.settings import PREFIX, Settings
 from switchboard.foundation.web.openapi import iterate_endpoints
+from switchboard.foundation.web.principal import ROLES, SCOPES, get_least_role, includes_role
 from switchboard.plugin_sdk import hooks
 from switchboard.plugin_sdk.hooks import Hooks
 from switchboard.resources.automations.actions import automation_actions
@@ -29,6 +31,7 @@ def render_pages() -> dict[str, str]:
         "reference/automation-actions.md": render_actions_page(),
         "reference/api-map.md": render_api_map(),
         "reference/metrics.md": render_metrics_page(),
+        "reference/roles.md": render_roles_page(),
         "plugins/hooks.md": render_hooks_page(),
         "plugins/catalog.md": f"{NOTE}{render_catalog()}",
     }
@@ -66,6 +69,29 @@ def render_metrics_page() -> str:
             labels = ", ".join(f"`{name}`" for name in metric._labelnames)  # noqa: SLF001
             rows.append(f"| `{family.name}{suffix}` | {family.type} | {labels} | {family.documentation} |")
     return f"{NOTE}# Metrics\n\n{text}" + "\n".join(rows) + "\n"
+
+
+def render_roles_page() -> str:
+    """Render which role each scope, page, and action needs."""
+    text = (
+        "Each role may do everything that those before it may ([decision 79](../decisions/0079-roles.md)). A user has\n"
+        "the scopes of their role, in the dashboard and in applications that act for them. A superadmin is an owner\n"
+        "of each organization.\n\n"
+    )
+    rows = [_render_role_row(f"`{scope}`", get_least_role(scope)) for scope in SCOPES]
+    text += f"## Scopes\n\n| scope | {' | '.join(ROLES)} |\n| --- |{' --- |' * len(ROLES)}\n" + "\n".join(rows)
+    pages = sorted(
+        (rule.rule, method, declared.role)
+        for rule, method, declared in iterate_pages(app.create_routes())
+        if declared.role in ROLES
+    )
+    rows = [_render_role_row(f"`{method} {path}`", role) for path, method, role in pages]
+    text += f"\n\n## Dashboard\n\n| page or action | {' | '.join(ROLES)} |\n| --- |{' --- |' * len(ROLES)}\n"
+    return f"{NOTE}# Roles and permissions\n\n{text}" + "\n".join(rows) + "\n"
+
+
+def _render_role_row(name: str, least: str) -> str:
+    return f"| {name} | {' | '.join('yes' if includes_role(role, least) else 'no' for role in ROLES)} |"
 
 
 def render_events_page() -> str:

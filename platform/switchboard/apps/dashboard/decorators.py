@@ -20,13 +20,14 @@ errors next to their fields and with the error's status; without `invalid`, the 
 the form was sent from. The transaction is rolled back either way.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel, JsonValue
-from quart import Response, request
+from quart import Quart, Response, request
+from werkzeug.routing import Rule
 
 from switchboard.apps.dashboard.forms.form import Form, nest_fields, parse_form
 from switchboard.apps.dashboard.ui.live_parts import FINAL_HEADER, FinalPart
@@ -68,14 +69,14 @@ class PageDeclaration:
             return await self.pipeline.call(arguments)
 
 
-def page(*, role: str = "member", query: type[Query] | None = None) -> Callable[[Handler], View]:
-    """Make a handler a page: it returns HTML, or a `Response` of its own."""
+def page(*, role: str = "viewer", query: type[Query] | None = None) -> Callable[[Handler], View]:
+    """Make a handler a page: it returns HTML, or a `Response` of its own. `role` is the least that may open it."""
     return _declare_page(role, query, is_live=False)
 
 
-def live_part(*, query: type[Query] | None = None) -> Callable[[Handler], View]:
+def live_part(*, role: str = "viewer", query: type[Query] | None = None) -> Callable[[Handler], View]:
     """Make a handler a live part of pages: it returns HTML, and a `FinalPart` once that does not change any more."""
-    return _declare_page("member", query, is_live=True)
+    return _declare_page(role, query, is_live=True)
 
 
 def _declare_page(role: str, query: type[Query] | None, *, is_live: bool) -> Callable[[Handler], View]:
@@ -95,7 +96,7 @@ def _declare_page(role: str, query: type[Query] | None, *, is_live: bool) -> Cal
 
 
 def action(
-    *, role: str = "member", form: type[BaseModel] | None = None, invalid: View | None = None
+    *, role: str = "builder", form: type[BaseModel] | None = None, invalid: View | None = None
 ) -> Callable[[Handler], View]:
     """Make a handler an action: it returns `Next`, or a page to show at once, such as a key that is shown only once."""
 
@@ -118,6 +119,15 @@ def action(
         return serve
 
     return decorate
+
+
+def iterate_pages(application: Quart) -> Iterator[tuple[Rule, str, PageDeclaration]]:
+    """Yield the rule, method, and declaration of each page and action."""
+    for rule in application.url_map.iter_rules():
+        declared = getattr(application.view_functions[rule.endpoint], "page", None)
+        if isinstance(declared, PageDeclaration):
+            for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"}):
+                yield rule, method, declared
 
 
 async def show_page(

@@ -14,6 +14,7 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
     connected_apps,
     contact_import,
     contacts,
+    desk,
     destinations,
     do_not_call,
     exports,
@@ -37,6 +38,7 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
     single_sign_on,
     team,
     texts,
+    timelines,
     usage,
     webhooks,
 )

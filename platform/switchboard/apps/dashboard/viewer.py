@@ -11,13 +11,12 @@ from quart import Response, g, request
 from switchboard.foundation.database import Database
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ApiError
-from switchboard.foundation.web.principal import OWNERS_SCOPES, SCOPES, Limit, Principal
+from switchboard.foundation.web.principal import Limit, Principal, get_role_scopes, includes_role
 from switchboard.resources.identity import sign_in
 from switchboard.resources.identity.models import Organization, User, UserSession
 from switchboard.resources.identity.system_queries import SESSION_LIFETIME
 
 PAGES = Limit(per_second=20, burst=100)
-ROLES = ("member", "owner", "superadmin")
 
 
 class NotSignedIn(ApiError):
@@ -57,15 +56,15 @@ class Viewer:
         return self.organization.timezone if self.organization else "UTC"
 
     def has_role(self, role: str) -> bool:
-        """Return whether the user is at least a `member`, `owner`, or `superadmin`."""
+        """Return whether the user is a `superadmin`, or has at least this role in the organization."""
         if role == "superadmin":
             return self.user.is_superadmin
-        return self.role is not None and ROLES.index(self.role) >= ROLES.index(role)
+        return self.role is not None and includes_role(self.role, role)
 
     @property
     def principal(self) -> Principal:
-        """The principal for services and the audit log. Only owners have the owners' scopes."""
-        scopes = frozenset(SCOPES) - (frozenset() if self.has_role("owner") else OWNERS_SCOPES)
+        """The principal for services and the audit log, with the scopes of the user's role."""
+        scopes = get_role_scopes(self.role) if self.role is not None else frozenset[str]()
         return Principal(self.organization_id, self.session.id, f"user:{self.user.id}", scopes, PAGES, PAGES)
 
 

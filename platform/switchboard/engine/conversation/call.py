@@ -71,6 +71,8 @@ class AgentSettings:
     disabled_tools: Sequence[str] = ()
     allowed_numbers: Sequence[str] = ()
     any_number: bool = False
+    queue_wait_seconds: int | None = None
+    queue_fallback: Literal["agent", "callback"] = "agent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,8 @@ class TranscriptEntry:
     `started_ms` and `ended_ms` count from the moment at which the media socket was opened. `content` is only the part
     that the other party can have heard. With `by_person` a supervisor who had taken the call over said it in the
     agent's place; the role is still `agent`. A `backchannel` was said while the agent spoke, and did not stop it.
-    `pauses` are those of a turn of the caller.
+    `pauses` are those of a turn of the caller. `person` is the name of the supervisor who spoke, whispered, took the
+    call over, or handed it back.
     """
 
     role: Role
@@ -148,6 +151,7 @@ class TranscriptEntry:
     by_person: bool = False
     backchannel: bool = False
     pauses: tuple[Pause, ...] = ()
+    person: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +254,19 @@ class TextSender(Protocol):
     async def send_text(self, body: str, to_number: str | None) -> None: ...
 
 
+class PersonQueue(Protocol):
+    """The organization's queue of callers who wait for a person.
+
+    `is_staffed` says whether somebody could answer. `leave` ends the wait and returns whether a callback was noted,
+    which a withheld number prevents. A takeover, and the end of the call, end the wait by themselves.
+    """
+
+    async def is_staffed(self) -> bool: ...
+    async def join(self, reason: str) -> None: ...
+    async def get_position(self) -> int: ...
+    async def leave(self, *, callback: bool) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True)
 class TurnJudgment:
     """A prediction, and what has made it: `words`, or the name of a turn detector; None if nothing spoke against it.
@@ -282,6 +299,7 @@ class CallLog(Protocol):
 
     def record_entry(self, entry: TranscriptEntry) -> None: ...
     def record_takeover(self, supervisor: Supervisor | None) -> None: ...
+    def record_whisper(self, supervisor: Supervisor) -> None: ...
     def record_consent(self, consent: ConsentRecord) -> None: ...
     def record_latency(self, latency: TurnLatency) -> None: ...
 
@@ -295,7 +313,8 @@ class LiveCall:
     records the message, and ends. With `digits_as_tones` keys are pressed as tones in the audio. `disclosure` opens the
     call; None: no notice is due, and the call is recorded. Without `turn_predictor` turns are judged by their words.
     `voicemail_settings` apply if a machine answers; `judges_answer`: the engine finds that out itself, because no
-    carrier does; `machine_answered`: the carrier has said so already.
+    carrier does; `machine_answered`: the carrier has said so already. Without `queue` the agent cannot ask for a
+    person. `begins_with_person`: the other party, who wanted a callback, waits for a user from the first word on.
     """
 
     call_id: UUID
@@ -323,6 +342,8 @@ class LiveCall:
     voicemail_settings: VoicemailSettings = field(default_factory=lambda: VoicemailSettings("off"))
     judges_answer: bool = False
     machine_answered: bool = False
+    queue: PersonQueue | None = None
+    begins_with_person: bool = False
 
     @property
     def turn_detection(self) -> TurnDetectionSettings:

@@ -24,12 +24,13 @@ class _CallOver(Exception):
 class CallLifetime:
     """The tasks of a call and the first reason to end it.
 
-    A task that fails ends the call but cancels no other task: the caller's last words are still transcribed.
+    `transfer` has the call's transfers. A task that fails ends the call but cancels no other task: the caller's last
+    words are still transcribed.
     """
 
     def __init__(self, call_id: UUID, transfer: Transfer) -> None:
         self._call_id = call_id
-        self._transfer = transfer
+        self.transfer = transfer
         self._reason: asyncio.Future[tuple[EndedReason, str | None]] = asyncio.get_running_loop().create_future()
         self._tasks = asyncio.TaskGroup()
         self._closed = False
@@ -70,7 +71,7 @@ class CallLifetime:
     def end(self, reason: EndedReason, error: str | None = None) -> None:
         """End the call; only the first reason counts. A caller's leg that closes during a transfer was transferred."""
         if not self._reason.done():
-            if reason is EndedReason.CALLER_HUNG_UP and self._transfer.connecting_to is not None:
+            if reason is EndedReason.CALLER_HUNG_UP and self.transfer.connecting_to is not None:
                 reason = EndedReason.TRANSFERRED
             self._reason.set_result((reason, error))
 

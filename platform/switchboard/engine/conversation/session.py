@@ -44,7 +44,7 @@ class CallSession:
         self._detection = detection
         self._transfer = Transfer(call.leg, call.agent.stt_language)
         self._lifetime = CallLifetime(call.call_id, self._transfer)
-        self._turns = TurnTaking(context, self._lifetime, self._transfer, detection)
+        self._turns = TurnTaking(context, self._lifetime, detection)
         self._machine = MachineDialog(context, self._turns, self._lifetime)
         self._recording = self._create_recording()
         self._recorded_at = context.socket.opened_at

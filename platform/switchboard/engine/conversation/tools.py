@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from switchboard.engine.conversation.call import EndedReason, LiveCall, TextSender, Tool
+from switchboard.engine.conversation.call import EndedReason, LiveCall, PersonQueue, TextSender, Tool
 from switchboard.engine.conversation.knowledge import SearchKnowledge
 from switchboard.engine.conversation.model_numbers import ModelNumbers
 from switchboard.engine.conversation.transfer import TransferRequest
@@ -18,10 +18,13 @@ from switchboard.plugin_sdk import AgentTool, JsonObject, ProviderError, ToolCon
 
 @dataclass(slots=True)
 class AgentRequests:
-    """Requests to be carried out once the agent has finished speaking: a transfer, or the end of the call."""
+    """Requests to be carried out once the agent has finished speaking: a transfer, the end of the call, or, with a
+    reason, a person who takes over.
+    """
 
     ending: EndedReason | None = None
     transfer: TransferRequest | None = None
+    person: str | None = None
 
 
 class EndCall(AgentTool[ToolParameters]):
@@ -77,6 +80,52 @@ class TransferCall(AgentTool[TransferTo]):
         self._numbers.check(parameters.to_number)
         self._requests.transfer = TransferRequest(parameters.to_number, parameters.introduction.strip())
         return {"transferring_to": parameters.to_number}
+
+
+class PersonReason(ToolParameters):
+    """Parameters of `ask_for_person`."""
+
+    reason: Annotated[str, Field(max_length=300)] = Field(
+        "", description="for the person who answers: who calls and what they need, in one sentence"
+    )
+
+
+class AskForPerson(AgentTool[PersonReason]):
+    """Lets the caller wait for a person."""
+
+    name = "ask_for_person"
+    description = (
+        "Let the caller wait for a colleague who takes the call over, if they ask for a person or you cannot help. "
+        "Say so with it. You are told if nobody is available, or if nobody comes."
+    )
+    Parameters = PersonReason
+
+    def __init__(self, requests: AgentRequests, queue: PersonQueue) -> None:
+        self._requests = requests
+        self._queue = queue
+
+    async def run(self, context: ToolContext, parameters: PersonReason) -> JsonObject:
+        if not await self._queue.is_staffed():
+            raise ToolError("nobody is available now: say so, and offer a callback or to take a message")
+        self._requests.person = parameters.reason.strip()
+        return {"waiting": True}
+
+
+class NoteCallback(AgentTool[PersonReason]):
+    """Notes that the caller wants to be called back."""
+
+    name = "note_callback"
+    description = "Note that a colleague is to call the caller back at the number they call from."
+    Parameters = PersonReason
+
+    def __init__(self, queue: PersonQueue) -> None:
+        self._queue = queue
+
+    async def run(self, context: ToolContext, parameters: PersonReason) -> JsonObject:
+        await self._queue.join(parameters.reason.strip())
+        if not await self._queue.leave(callback=True):
+            raise ToolError("the caller's number is withheld")
+        return {"noted": True}
 
 
 class DigitsToPress(ToolParameters):
@@ -159,4 +208,6 @@ def build_call_tools(
         PressDigits(press_digits),
         *call.tools,
     ]
+    if call.queue is not None:
+        tools += [AskForPerson(requests, call.queue), NoteCallback(call.queue)]
     return tools if call.knowledge is None else [*tools, SearchKnowledge(call.knowledge)]

@@ -26,11 +26,14 @@ class CallTranscript:
         started_at: float | None = None,
         *,
         interrupted: bool = False,
-        by_person: bool = False,
+        person: str | None = None,
     ) -> None:
-        """Add an entry that ends now; without `started_at` it is an event of this moment."""
-        start, end = self._measure(started_at)
-        self._append(TranscriptEntry(role, self._redactor.redact(content).kept, start, end, interrupted, by_person))
+        """Add an entry that ends now; without `started_at` it is an event of this moment. `person` is the supervisor
+        who caused the event, or spoke in the agent's place.
+        """
+        times, kept = self._measure(started_at), self._redactor.redact(content).kept
+        spoken = person is not None and role == "agent"
+        self._append(TranscriptEntry(role, kept, *times, interrupted, by_person=spoken, person=person))
 
     def add_turn(self, content: str, started_at: float, pauses: Sequence[Pause]) -> None:
         """Add a turn of the caller that ends now."""

@@ -24,8 +24,9 @@ from switchboard.engine.conversation.speech.speech_output import SpeechOutput, S
 from switchboard.engine.conversation.speech.vad import STOP_SECONDS
 from switchboard.engine.conversation.tools import AgentRequests, build_call_tools
 from switchboard.engine.conversation.transcript import CallTranscript
-from switchboard.engine.conversation.transfer import Transfer, TransferRequest
+from switchboard.engine.conversation.transfer import TransferRequest
 from switchboard.engine.conversation.turns import CallTimeouts
+from switchboard.engine.conversation.waiting.wait import CallerWait
 from switchboard.engine.disclosure.disclosure import Disclosure
 from switchboard.engine.redaction.redactor import RedactedText
 from switchboard.plugin_sdk import ProviderError
@@ -39,13 +40,10 @@ class TurnTaking:
     While the agent is silenced, because a supervisor has the call, the caller's turns are recorded and not answered.
     """
 
-    def __init__(
-        self, context: SessionContext, lifetime: CallLifetime, transfer: Transfer, detection: BatchedDetection
-    ) -> None:
+    def __init__(self, context: SessionContext, lifetime: CallLifetime, detection: BatchedDetection) -> None:
         call, clock = context.call, context.clock
         self._context = context
         self._lifetime = lifetime
-        self._transfer = transfer
         self._requests = AgentRequests()
         self._silenced = False
         self._answering: asyncio.Task[None] | None = None
@@ -61,6 +59,7 @@ class TurnTaking:
         self._consent = (
             ConsentDialog(context, call.disclosure, self.speech_output, self.transcript) if call.disclosure else None
         )
+        self._wait = CallerWait(context, lifetime, self)
         tools = build_call_tools(call, self._requests, self._press_digits)
         self.generator = ResponseGenerator(
             call, self.speech_output, tools, self.transcript.add_tool_use, self.keypad.enter_digits
@@ -90,6 +89,8 @@ class TurnTaking:
 
     def _say_greeting(self, before: str = "") -> None:
         call = self._context.call
+        if call.begins_with_person and call.queue is not None:
+            return self._wait.start(call.queue, "")
         text = fill_placeholders(call.agent.greeting_message, call.variables)
         if call.voicemail:
             text = text or voicemail.DEFAULT_GREETING
@@ -97,6 +98,7 @@ class TurnTaking:
             self.speech_output.say_only(" ".join(filter(None, (before, text))))
         else:
             self._follow_up()
+        return None
 
     def say_farewell(self) -> None:
         """Say that the process stops; the call ends after it with the reason `shutdown`."""
@@ -133,7 +135,7 @@ class TurnTaking:
         self._endpointing.tick(now)
         if (digits := self.keypad.take_turn_if_idle(now)) is not None:
             self._take_digits(digits)
-        is_busy = self.agent_state != "listening" or self.is_opening or self._transfer.in_progress
+        is_busy = self.agent_state != "listening" or self.is_opening or self._lifetime.transfer.in_progress
         if is_busy or self.speech_input.activity.speaking or self._endpointing.words.kept:
             self._timeouts.touch(now)
         if (reason := self._timeouts.check(now)) is not None:
@@ -147,6 +149,9 @@ class TurnTaking:
         self._timeouts.touch(now)
         if self._consent is not None and self._consent.in_progress:
             self._consent.handle_key(digit)
+            return
+        if self._wait.in_progress:
+            self._wait.handle_key(digit)
             return
         if (digits := self.keypad.press(digit, now)) is not None:
             self._take_digits(digits)
@@ -183,6 +188,7 @@ class TurnTaking:
             return
         if self._silenced or self.is_opening:
             if finished and text:
+                self._wait.handle_words(text)
                 self._take_unanswered(words)
             return
         busy = self.speech_output.is_speaking() or self._is_thinking()
@@ -313,7 +319,7 @@ class TurnTaking:
             self._answering.cancel()
             self._answering = None
         if self.speech_output.reply is not None:
-            self._requests.ending = self._requests.transfer = None
+            self._requests.ending = self._requests.transfer = self._requests.person = None
             self.speech_output.interrupt()
 
     def _handle_reply_ended(self, reply: SpokenReply, interrupted: bool) -> None:
@@ -340,8 +346,11 @@ class TurnTaking:
     def _follow_up(self) -> None:
         """Carry out the request, or answer the words, that waited for the agent to finish speaking."""
         request, self._requests.transfer = self._requests.transfer, None
-        if request is not None and not self._transfer.in_progress:
+        if request is not None and not self._lifetime.transfer.in_progress:
             self._lifetime.start(self._transfer_call, request)
+        elif (reason := self._requests.person) is not None and self._context.call.queue and not self._silenced:
+            self._requests.person = None
+            self._wait.start(self._context.call.queue, reason)
         elif self._requests.ending is not None:
             self._lifetime.end(self._requests.ending)
         elif (words := self._interruptions.take_held_back()).kept:
@@ -353,7 +362,7 @@ class TurnTaking:
 
     async def _transfer_call(self, request: TransferRequest) -> None:
         try:
-            await self._transfer.execute(request)
+            await self._lifetime.transfer.execute(request)
         except ProviderError as error:
             self.generator.add_instruction(f"The transfer did not work: {error.message}. Tell the caller.")
             self._answer()
@@ -368,16 +377,9 @@ class TurnTaking:
 
     # --- a supervisor ---
 
-    def find_takeover_obstacle(self) -> str | None:
-        """Return why no supervisor can take the call over, or None if one can."""
-        if self._lifetime.is_ending() or self._transfer.in_progress:
-            return "The call is about to end."
-        if self.is_opening:
-            return "The caller is being asked for consent to the recording."
-        return "The call is recorded by the answering machine." if self._context.call.voicemail else None
-
     def silence_agent(self) -> None:
         """Stop the agent within its word, for a supervisor or last words, and clear the carrier's buffer."""
+        self._wait.stop()
         self._silenced = True
         if self._consent is not None and self._consent.in_progress:
             self._consent.give_up()

@@ -85,6 +85,8 @@ class CallTakeover(CallEvent):
 
     event = "call.takeover"
 
+    taken_over_by: str = Field(description="Name of the user who took the call over; an addition.")
+
 
 class CallTranscriptReady(CallEvent):
     """The transcript of a completed call is available."""

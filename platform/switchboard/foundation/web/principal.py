@@ -1,7 +1,7 @@
 """Principals, scopes, and rate limits."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 from switchboard.foundation.web.errors import InsufficientScope
@@ -27,10 +27,29 @@ SCOPES: dict[str, str] = {
     "webhooks:read": "list webhook configurations",
     "webhooks:write": "create and update webhook endpoints",
 }
-OWNERS_SCOPES = frozenset({"phone-numbers:write", "privacy:write", "webhooks:write"})
-"""Scopes that only owners have: recurring costs, all data of a person, and sending all events elsewhere. Applications
-cannot get them from members either.
-"""
+ROLES: Final = ("viewer", "agent", "builder", "owner")
+"""Roles of members. Each may do everything that those before it may (docs/decisions/0079-roles.md)."""
+OLD_ROLE_NAMES: Final = {"member": "builder"}
+_SCOPES_BEYOND_READING: Final = {
+    "agent": {"calendar:write", "calls:write", "contacts:write", "sms:write"},
+    "builder": {"agents:write", "campaigns:write", "webhooks:read"},
+    "owner": {"billing:read", "phone-numbers:write", "privacy:write", "webhooks:write"},
+}
+
+
+def get_least_role(scope: str) -> str:
+    """Return the least role that has a scope. Applications cannot get it from users with a lesser one either."""
+    return next((role for role, scopes in _SCOPES_BEYOND_READING.items() if scope in scopes), "viewer")
+
+
+def includes_role(role: str, needed: str) -> bool:
+    """Return whether a member's role is at least another one."""
+    return ROLES.index(OLD_ROLE_NAMES.get(role, role)) >= ROLES.index(needed)
+
+
+def get_role_scopes(role: str) -> frozenset[str]:
+    """Return the scopes that a member's role has."""
+    return frozenset(scope for scope in SCOPES if includes_role(role, get_least_role(scope)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +75,11 @@ class Principal:
     def is_user(self) -> bool:
         """True if a user acts, in the dashboard or through an application; False for an API key."""
         return self.actor.startswith("user:")
+
+    @property
+    def user_id(self) -> UUID | None:
+        """The user who acts, in the dashboard or through an application; None for an API key."""
+        return UUID(self.actor.removeprefix("user:").partition(" ")[0]) if self.is_user else None
 
     def require_scope(self, scope: str, *, purpose: str = "This") -> None:
         """Raise `InsufficientScope` without the scope. `purpose` names the part of the request that needs it."""

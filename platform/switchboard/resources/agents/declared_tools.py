@@ -7,7 +7,16 @@ from pydantic import Field, JsonValue, field_validator, model_validator
 from switchboard.foundation.web.schemas import RequestBody
 
 Url = Annotated[str, Field(max_length=2048, examples=["https://example.com/hooks/agent"])]
-BUILT_IN_TOOLS = ("end_call", "transfer_call", "press_digits", "send_sms", "opt_out", "search_knowledge")
+BUILT_IN_TOOLS = (
+    "end_call",
+    "transfer_call",
+    "press_digits",
+    "send_sms",
+    "opt_out",
+    "search_knowledge",
+    "ask_for_person",
+    "note_callback",
+)
 MAX_SCHEMA_CHARACTERS = 16_000
 NO_ARGUMENTS: dict[str, JsonValue] = {"type": "object", "properties": {}}
 

@@ -135,6 +135,22 @@ class DraftableFields(RequestBody):
             "to one that a caller asks for; an addition."
         ),
     )
+    queue_wait_seconds: int | None = Field(
+        None,
+        ge=10,
+        le=3600,
+        description=(
+            "Longest wait of a caller for a person; null: the agent has no `ask_for_person` and `note_callback`. An "
+            "addition."
+        ),
+    )
+    queue_fallback: Literal["agent", "callback"] = Field(
+        "agent",
+        description=(
+            "What happens if no person answers in time. `agent`: the agent says so and goes on. `callback`: a callback "
+            "is noted, too. An addition."
+        ),
+    )
     extraction_schema: ExtractionSchema | None = Field(
         None,
         description="Schema of `extracted_data` of this agent's calls; null: the analysis decides. An addition.",
@@ -272,6 +288,8 @@ class AgentOut(Answer):
     disabled_tools: list[str]
     allowed_numbers: list[str]
     any_number: bool
+    queue_wait_seconds: int | None
+    queue_fallback: Literal["agent", "callback"]
     extraction_schema: ExtractionSchema | None
     redaction: Redaction | None
     disclosure: DisclosureSettings | None

@@ -133,7 +133,7 @@ class TranscriptLine(TenantTable, table=True):
     """Entry of a call's transcript, written while the call goes on. Milliseconds count from the start of the audio.
 
     A `backchannel` of the caller did not stop the agent. `pauses` are those of the caller's turn, as in the engine's
-    `Pause`.
+    `Pause`. `person` is the name of the user who spoke, whispered, took the call over, or handed it back.
     """
 
     __tablename__ = "transcript_line"
@@ -153,3 +153,4 @@ class TranscriptLine(TenantTable, table=True):
     by_person: bool = False
     backchannel: bool = False
     pauses: list[dict[str, Any]] = json_column(list)
+    person: str | None = None

@@ -244,6 +244,10 @@ class TranscriptEntryOut(Answer):
     by_person: bool = Field(
         description="True if a user who had taken the call over said it in the agent's place; an addition."
     )
+    person: str | None = Field(
+        description="Name of the user who spoke in the agent's place, whispered, took the call over, or handed it "
+        "back; an addition."
+    )
     backchannel: bool = Field(
         description="True if the caller said it while the agent spoke, and it did not stop the agent; an addition."
     )

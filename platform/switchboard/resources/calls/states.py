@@ -13,6 +13,7 @@ from switchboard.foundation.observability import metrics, organization_metrics
 from switchboard.foundation.observability.traces import record_root_span
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_call_costs
+from switchboard.resources.call_queue import service as call_queue
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.outbound_limits import pause_at_call_limits
 from switchboard.resources.identity.service import get_policy
@@ -33,7 +34,7 @@ def build_call_event(kind: type[CallEvent], call: Call) -> CallEvent:
     """Build an event with the call's current state."""
     return kind.model_validate(
         {
-            **{name: getattr(call, name) for name in CallEvent.model_fields if name not in ("call_id", "metadata")},
+            **{name: getattr(call, name) for name in kind.model_fields if name not in ("call_id", "metadata")},
             "call_id": call.id,
             "metadata": call.call_metadata,
         }
@@ -82,6 +83,7 @@ async def finish_call(
     if call.started_at is not None:
         call.duration_seconds = max(0, round((call.ended_at - call.started_at).total_seconds()))
     call.watch_at = call.holder = call.prompt_variables = None
+    await call_queue.end_waiting(session, call.id, was_lost=status == "failed")
     await _charge(session, call, *(used or (CallUsage(), call.duration_seconds)))
     metrics.calls.labels(call.direction, status).inc()
     organization_metrics.count_call(call.organization_id, call.direction, status)

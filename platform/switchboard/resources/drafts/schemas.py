@@ -25,9 +25,7 @@ class DraftSave(RequestBody):
 class DraftPublish(RequestBody):
     """The draft to publish."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"revision": "019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11"}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"revision": "019a9f6e-7b0c-7c2e-9f39-5a8f6f0f7c11"}]})
     revision: ReferenceId = Field(description="Revision of the draft that you read. Another one is a 409.")
 
 

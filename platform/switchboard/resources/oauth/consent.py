@@ -85,8 +85,8 @@ async def _approval(session: SystemSession, user_id: UUID, organization_id: UUID
     is_superadmin = user is not None and user.is_superadmin
     if membership is None and (not is_superadmin or await session.get(Organization, organization_id) is None):
         raise RequestRefused("You are not a member of this organization.")
-    is_owner = is_superadmin or (membership is not None and membership.role == "owner")
-    return Approval(user_id, organization_id, membership.id if membership else None, is_owner)
+    role = "owner" if is_superadmin or membership is None else membership.role
+    return Approval(user_id, organization_id, membership.id if membership else None, role)
 
 
 def _decide(session: Session, issuer: str, parameters: Parameters, approval: Approval | None) -> str:

@@ -22,7 +22,7 @@ from authlib.oauth2.rfc7636 import CodeChallenge
 from authlib.oauth2.rfc7636.challenge import compare_s256_code_challenge
 
 from switchboard.foundation.database import now
-from switchboard.foundation.web.principal import OWNERS_SCOPES
+from switchboard.foundation.web.principal import get_role_scopes
 from switchboard.resources.oauth.models import OAuthClient, OAuthGrant, OAuthToken
 from switchboard.resources.oauth.token_families import Approval, TokenFamilies
 
@@ -159,10 +159,10 @@ class CodeGrant(AuthorizationCodeGrant):
             cast("Approval", request.user),
         )
         # Fewer scopes than requested may be granted; the token response lists them (RFC 6749 section 3.3).
-        scopes = [scope for scope in request.scope.split() if approval.is_owner or scope not in OWNERS_SCOPES]
+        scopes = [scope for scope in request.scope.split() if scope in get_role_scopes(approval.role)]
         if not scopes:
             raise AccessDeniedError(
-                "Only an owner of the organization may allow this.", redirect_uri=given["redirect_uri"]
+                "Your role in the organization does not let you allow this.", redirect_uri=given["redirect_uri"]
             )
         self.server.families.begin(
             approval,

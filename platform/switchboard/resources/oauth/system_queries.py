@@ -6,7 +6,7 @@ from sqlalchemy import delete
 from sqlmodel import col, or_, select
 
 from switchboard.foundation.database import Database, SystemSession, now
-from switchboard.foundation.web.principal import OWNERS_SCOPES, Principal
+from switchboard.foundation.web.principal import Principal, get_role_scopes
 from switchboard.resources.identity.authentication import build_principal
 from switchboard.resources.identity.models import Organization, User
 from switchboard.resources.identity.system_queries import get_role
@@ -39,11 +39,9 @@ async def find_access_token(database: Database, token_hash: bytes) -> Principal 
             return None
         grant, granted, client_id, organization = found
         scopes = frozenset(granted)
-        if (
-            scopes & OWNERS_SCOPES
-            and await get_role(session, await session.get_one(User, grant.user_id), organization.id) != "owner"
-        ):
-            scopes -= OWNERS_SCOPES
+        if scopes - get_role_scopes("viewer"):
+            role = await get_role(session, await session.get_one(User, grant.user_id), organization.id)
+            scopes &= get_role_scopes(role or "viewer")
         if grant.last_used_at is None or grant.last_used_at < now() - LAST_USE_PRECISION:
             grant.last_used_at = now()
         # The whole token family is one credential: it shares its rate limits and is revoked as one.

@@ -30,14 +30,14 @@ GRACE = timedelta(seconds=10)
 class Approval:
     """A user's approval of a request in an organization.
 
-    `membership_id` is None for a superadmin who is not a member. A user who is not an owner cannot grant
-    `OWNERS_SCOPES`.
+    `membership_id` is None for a superadmin who is not a member. A user cannot grant scopes that
+    their `role` does not have.
     """
 
     user_id: UUID
     organization_id: UUID
     membership_id: UUID | None
-    is_owner: bool
+    role: str
 
 
 class TokenFamilies:

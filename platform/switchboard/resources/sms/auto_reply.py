@@ -157,6 +157,7 @@ async def _take(database: Database, organization_id: UUID, conversation_id: UUID
         answerer = None if given_up else await _answerer(session, conversation)
         if answerer is None:
             conversation.reply_due_at = conversation.answering_until = None
+            await _wait_for_person(session, conversation)
             return None
         conversation.answer_attempts += 1
         conversation.answering_until = until = now() + LEASE
@@ -165,10 +166,18 @@ async def _take(database: Database, organization_id: UUID, conversation_id: UUID
         return claim
 
 
+async def _wait_for_person(session: TenantSession, conversation: SmsConversation) -> None:
+    """Record that no agent answers the contact's message, if a person can."""
+    if sms.can_be_called(conversation) and not await sms.has_opted_out(session, conversation):
+        conversation.waiting_since = conversation.waiting_since or conversation.last_inbound_at
+
+
 async def _answerer(session: TenantSession, conversation: SmsConversation) -> tuple[PhoneNumber, Agent] | None:
-    """Return the agent to answer: the number's agent, if it is active, the number is open for text messages, and the
-    contact can receive them.
+    """Return the agent to answer: the number's agent, if it is active, the number is open for text messages, the
+    contact can receive them, and no member has the conversation.
     """
+    if conversation.assigned_to is not None:
+        return None
     try:
         number = await numbers.get_phone_number(session, conversation.phone_number_id)
     except NotFound:
@@ -266,6 +275,8 @@ async def _put_off(database: Database, claim: _Claim, error: Exception) -> None:
         given_up = conversation.answer_attempts >= MAX_ATTEMPTS
         conversation.answering_until = None
         conversation.reply_due_at = None if given_up else now() + RETRY_AFTER
+        if given_up:
+            await _wait_for_person(session, conversation)
     logger.warning(
         "message not answered",
         conversation_id=str(claim.conversation.id),

@@ -55,7 +55,8 @@ async def receive_message(
         message.cause_depth = await _cause_depth(session, incoming)
         set_cause_depth(session, message.cause_depth)
         await save_media(session, message, incoming.media_urls, base_url)
-        conversation.last_message_at = message.created_at
+        conversation.last_message_at = conversation.last_inbound_at = message.created_at
+        conversation.resolved_at = None
         metrics.texts.labels("inbound", message.status).inc()
         await publish(session, await build_message_event(session, SmsReceived, message), depth=message.cause_depth)
         said = incoming.opt_out or parse_keyword(incoming.body)

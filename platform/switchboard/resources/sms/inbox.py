@@ -1,10 +1,11 @@
 """The inbox: conversations by latest message, for users who read and answer them."""
 
 from collections.abc import Sequence
+from typing import Literal, TypeAlias
 from uuid import UUID
 
 from sqlalchemy.orm import aliased
-from sqlmodel import col, select
+from sqlmodel import col, or_, select
 
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import InvalidState
@@ -14,12 +15,25 @@ from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 
+WAITING = 50
+InboxView: TypeAlias = Literal["open", "mine", "waiting", "resolved", "all"]
+
 
 async def list_latest_conversations(
-    session: TenantSession, query: PageQuery, *, contact_number: str | None = None
+    session: TenantSession, query: PageQuery, *, contact_number: str | None, view: InboxView, user_id: UUID
 ) -> tuple[list[SmsConversation], int]:
-    """Return a page of the conversations, or of those with a number, latest message first, and the total."""
+    """Return a page of the conversations, or of those with a number, latest message first, and the total.
+
+    `mine` are those that the user has, `waiting` those that wait for a person.
+    """
     rows = sms.list_conversations(session)
+    if view == "mine":
+        rows = rows.where(col(SmsConversation.assigned_to) == user_id)
+    elif view == "waiting":
+        rows = rows.where(col(SmsConversation.waiting_since).is_not(None))
+    elif view != "all":
+        resolved = col(SmsConversation.resolved_at)
+        rows = rows.where(resolved.is_not(None) if view == "resolved" else resolved.is_(None))
     if contact_number is not None:
         rows = rows.where(col(SmsConversation.contact_number) == contact_number)
     part = (
@@ -28,6 +42,19 @@ async def list_latest_conversations(
         .offset(query.offset)
     )
     return list((await session.exec(part)).all()), await count_rows(session, rows)
+
+
+async def list_waiting_conversations(session: TenantSession, user_id: UUID) -> list[SmsConversation]:
+    """List the latest 50 conversations that wait for this user, or for anybody."""
+    assigned, waiting = col(SmsConversation.assigned_to), col(SmsConversation.waiting_since)
+    rows = sms.list_conversations(session).where(
+        waiting.is_not(None),
+        or_(assigned.is_(None), assigned == user_id),
+        # The conditions of an index, which is ordered by the same column.
+        col(SmsConversation.last_inbound_at).is_not(None),
+        col(SmsConversation.resolved_at).is_(None),
+    )
+    return list((await session.exec(rows.order_by(col(SmsConversation.last_inbound_at).desc()).limit(WAITING))).all())
 
 
 async def get_last_messages(session: TenantSession, conversations: Sequence[SmsConversation]) -> dict[UUID, SmsMessage]:

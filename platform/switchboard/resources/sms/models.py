@@ -19,6 +19,10 @@ class SmsConversation(TenantTable, table=True):
 
     `reply_due_at` is when the agent's answer is due, None without one; `answering_until` is the lease of the worker
     that answers, and identifies its claim; `answer_attempts` counts claims since the last answer.
+
+    `assigned_to` is the member who answers in the agent's place. `waiting_since` is when the contact wrote last without
+    anybody having answered who will; None if nothing waits for a person. `last_inbound_at` is None for conversations
+    without messages since version 0.1.
     """
 
     __tablename__ = "sms_conversation"
@@ -34,6 +38,17 @@ class SmsConversation(TenantTable, table=True):
             ["phone_number.organization_id", "phone_number.id"],
             ondelete="CASCADE",
         ),
+        ForeignKeyConstraint(
+            ["organization_id", "assigned_to"],
+            ["membership.organization_id", "membership.user_id"],
+            ondelete="SET NULL (assigned_to)",
+        ),
+        Index(
+            "ix_sms_conversation_unresolved",
+            "organization_id",
+            "last_inbound_at",
+            postgresql_where=text("last_inbound_at is not null and resolved_at is null"),
+        ),
         CheckConstraint("status in ('open', 'closed')", name="status"),
     )
 
@@ -44,6 +59,28 @@ class SmsConversation(TenantTable, table=True):
     reply_due_at: datetime | None = None
     answering_until: datetime | None = None
     answer_attempts: int = 0
+    assigned_to: UUID | None = None
+    resolved_at: datetime | None = None
+    waiting_since: datetime | None = None
+    last_inbound_at: datetime | None = None
+
+
+class SmsConversationReader(TenantTable, table=True):
+    """The moment until which a user has read a conversation."""
+
+    __tablename__ = "sms_conversation_reader"
+    __table_args__ = (
+        UniqueConstraint("organization_id", "conversation_id", "user_id"),
+        ForeignKeyConstraint(
+            ["organization_id", "conversation_id"],
+            ["sms_conversation.organization_id", "sms_conversation.id"],
+            ondelete="CASCADE",
+        ),
+    )
+
+    conversation_id: UUID
+    user_id: UUID = Field(foreign_key="user_account.id", ondelete="CASCADE", index=True)
+    read_at: datetime = Field(default_factory=now)
 
 
 @encrypted_texts("body", "unsent_body", "media_urls")

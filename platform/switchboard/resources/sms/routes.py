@@ -14,11 +14,21 @@ from switchboard.foundation.web.errors import (
     RecipientOptedOut,
 )
 from switchboard.foundation.web.paging import paginate, paginate_table
+from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page, PageQuery
+from switchboard.resources.sms import assignment, reading
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.media import check_media_urls
 from switchboard.resources.sms.models import SmsConversation
-from switchboard.resources.sms.schemas import SmsConversationOut, SmsCreate, SmsMessageOut, SmsMessageQuery
+from switchboard.resources.sms.schemas import (
+    SmsConversationOut,
+    SmsConversationQuery,
+    SmsConversationRow,
+    SmsConversationUpdate,
+    SmsCreate,
+    SmsMessageOut,
+    SmsMessageQuery,
+)
 
 blueprint = ApiBlueprint("sms", __name__, tags={"sms": "Text messages and conversations."})
 
@@ -40,10 +50,60 @@ async def send_sms(session: TenantSession, data: SmsCreate, outbound: OutboundCl
 
 
 @blueprint.get("/v1/sms/conversations")
-@endpoint(scope="sms:read", query=PageQuery, answer=Page[SmsConversationOut])
-async def list_sms_conversations(session: TenantSession, query: PageQuery) -> Page[SmsConversationOut]:
+@endpoint(scope="sms:read", query=SmsConversationQuery, answer=Page[SmsConversationOut])
+async def list_sms_conversations(
+    session: TenantSession, principal: Principal, query: SmsConversationQuery
+) -> Page[SmsConversationOut]:
     """List text message conversations."""
-    return await paginate_table(session, SmsConversation, SmsConversationOut, query)
+    if query.model_fields_set - PageQuery.model_fields.keys():
+        listing = await paginate(
+            session, assignment.filter_conversations(session, query), SmsConversationRow.model_validate, query
+        )
+    else:
+        listing = await paginate_table(session, SmsConversation, SmsConversationRow, query)
+    unread = await reading.count_unread_messages(session, principal.user_id, [row.id for row in listing.items])
+    items = [SmsConversationOut.of(row, None if unread is None else unread.get(row.id, 0)) for row in listing.items]
+    return Page[SmsConversationOut].model_construct(
+        items=items, total=listing.total, limit=listing.limit, offset=listing.offset
+    )
+
+
+@blueprint.get("/v1/sms/conversations/<conversation_id>")
+@endpoint(scope="sms:read", answer=SmsConversationOut)
+async def get_sms_conversation(
+    session: TenantSession, principal: Principal, conversation_id: UUID
+) -> SmsConversationOut:
+    """View a conversation."""
+    return await _show(session, principal, await sms.get_conversation(session, conversation_id))
+
+
+@blueprint.patch("/v1/sms/conversations/<conversation_id>")
+@endpoint(scope="sms:write", body=SmsConversationUpdate, answer=SmsConversationOut)
+async def update_sms_conversation(
+    session: TenantSession, principal: Principal, conversation_id: UUID, data: SmsConversationUpdate
+) -> SmsConversationOut:
+    """Assign or resolve a conversation.
+
+    While a member has the conversation, the agent does not answer. A message of the contact opens it again.
+    """
+    return await _show(session, principal, await assignment.update_conversation(session, conversation_id, data))
+
+
+@blueprint.post("/v1/sms/conversations/<conversation_id>/read")
+@endpoint(scope="sms:read", answer=None, status=204, errors=[InvalidState])
+async def read_sms_conversation(session: TenantSession, principal: Principal, conversation_id: UUID) -> None:
+    """Mark a conversation as read by the user of the access token.
+
+    An API key acts for no user, and gets 409.
+    """
+    if principal.user_id is None:
+        raise InvalidState("An API key acts for no user. Use an access token of an application.")
+    await reading.mark_read(session, principal.user_id, await sms.get_conversation(session, conversation_id))
+
+
+async def _show(session: TenantSession, principal: Principal, conversation: SmsConversation) -> SmsConversationOut:
+    unread = await reading.count_unread_messages(session, principal.user_id, [conversation.id])
+    return SmsConversationOut.of(conversation, None if unread is None else unread.get(conversation.id, 0))
 
 
 @blueprint.get("/v1/sms/conversations/<conversation_id>/messages")

@@ -12,6 +12,7 @@ from switchboard.foundation.web.schemas import (
     Dollars,
     Moment,
     PageQuery,
+    PartialBody,
     PhoneNumberText,
     ReferenceId,
     RequestBody,
@@ -90,7 +91,25 @@ class SmsMessageOut(Answer):
         return cls.model_validate(message)
 
 
-class SmsConversationOut(Answer):
+class SmsConversationQuery(PageQuery):
+    """Filters of the conversations."""
+
+    assigned_to: UUID | None = Field(None, description="Id of the member who has the conversations; an addition.")
+    resolved: bool | None = Field(None, description="Whether the conversations are resolved; an addition.")
+    waiting: bool | None = Field(None, description="Whether the contact waits for a person; an addition.")
+
+
+class SmsConversationUpdate(PartialBody):
+    """Changes to a conversation."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"resolved": True}]})
+    assigned_to: UUID | None = Field(
+        None, description="Id of the member who answers in the agent's place; null: the agent answers."
+    )
+    resolved: bool = Field(False, description="Resolve the conversation, which ends its assignment, or open it again.")
+
+
+class SmsConversationRow(Answer):
     """All messages between one of the organization's phone numbers and one contact."""
 
     id: UUID = Field(description="Id of the conversation.")
@@ -98,8 +117,29 @@ class SmsConversationOut(Answer):
     contact_number: str = Field(description="E.164 number of the contact.")
     status: Literal["open", "closed"] = Field(description="`closed`: the contact has sent STOP.")
     last_message_at: Moment = Field(description="Time of the latest message.")
+    assigned_to: UUID | None = Field(
+        description="Id of the member who answers in the agent's place; null if the agent does; an addition."
+    )
+    resolved_at: Moment | None = Field(
+        description="When the conversation was resolved; null once the contact writes again; an addition."
+    )
+    waiting_since: Moment | None = Field(
+        description="Since when a message of the contact waits for a person, because no agent answers; an addition."
+    )
     created_at: CreatedAt
 
+
+class SmsConversationOut(SmsConversationRow):
+    """All messages between one of the organization's phone numbers and one contact."""
+
+    resolved: bool = Field(description="Whether the conversation is resolved; an addition.")
+    unread_count: int | None = Field(
+        description="Messages that the user of the access token has not read; null for an API key; an addition."
+    )
+
     @classmethod
-    def of(cls, conversation: SmsConversation) -> "SmsConversationOut":
-        return cls.model_validate(conversation)
+    def of(cls, conversation: SmsConversation | SmsConversationRow, unread_count: int | None) -> "SmsConversationOut":
+        fields = {name: getattr(conversation, name) for name in SmsConversationRow.model_fields}
+        return cls.model_validate(
+            {**fields, "resolved": conversation.resolved_at is not None, "unread_count": unread_count}
+        )

@@ -169,6 +169,8 @@ async def save_outbound_message(
         await ledger.hold_funds(session, message.id, cost + calculate_text_cost(prices, message.segments))
     session.add(message)
     conversation.last_message_at = message.created_at
+    if author != "platform":
+        conversation.waiting_since = None
     await session.flush()
     await _pause_at_text_limit(session)
     wake(session, "send_text", organization_id=str(message.organization_id), message_id=str(message.id))

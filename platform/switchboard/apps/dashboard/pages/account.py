@@ -58,7 +58,7 @@ def _name(user_agent: str) -> str:
 
 
 @dashboard.post("/dashboard/account/password")
-@action(form=PasswordChange, invalid=account_page)
+@action(role="viewer", form=PasswordChange, invalid=account_page)
 async def change_password(
     viewer: Viewer, session: TenantSession, data: PasswordChange, database: Database, limiter: RateLimiter
 ) -> Next:
@@ -71,7 +71,7 @@ async def change_password(
 
 
 @dashboard.post("/dashboard/account/sessions/<session_id>/end")
-@action()
+@action(role="viewer")
 async def end_session(viewer: Viewer, session: TenantSession, session_id: UUID, database: Database) -> Next:
     """End one session."""
     await sign_in.sign_out(database, viewer.user.id, only=session_id)
@@ -80,7 +80,7 @@ async def end_session(viewer: Viewer, session: TenantSession, session_id: UUID, 
 
 
 @dashboard.post("/dashboard/account/sessions/end")
-@action()
+@action(role="viewer")
 async def end_other_sessions(viewer: Viewer, session: TenantSession, database: Database) -> Next:
     """End all other sessions."""
     await sign_in.sign_out(database, viewer.user.id, but=viewer.session.id)

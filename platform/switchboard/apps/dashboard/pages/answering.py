@@ -33,7 +33,7 @@ class AnsweringForm(BaseModel):
 
 
 @dashboard.get("/dashboard/live/answer")
-@page()
+@page(role="agent")
 async def answering_page(session: TenantSession, viewer: Viewer, settings: Settings, registry: Registry) -> Response:
     """Show the page for answering calls. It may connect to the carrier of its client SDK only."""
     carrier = await find_client_carrier(session, registry)
@@ -48,7 +48,7 @@ async def answering_page(session: TenantSession, viewer: Viewer, settings: Setti
 
 
 @dashboard.post("/dashboard/live/answer")
-@action(form=AnsweringForm)
+@action(role="agent", form=AnsweringForm)
 async def begin_answering(
     session: TenantSession, data: AnsweringForm, *, settings: Settings, providers: Providers, registry: Registry
 ) -> Response:

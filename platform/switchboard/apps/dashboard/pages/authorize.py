@@ -15,7 +15,7 @@ from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ApiError
 from switchboard.foundation.web.openapi import AUTHORIZE
 from switchboard.foundation.web.pipeline import inject
-from switchboard.foundation.web.principal import OWNERS_SCOPES, SCOPES
+from switchboard.foundation.web.principal import SCOPES, get_role_scopes
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.identity import sign_in
 from switchboard.resources.oauth import consent
@@ -55,12 +55,9 @@ async def authorize_page(settings: Settings, database: Database, sessions: Brows
     consent_request = await consent.examine_request(database, settings.base_url, request.args.items(multi=True))
     organizations = await sign_in.list_user_organizations(database, viewer.user)
     roles = {role for _, role in organizations}
-    only_owners = [scope for scope in consent_request.scopes if scope in OWNERS_SCOPES] if roles - {"owner"} else []
-    given = (
-        consent_request.scopes
-        if "owner" in roles
-        else [scope for scope in consent_request.scopes if scope not in OWNERS_SCOPES]
-    )
+    everywhere = frozenset(SCOPES).intersection(*map(get_role_scopes, roles))
+    anywhere = frozenset[str]().union(*map(get_role_scopes, roles))
+    given = [scope for scope in consent_request.scopes if scope in anywhere]
     chosen = {"organization_id": str(viewer.organization.id) if viewer.organization else ""}
     page = await render(
         "dashboard/authorize.html",
@@ -68,7 +65,7 @@ async def authorize_page(settings: Settings, database: Database, sessions: Brows
         application=consent_request.application,
         host=urlsplit(consent_request.redirect_uri).netloc,
         scopes=[(scope, SCOPES[scope]) for scope in given],
-        only_owners=only_owners,
+        beyond_role=[scope for scope in consent_request.scopes if scope not in everywhere],
         organizations=[(str(organization.id), organization.name) for organization, _ in organizations],
     )
     policy = content_security_policy(form_action=f"'self' {_get_form_target(consent_request.redirect_uri)}")

@@ -55,7 +55,7 @@ async def automations_page(session: TenantSession, query: PageQuery, registry: R
 
 
 @dashboard.get("/dashboard/automations/new")
-@page()
+@page(role="builder")
 async def new_automation_page(session: TenantSession, form: Form, extensions: Extensions) -> str:
     """Show the builder of a new automation."""
     return await _builder(session, extensions, _again(form) if form.was_sent else form.starting_with(BEGINNING), None)
@@ -83,7 +83,7 @@ def _again(form: Form) -> Form:
 
 
 @dashboard.post("/dashboard/automations/new/draft")
-@page()
+@page(role="builder")
 async def draft_new_automation(
     session: TenantSession, viewer: Viewer, sessions: BrowserSessions, extensions: Extensions
 ) -> str:
@@ -93,7 +93,7 @@ async def draft_new_automation(
 
 
 @dashboard.post("/dashboard/automations/<automation_id>/draft")
-@page()
+@page(role="builder")
 async def draft_automation(
     session: TenantSession, viewer: Viewer, automation_id: UUID, sessions: BrowserSessions, extensions: Extensions
 ) -> str:

@@ -123,7 +123,7 @@ async def change_contacts_of_calls(session: TenantSession, data: ContactsOfCalls
 
 
 @dashboard.post("/dashboard/calls/views")
-@action(form=NewView)
+@action(role="agent", form=NewView)
 async def save_calls_view(session: TenantSession, data: NewView) -> Next:
     """Save the filters under a name, for the whole organization."""
     query = parse_query(CallsQuery, dict(parse_qsl(data.query)))
@@ -132,7 +132,7 @@ async def save_calls_view(session: TenantSession, data: NewView) -> Next:
 
 
 @dashboard.post("/dashboard/calls/views/<view_id>/delete")
-@action()
+@action(role="agent")
 async def delete_calls_view(session: TenantSession, view_id: UUID) -> Next:
     """Delete a saved view."""
     await saved_views.delete_view(session, view_id)

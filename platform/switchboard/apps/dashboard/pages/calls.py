@@ -53,7 +53,7 @@ class Line:
 
 
 @dashboard.get("/dashboard/calls/new")
-@page(query=NewCallQuery)
+@page(role="agent", query=NewCallQuery)
 async def new_call_page(session: TenantSession, query: NewCallQuery, form: Form) -> str:
     """Show the form of a new call."""
     form.starting_with(query.model_dump())
@@ -67,7 +67,7 @@ async def new_call_page(session: TenantSession, query: NewCallQuery, form: Form)
 
 
 @dashboard.post("/dashboard/calls/new")
-@action(form=CallCreate, invalid=new_call_page)
+@action(role="agent", form=CallCreate, invalid=new_call_page)
 async def place_call(session: TenantSession, data: CallCreate) -> Next:
     """Place a call."""
     call = await calls.place_call(session, data)

@@ -33,7 +33,7 @@ from switchboard.resources.phone_numbers import service as numbers
 
 
 @dashboard.get("/dashboard/campaigns/new")
-@page()
+@page(role="builder")
 async def new_campaign_page(session: TenantSession, viewer: Viewer, form: Form) -> str:
     """Show the form of a new campaign."""
     beginning: Values = {
@@ -48,7 +48,7 @@ async def new_campaign_page(session: TenantSession, viewer: Viewer, form: Form) 
 
 
 @dashboard.post("/dashboard/campaigns/new/preview")
-@page()
+@page(role="builder")
 async def preview_campaign(session: TenantSession, viewer: Viewer, sessions: BrowserSessions) -> str:
     """Show the form with a preview of its list. Nothing is saved."""
     await sessions.check_form(viewer)
@@ -83,7 +83,7 @@ async def add_campaign(session: TenantSession, viewer: Viewer) -> Next:
 
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/edit")
-@page()
+@page(role="builder")
 async def edit_campaign_page(session: TenantSession, viewer: Viewer, campaign_id: UUID, form: Form) -> str:
     """Show a campaign's settings."""
     campaign = await campaigns.get_campaign(session, campaign_id)
@@ -114,7 +114,7 @@ async def save_campaign(session: TenantSession, viewer: Viewer, campaign_id: UUI
 
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/people")
-@page()
+@page(role="builder")
 async def campaign_people_page(session: TenantSession, campaign_id: UUID, form: Form) -> str:
     """Show the form that adds people to a campaign."""
     campaign = await _open_campaign(session, campaign_id)
@@ -126,7 +126,7 @@ async def campaign_people_page(session: TenantSession, campaign_id: UUID, form: 
 
 
 @dashboard.post("/dashboard/campaigns/<campaign_id>/people/preview")
-@page()
+@page(role="builder")
 async def preview_campaign_people(
     session: TenantSession, viewer: Viewer, campaign_id: UUID, sessions: BrowserSessions
 ) -> str:

@@ -23,7 +23,7 @@ async def connected_apps_page(session: TenantSession, viewer: Viewer) -> str:
 
 
 @dashboard.post("/dashboard/connected-apps/<application_id>/<user_id>/disconnect")
-@action()
+@action(role="viewer")
 async def disconnect_app(
     session: TenantSession, viewer: Viewer, application_id: UUID, user_id: UUID, limiter: RateLimiter
 ) -> Next:

@@ -32,7 +32,7 @@ MAX_CONTACTS: Final = 100_000
 
 
 @dashboard.get("/dashboard/contacts/import")
-@page()
+@page(role="builder")
 async def import_contacts_page(session: TenantSession, form: Form) -> str:
     """Show the form of an import."""
     found = None
@@ -43,7 +43,7 @@ async def import_contacts_page(session: TenantSession, form: Form) -> str:
 
 
 @dashboard.post("/dashboard/contacts/import/preview")
-@page()
+@page(role="builder")
 async def preview_contacts(session: TenantSession, viewer: Viewer, sessions: BrowserSessions) -> str:
     """Preview a list to import. Nothing is saved."""
     await sessions.check_form(viewer)

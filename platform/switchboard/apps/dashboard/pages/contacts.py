@@ -62,14 +62,14 @@ async def change_selected_contacts(session: TenantSession, data: SelectedContact
 
 
 @dashboard.get("/dashboard/contacts/new")
-@page()
+@page(role="agent")
 async def new_contact_page(form: Form) -> str:
     """Show the form of a new contact."""
     return await render("dashboard/contacts/edit.html", form=form, contact=None)
 
 
 @dashboard.post("/dashboard/contacts/new")
-@action(form=ContactCreate, invalid=new_contact_page)
+@action(role="agent", form=ContactCreate, invalid=new_contact_page)
 async def add_contact(session: TenantSession, data: ContactCreate) -> Next:
     """Create a contact."""
     contact = await contacts.create_contact(session, data)
@@ -90,7 +90,7 @@ async def contact_page(session: TenantSession, contact_id: UUID, form: Form) -> 
 
 
 @dashboard.post("/dashboard/contacts/<contact_id>")
-@action(form=ContactUpdate, invalid=contact_page)
+@action(role="agent", form=ContactUpdate, invalid=contact_page)
 async def save_contact(session: TenantSession, contact_id: UUID, data: ContactUpdate) -> Next:
     """Update a contact."""
     await contacts.update_contact(session, contact_id, data)

@@ -37,7 +37,7 @@ async def do_not_call_page(session: TenantSession, query: ListQuery, form: Form)
 
 
 @dashboard.post("/dashboard/contacts/do-not-call")
-@action(form=DoNotCallCreate, invalid=do_not_call_page)
+@action(role="agent", form=DoNotCallCreate, invalid=do_not_call_page)
 async def forbid_calling(session: TenantSession, data: DoNotCallCreate) -> Next:
     """Add a number to the do-not-call list."""
     entry = await do_not_call.add_entry(session, data.phone_number, source="api", note=data.note)

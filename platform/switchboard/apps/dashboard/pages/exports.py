@@ -20,7 +20,7 @@ class CallsExportQuery(CallsQuery, ExportQuery):
 
 
 @dashboard.get("/dashboard/exports/calls")
-@page(query=CallsExportQuery)
+@page(role="builder", query=CallsExportQuery)
 async def export_calls(viewer: Viewer, query: CallsExportQuery, exporter: Exporter, settings: Settings) -> Response:
     """Download the calls that match the filters."""
     covered = query.cover_days(viewer.timezone)
@@ -28,28 +28,28 @@ async def export_calls(viewer: Viewer, query: CallsExportQuery, exporter: Export
 
 
 @dashboard.get("/dashboard/exports/transcripts")
-@page(query=CallsExportQuery)
+@page(role="builder", query=CallsExportQuery)
 async def export_transcripts(viewer: Viewer, query: CallsExportQuery, exporter: Exporter) -> Response:
     """Download the transcripts of the calls that match the filters."""
     return await _respond(exporter, viewer, exports.export_transcripts(query.cover_days(viewer.timezone)), query)
 
 
 @dashboard.get("/dashboard/exports/messages")
-@page(query=PeriodExportQuery)
+@page(role="builder", query=PeriodExportQuery)
 async def export_messages(viewer: Viewer, query: PeriodExportQuery, exporter: Exporter) -> Response:
     """Download the text messages."""
     return await _respond(exporter, viewer, exports.export_messages(query), query)
 
 
 @dashboard.get("/dashboard/exports/contacts")
-@page(query=ContactExportQuery)
+@page(role="builder", query=ContactExportQuery)
 async def export_contacts(viewer: Viewer, query: ContactExportQuery, exporter: Exporter) -> Response:
     """Download the contacts that match the filters."""
     return await _respond(exporter, viewer, exports.export_contacts(query), query)
 
 
 @dashboard.get("/dashboard/exports/campaigns/<campaign_id>")
-@page(query=ExportQuery)
+@page(role="builder", query=ExportQuery)
 async def export_campaign_contacts(
     viewer: Viewer, campaign_id: UUID, query: ExportQuery, exporter: Exporter
 ) -> Response:
@@ -58,7 +58,7 @@ async def export_campaign_contacts(
 
 
 @dashboard.get("/dashboard/exports/usage")
-@page(query=ExportQuery)
+@page(role="owner", query=ExportQuery)
 async def export_usage(viewer: Viewer, query: ExportQuery, exporter: Exporter) -> Response:
     """Download the usage by month."""
     return await _respond(exporter, viewer, exports.export_usage(), query)

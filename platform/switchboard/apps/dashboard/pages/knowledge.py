@@ -44,7 +44,7 @@ async def knowledge_page(session: TenantSession, query: PageQuery) -> str:
 
 
 @dashboard.get("/dashboard/knowledge/new")
-@page()
+@page(role="builder")
 async def new_knowledge_base_page(form: Form) -> str:
     """Show the form of a new knowledge base."""
     return await render("dashboard/knowledge/edit.html", form=form, base=None)
@@ -145,7 +145,7 @@ async def paste_document(viewer: Viewer, base_id: UUID, data: DocumentCreate, da
 
 
 @dashboard.get("/dashboard/knowledge/<base_id>/edit")
-@page()
+@page(role="builder")
 async def edit_knowledge_base_page(session: TenantSession, base_id: UUID, form: Form) -> str:
     """Show the form for name and description."""
     base = await knowledge.get_knowledge_base(session, base_id)

@@ -14,10 +14,12 @@ from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.call import Supervisor
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import InvalidState, Unavailable
+from switchboard.foundation.web.schemas import Query
 from switchboard.resources.agents import service as agents
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.live.tickets import TicketMint
+from switchboard.resources.calls.live.tickets import TicketAccess, TicketMint
 from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.states import is_over
 from switchboard.resources.contacts import service as contacts
 
 
@@ -35,12 +37,18 @@ async def live_calls(session: TenantSession) -> str:
     return await render_part("dashboard/live/calls.html", **await _ongoing(session))
 
 
+class LiveCallQuery(Query):
+    """With `answer` the page takes the call over at once, or as soon as it is answered."""
+
+    answer: bool = False
+
+
 @dashboard.get("/dashboard/live/<call_id>")
-@page()
-async def live_call_page(session: TenantSession, call_id: UUID) -> str | Response:
+@page(query=LiveCallQuery)
+async def live_call_page(session: TenantSession, call_id: UUID, query: LiveCallQuery) -> str | Response:
     """Show a call in progress; redirect to the details of a call that has ended."""
     call = await calls.get_call(session, call_id)
-    if not _is_on_the_line(call):
+    if not _is_on_the_line(call) and (is_over(call) or not query.answer):
         return Response("", 303, {"Location": url_for("dashboard.call_page", call_id=call_id)})
     other = calls.get_other_number(call)
     return await render(
@@ -51,6 +59,7 @@ async def live_call_page(session: TenantSession, call_id: UUID) -> str | Respons
         agent=await agents.find_agent(session, call.agent_id) if call.agent_id else None,
         lines=await list_transcript_lines(session, call_id),
         is_live=True,
+        answer=query.answer,
     )
 
 
@@ -59,24 +68,25 @@ async def live_call_page(session: TenantSession, call_id: UUID) -> str | Respons
 async def live_call_said(session: TenantSession, call_id: UUID) -> str:
     """Render the transcript of a call until it ends."""
     call = await calls.get_call(session, call_id)
-    is_over = not _is_on_the_line(call)
+    ended = is_over(call) or call.transferred_to is not None
     shown = await render_part(
         "dashboard/live/said.html",
         call=call,
         lines=await list_transcript_lines(session, call_id),
         is_live=True,
-        is_over=is_over,
+        is_over=ended,
     )
-    return FinalPart(shown) if is_over else shown
+    return FinalPart(shown) if ended else shown
 
 
 @dashboard.post("/dashboard/live/<call_id>/ticket")
-@action()
+@action(role="viewer")
 async def follow_call(viewer: Viewer, session: TenantSession, call_id: UUID, mint: TicketMint) -> Response:
-    """Return a ticket for the call's socket as `{"url": …}`, or the reason for refusing one as text."""
+    """Return a ticket for the call's socket as `{"url": …}`, or the reason for refusing one as text. Viewers listen."""
     person = Supervisor(viewer.user.id, viewer.user.email)
     try:
-        ticket = await mint.mint_ticket(session, call_id, person, "control", browser=viewer.session.id)
+        access: TicketAccess = "control" if viewer.has_role("agent") else "listen"
+        ticket = await mint.mint_ticket(session, call_id, person, access, browser=viewer.session.id)
     except (InvalidState, Unavailable) as error:
         return Response(error.detail, error.status, content_type="text/plain; charset=utf-8")
     return Response(json.dumps({"url": ticket.url}), content_type="application/json")

@@ -53,7 +53,9 @@ class FollowedPart:
         return cls(address, declared, path, dict(parse_qsl(parts.query)))
 
     async def render(self, viewer: Viewer) -> str:
-        """Render the part. One that was deleted is final."""
+        """Render the part. One that was deleted, or that the viewer may no longer see, is final."""
+        if not viewer.has_role(self.page.role):
+            return DELETED
         try:
             html: str = await render_page(self.page, viewer, self.path, self.query)
         except (NotFound, PageForbidden):

@@ -45,7 +45,7 @@ async def second_factor_page(viewer: Viewer, form: Form, factors: SecondFactors)
 
 
 @dashboard.post("/dashboard/account/second-factor")
-@action(form=NewApp, invalid=second_factor_page)
+@action(role="viewer", form=NewApp, invalid=second_factor_page)
 async def add_second_factor(viewer: Viewer, session: TenantSession, data: NewApp, factors: SecondFactors) -> str:
     """Store the app, and show the recovery codes once."""
     if not viewer.user.password_hash:
@@ -56,7 +56,7 @@ async def add_second_factor(viewer: Viewer, session: TenantSession, data: NewApp
 
 
 @dashboard.post("/dashboard/account/second-factor/remove")
-@action(form=FactorRemoval, invalid=second_factor_page)
+@action(role="viewer", form=FactorRemoval, invalid=second_factor_page)
 async def remove_second_factor(
     viewer: Viewer, session: TenantSession, data: FactorRemoval, factors: SecondFactors, limits: SignInLimits
 ) -> Next:

@@ -11,6 +11,7 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.principal import ROLES
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.foundation.web.schemas import RequestBody
 from switchboard.resources.identity import members
@@ -23,7 +24,7 @@ class NewInvitation(RequestBody):
     """The e-mail address and role of an invitation."""
 
     email: str = Field(max_length=254)
-    role: Role = "member"
+    role: Role = "builder"
 
 
 class RoleChange(RequestBody):
@@ -40,6 +41,7 @@ async def team_page(session: TenantSession, form: Form) -> str:
         "dashboard/team/list.html",
         form=form,
         members=await members.list_members(session),
+        roles=ROLES,
         invitations=await members.list_invitations(session),
     )
 

@@ -1,5 +1,6 @@
 """Text messages: inbox, conversation, reply, and new message."""
 
+from typing import Literal
 from uuid import UUID
 
 from pydantic import Field
@@ -12,20 +13,36 @@ from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
 from switchboard.apps.dashboard.ui.rendering import load_list, number_name, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.web.schemas import Page, PageQuery, Query
+from switchboard.foundation.web.schemas import Page, PageQuery, Query, RequestBody
 from switchboard.resources.contacts import service as contacts
+from switchboard.resources.identity import members
 from switchboard.resources.phone_numbers import service as numbers
-from switchboard.resources.sms import inbox
+from switchboard.resources.sms import assignment, inbox, reading
 from switchboard.resources.sms import service as sms
+from switchboard.resources.sms.inbox import InboxView
 from switchboard.resources.sms.models import SmsConversation
-from switchboard.resources.sms.schemas import MAX_BODY_CHARACTERS, Reply, SmsCreate, SmsMessageQuery
+from switchboard.resources.sms.schemas import (
+    MAX_BODY_CHARACTERS,
+    Reply,
+    SmsConversationUpdate,
+    SmsCreate,
+    SmsMessageQuery,
+)
 from switchboard.resources.sms_media.responses import MediaResponder
 
 
+class ConversationAct(RequestBody):
+    """A change of who has a conversation, or of whether it is resolved. Without a `member` the agent answers."""
+
+    act: Literal["assign", "resolve", "reopen"]
+    member: UUID | None = None
+
+
 class InboxQuery(PageQuery):
-    """Filters of the inbox: a phone number."""
+    """Filters of the inbox: a phone number, and which conversations."""
 
     number: WrittenNumber | None = None
+    show: InboxView = "open"
 
 
 class NewTextQuery(Query):
@@ -36,20 +53,20 @@ class NewTextQuery(Query):
 
 @dashboard.get("/dashboard/texts")
 @page(query=InboxQuery)
-async def texts_page(session: TenantSession, query: InboxQuery) -> str:
+async def texts_page(session: TenantSession, viewer: Viewer, query: InboxQuery) -> str:
     """Show the inbox: conversations, latest message first."""
-    return await render("dashboard/texts/inbox.html", **await _inbox(session, query))
+    return await render("dashboard/texts/inbox.html", **await _inbox(session, viewer, query))
 
 
 @dashboard.get("/dashboard/texts/live")
 @live_part(query=InboxQuery)
-async def texts_live(session: TenantSession, query: InboxQuery) -> str:
+async def texts_live(session: TenantSession, viewer: Viewer, query: InboxQuery) -> str:
     """Render the inbox."""
-    return await render_part("dashboard/texts/conversations.html", **await _inbox(session, query))
+    return await render_part("dashboard/texts/conversations.html", **await _inbox(session, viewer, query))
 
 
 @dashboard.get("/dashboard/texts/new")
-@page(query=NewTextQuery)
+@page(role="agent", query=NewTextQuery)
 async def new_text_page(session: TenantSession, query: NewTextQuery, form: Form) -> str:
     """Show the form of a new message."""
     own = [
@@ -61,7 +78,7 @@ async def new_text_page(session: TenantSession, query: NewTextQuery, form: Form)
 
 
 @dashboard.post("/dashboard/texts/new")
-@action(form=SmsCreate, invalid=new_text_page)
+@action(role="agent", form=SmsCreate, invalid=new_text_page)
 async def send_text(session: TenantSession, data: SmsCreate) -> Next:
     """Send a text message."""
     message = await sms.send_message(session, data, author="person")
@@ -77,14 +94,18 @@ async def text_media(viewer: Viewer, media_id: UUID, responder: MediaResponder) 
 
 @dashboard.get("/dashboard/texts/<conversation_id>")
 @page(query=SmsMessageQuery)
-async def conversation_page(session: TenantSession, conversation_id: UUID, query: SmsMessageQuery, form: Form) -> str:
-    """Show a conversation."""
+async def conversation_page(
+    session: TenantSession, viewer: Viewer, conversation_id: UUID, *, query: SmsMessageQuery, form: Form
+) -> str:
+    """Show a conversation, which the viewer has read then."""
     conversation = await sms.get_conversation(session, conversation_id)
+    await reading.mark_read(session, viewer.user.id, conversation)
     number = await numbers.find_active_number(session, conversation.phone_number_id)
     return await render(
         "dashboard/texts/conversation.html",
         form=form,
         number=number,
+        members=await members.list_members(session),
         has_opted_out=await sms.has_opted_out(session, conversation),
         can_be_called=sms.can_be_called(conversation),
         contact=await contacts.find_contact_by_number(session, conversation.contact_number),
@@ -95,29 +116,49 @@ async def conversation_page(session: TenantSession, conversation_id: UUID, query
 
 @dashboard.get("/dashboard/texts/<conversation_id>/live")
 @live_part()
-async def conversation_live(session: TenantSession, conversation_id: UUID) -> str:
-    """Render a conversation's latest messages."""
+async def conversation_live(session: TenantSession, viewer: Viewer, conversation_id: UUID) -> str:
+    """Render a conversation's latest messages, which the viewer has read then."""
     conversation = await sms.get_conversation(session, conversation_id)
+    if await reading.count_unread_messages(session, viewer.user.id, [conversation_id]):
+        await reading.mark_read(session, viewer.user.id, conversation)
     return await render_part(
         "dashboard/texts/messages.html", **await _messages(session, conversation, SmsMessageQuery())
     )
 
 
 @dashboard.post("/dashboard/texts/<conversation_id>")
-@action(form=Reply, invalid=conversation_page)
+@action(role="agent", form=Reply, invalid=conversation_page)
 async def reply_to_text(session: TenantSession, conversation_id: UUID, data: Reply) -> Next:
     """Reply in a conversation."""
     await inbox.reply_to_conversation(session, conversation_id, data.body)
     return Next(url_for("dashboard.conversation_page", conversation_id=conversation_id))
 
 
-async def _inbox(session: TenantSession, query: InboxQuery) -> dict[str, object]:
-    found, total = await inbox.list_latest_conversations(session, query, contact_number=query.number)
+@dashboard.post("/dashboard/texts/<conversation_id>/assignment")
+@action(role="agent", form=ConversationAct)
+async def assign_conversation(session: TenantSession, conversation_id: UUID, data: ConversationAct) -> Next:
+    """Give a conversation to a member or to the agent, resolve it, or open it again."""
+    if data.act == "assign":
+        change = SmsConversationUpdate(assigned_to=data.member)
+    else:
+        change = SmsConversationUpdate(resolved=data.act == "resolve")
+    await assignment.update_conversation(session, conversation_id, change)
+    if data.act == "resolve":
+        return Next(url_for("dashboard.texts_page"), "Conversation resolved.")
+    return Next(url_for("dashboard.conversation_page", conversation_id=conversation_id))
+
+
+async def _inbox(session: TenantSession, viewer: Viewer, query: InboxQuery) -> dict[str, object]:
+    found, total = await inbox.list_latest_conversations(
+        session, query, contact_number=query.number, view=query.show, user_id=viewer.user.id
+    )
     return {
         "query": query,
         "conversations": Page[SmsConversation].model_construct(
             items=found, total=total, limit=query.limit, offset=query.offset
         ),
+        "unread": await reading.count_unread_messages(session, viewer.user.id, [row.id for row in found]) or {},
+        "emails": {member.user_id: member.email for member in await members.list_members(session)},
         "last": await inbox.get_last_messages(session, found),
         "names": await contacts.get_contact_names(session, [conversation.contact_number for conversation in found]),
         "numbers": {number.id: number for number in await numbers.list_active_numbers(session)},

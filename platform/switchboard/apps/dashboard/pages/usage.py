@@ -15,7 +15,7 @@ MONTHS = 12
 
 
 @dashboard.get("/dashboard/usage")
-@page(query=PageQuery)
+@page(role="owner", query=PageQuery)
 async def usage_page(session: TenantSession, viewer: Viewer, query: PageQuery) -> str:
     """Show usage by month, the balance, and the ledger."""
     months = await usage.summarize_months(session, MONTHS)

@@ -47,7 +47,7 @@ class Rotation(RequestBody):
 
 
 @dashboard.get("/dashboard/webhooks")
-@page()
+@page(role="builder")
 async def webhooks_page(session: TenantSession) -> str:
     """List the endpoints."""
     return await render(
@@ -73,7 +73,7 @@ async def add_webhook(session: TenantSession, data: EndpointCreate, keyring: Key
 
 
 @dashboard.get("/dashboard/webhooks/<endpoint_id>")
-@page()
+@page(role="builder")
 async def webhook_page(session: TenantSession, endpoint_id: UUID, form: Form, viewer: Viewer) -> str:
     """Show an endpoint with its settings and latest deliveries."""
     endpoint = await endpoints.get_endpoint(session, endpoint_id)
@@ -157,7 +157,7 @@ async def replay_failed_deliveries(session: TenantSession, endpoint_id: UUID, da
 
 
 @dashboard.get("/dashboard/webhooks/deliveries")
-@page(query=DeliveriesQuery)
+@page(role="builder", query=DeliveriesQuery)
 async def deliveries_page(session: TenantSession, query: DeliveriesQuery) -> str:
     """List the deliveries."""
     found = await load_list(session, deliveries.list_deliveries(session, query, target_id=query.endpoint_id), query)
@@ -172,14 +172,14 @@ def _urls(known: list[EventTarget]) -> dict[UUID, str | None]:
 
 
 @dashboard.get("/dashboard/webhooks/deliveries/<delivery_id>")
-@page()
+@page(role="builder")
 async def delivery_page(session: TenantSession, delivery_id: UUID) -> str:
     """Show a delivery with its attempts and body."""
     return await render("dashboard/webhooks/delivery.html", **await _delivery(session, delivery_id))
 
 
 @dashboard.get("/dashboard/webhooks/deliveries/<delivery_id>/live")
-@live_part()
+@live_part(role="builder")
 async def delivery_live(session: TenantSession, delivery_id: UUID) -> str:
     """Render a delivery's attempts."""
     return await render_part("dashboard/webhooks/attempts.html", **await _delivery(session, delivery_id))

@@ -12,7 +12,7 @@ class Entry:
     name: str
     path: str
     icon: str
-    role: str = "member"
+    role: str = "viewer"
     beyond: str | None = None
     key: str = ""
 
@@ -33,7 +33,11 @@ class Section:
 SECTIONS = (
     Section(
         "",
-        (Entry("Overview", "/dashboard", "overview", key="o"), Entry("Live calls", "/dashboard/live", "live", key="l")),
+        (
+            Entry("Overview", "/dashboard", "overview", key="o"),
+            Entry("Live calls", "/dashboard/live", "live", key="l"),
+            Entry("Agent desk", "/dashboard/desk", "headset", "agent", key="d"),
+        ),
     ),
     Section(
         "Build",
@@ -56,12 +60,12 @@ SECTIONS = (
     Section(
         "Organization",
         (
-            Entry("Webhooks", "/dashboard/webhooks", "webhook", key="w"),
+            Entry("Webhooks", "/dashboard/webhooks", "webhook", "builder", key="w"),
             Entry("API keys", "/dashboard/keys", "key", "owner"),
             Entry("Providers", "/dashboard/providers", "plug", "owner"),
             Entry("Connected apps", "/dashboard/connected-apps", "link"),
             Entry("Team", "/dashboard/team", "team"),
-            Entry("Usage and billing", "/dashboard/usage", "chart"),
+            Entry("Usage and billing", "/dashboard/usage", "chart", "owner"),
             Entry("Destinations", "/dashboard/destinations", "phone", "owner"),
             Entry("Privacy requests", "/dashboard/privacy", "shield", "owner"),
             Entry("Audit log", "/dashboard/audit", "list", "owner"),
@@ -78,16 +82,16 @@ SECTIONS = (
 )
 
 COMMANDS = (
-    Entry("Place a call", "/dashboard/calls/new", "phone"),
-    Entry("Write a text message", "/dashboard/texts/new", "chat"),
-    Entry("Add a contact", "/dashboard/contacts/new", "person"),
-    Entry("Import contacts", "/dashboard/contacts/import", "upload"),
-    Entry("Create an agent", "/dashboard/agents/new", "agent"),
-    Entry("Create a campaign", "/dashboard/campaigns/new", "campaign"),
-    Entry("Create an automation", "/dashboard/automations/new", "bolt"),
-    Entry("Create a knowledge base", "/dashboard/knowledge/new", "book"),
+    Entry("Place a call", "/dashboard/calls/new", "phone", "agent"),
+    Entry("Write a text message", "/dashboard/texts/new", "chat", "agent"),
+    Entry("Add a contact", "/dashboard/contacts/new", "person", "agent"),
+    Entry("Import contacts", "/dashboard/contacts/import", "upload", "builder"),
+    Entry("Create an agent", "/dashboard/agents/templates", "agent", "builder"),
+    Entry("Create a campaign", "/dashboard/campaigns/new", "campaign", "builder"),
+    Entry("Create an automation", "/dashboard/automations/new", "bolt", "builder"),
+    Entry("Create a knowledge base", "/dashboard/knowledge/new", "book", "builder"),
     Entry("Get a phone number", "/dashboard/numbers/buy", "hash", "owner"),
-    Entry("Add a webhook endpoint", "/dashboard/webhooks/new", "webhook"),
+    Entry("Add a webhook endpoint", "/dashboard/webhooks/new", "webhook", "owner"),
     Entry("Create an API key", "/dashboard/keys/new", "key", "owner"),
 )
 """Pages that begin something, which the search offers."""

@@ -9,8 +9,9 @@ from zoneinfo import ZoneInfo
 
 import phonenumbers
 from markupsafe import Markup, escape
-from quart import Blueprint, g, render_template, request, url_for
+from quart import Blueprint, current_app, g, render_template, request, url_for
 from sqlmodel.sql.expression import SelectOfScalar
+from werkzeug.exceptions import HTTPException
 
 from switchboard.apps.dashboard.ui.navigation import SECTIONS, Section
 from switchboard.apps.dashboard.viewer import Viewer
@@ -154,7 +155,7 @@ def install_filters(blueprint: Blueprint) -> None:
         media_link,
     ):
         blueprint.add_app_template_filter(word, word.__name__)
-    for part in (icon, logo, with_query):
+    for part in (icon, logo, may_post, with_query):
         blueprint.add_app_template_global(part, part.__name__)
     blueprint.app_context_processor(lambda: {"tones": TONES})
 
@@ -177,6 +178,17 @@ def logo() -> Markup:
     return Markup('<img class="logo" src="{}" alt="" width="28" height="28">').format(
         url_for("dashboard.static", filename="logo.svg")
     )
+
+
+def may_post(action: str) -> bool:
+    """Return whether the viewer's role may submit a form to an address, empty for that of this page."""
+    viewer: Viewer | None = g.get("viewer")
+    try:
+        endpoint, _ = current_app.url_map.bind("").match(action.partition("?")[0] or request.path, "POST")
+    except HTTPException:
+        return True
+    declared = getattr(current_app.view_functions[endpoint], "page", None)
+    return declared is None or (viewer is not None and viewer.has_role(declared.role))
 
 
 def with_query(**changed: object) -> str:

@@ -34,6 +34,8 @@ NAMES: Final = {
     "noise_suppression": "Noise suppression",
     "voicemail_policy": "Voicemail",
     "end_call_silence_seconds": "Seconds of silence",
+    "queue_wait_seconds": "Longest wait for a person",
+    "queue_fallback": "If no person answers",
     "max_call_duration_seconds": "Maximum duration",
     "timezone": "Time zone",
     "knowledge_base_ids": "Knowledge",

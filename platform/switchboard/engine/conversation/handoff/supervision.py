@@ -149,13 +149,15 @@ class Supervision:
 
     # --- supervisors' actions ---
 
-    def whisper(self, text: str) -> None:
+    def whisper(self, monitor_id: UUID, text: str) -> None:
         """Instruct the agent's model, unheard by the caller, from its next answer on and for the rest of the call.
 
         The agent does not speak because of it. The transcript gets an entry of the role `system`.
         """
+        supervisor = self._monitors[monitor_id].supervisor
         self._turns.generator.add_instruction(WHISPER_INSTRUCTION.format(text=text))
-        self._turns.transcript.add("system", WHISPERED.format(text=text))
+        self._turns.transcript.add("system", WHISPERED.format(text=text), person=supervisor.name)
+        self._context.call.log.record_whisper(supervisor)
 
     def take_over(self, monitor_id: UUID) -> None:
         """Silence the agent at once and let the supervisor at an attached monitor speak.
@@ -164,13 +166,14 @@ class Supervision:
         """
         if self.takeover is not None:
             raise SupervisionRefused(f"{self.takeover.supervisor.name} has the call.")
-        if (obstacle := self._turns.find_takeover_obstacle()) is not None:
+        if (obstacle := self._find_takeover_obstacle()) is not None:
             raise SupervisionRefused(obstacle)
         supervisor = self._monitors[monitor_id].supervisor
         self.takeover = Takeover(self._context, self._turns, self._detection, supervisor, monitor_id)
         self._transcribing = self._lifetime.start(self.takeover.transcribe)
         self._turns.silence_agent()
-        self._record_takeover(supervisor, TAKEN_OVER_INSTRUCTION, TAKEN_OVER)
+        self._record_event(supervisor, TAKEN_OVER_INSTRUCTION, TAKEN_OVER)
+        self._context.call.log.record_takeover(supervisor)
         self._send_state()
 
     def speak(self, monitor_id: UUID, audio: bytes) -> None:
@@ -221,6 +224,14 @@ class Supervision:
             self.feed.close()
             self.feed = None
 
+    def _find_takeover_obstacle(self) -> str | None:
+        """Return why no supervisor can take the call over, or None if one can."""
+        if self._lifetime.is_ending() or self._lifetime.transfer.in_progress:
+            return "The call is about to end."
+        if self._turns.is_opening:
+            return "The caller is being asked for consent to the recording."
+        return "The call is recorded by the answering machine." if self._context.call.voicemail else None
+
     def _send_entries(self, first: int) -> None:
         entries = self._turns.transcript.entries
         if self.feed is not None and len(entries) > first:
@@ -240,10 +251,9 @@ class Supervision:
             raise SupervisionRefused("You do not have the call.")
         return self.takeover
 
-    def _record_takeover(self, supervisor: Supervisor | None, instruction: str, event: str) -> None:
+    def _record_event(self, supervisor: Supervisor, instruction: str, event: str) -> None:
         self._turns.generator.add_instruction(instruction)
-        self._turns.transcript.add("system", event)
-        self._context.call.log.record_takeover(supervisor)
+        self._turns.transcript.add("system", event, person=supervisor.name)
 
     def _end_takeover(self, takeover: Takeover) -> None:
         if not takeover.ending:
@@ -256,7 +266,8 @@ class Supervision:
             self._transcribing.cancel()
         self._seconds += takeover.speech_input.transcription.seconds
         self.takeover = None
-        self._record_takeover(None, HANDED_BACK_INSTRUCTION, HANDED_BACK)
+        self._record_event(takeover.supervisor, HANDED_BACK_INSTRUCTION, HANDED_BACK)
+        self._context.call.log.record_takeover(None)
         self._turns.resume_agent()
         self._send_state()
         self._close_unused_feed()

@@ -91,5 +91,6 @@ class Takeover:
             playout = self._turns.speech_output.playout
             playout.silence(Channel.AGENT, self.speech_input.unfinished_since, self._context.clock())
         if finished and text:
-            self._turns.transcript.add("agent", words.kept, self.speech_input.speech_started_at, by_person=True)
+            since = self.speech_input.speech_started_at
+            self._turns.transcript.add("agent", words.kept, since, person=self.supervisor.name)
             self._turns.generator.add_agent_message(words.for_model)

@@ -145,7 +145,7 @@ def _handle_monitor(redis: Redis, engine: CallEngine, call_id: UUID, monitor: Mo
     try:
         match monitor.action:
             case "whisper":
-                supervision.whisper(monitor.text)
+                supervision.whisper(monitor.monitor_id, monitor.text)
             case "take_over":
                 supervision.take_over(monitor.monitor_id)
             case "hand_back":

@@ -331,6 +331,7 @@ class MonitorConnection:
                 "ended_ms": entry.ended_ms,
                 "interrupted": entry.interrupted,
                 "by_person": entry.by_person,
+                "person": entry.person,
                 "backchannel": entry.backchannel,
             }
             await self._send({"type": "transcript", "entry": line})

@@ -14,11 +14,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.engine.conversation.call import Supervisor, TranscriptEntry, TurnLatency
 from switchboard.engine.disclosure.disclosure import ConsentRecord
-from switchboard.foundation.audit import AuditAction, record_audit_as
+from switchboard.foundation.audit import AuditAction, AuditEntry, record_audit_as
 from switchboard.foundation.database import Database, TenantSession, now, retry_while_away
 from switchboard.foundation.events.catalog import CallTakeover
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics, organization_metrics
+from switchboard.resources.call_queue import service as call_queue
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.states import build_call_event
@@ -62,6 +63,7 @@ class DatabaseCallLog:
             ended_ms=entry.ended_ms,
             interrupted=entry.interrupted,
             by_person=entry.by_person,
+            person=entry.person,
             backchannel=entry.backchannel,
             pauses=[asdict(pause) for pause in entry.pauses],
         )
@@ -85,6 +87,16 @@ class DatabaseCallLog:
             self._writes.put_nowait(partial(_record_takeover, self._call, supervisor, now()))
         elif before is not None:
             self._writes.put_nowait(partial(_record_return, self._call, before))
+
+    def record_whisper(self, supervisor: Supervisor) -> None:
+        """Record in the audit log who whispered."""
+        entry = AuditEntry(
+            organization_id=self._call.organization_id,
+            actor=f"user:{supervisor.user_id}",
+            action=AuditAction.CALL_WHISPERED.value,
+            subject=str(self._call.id),
+        )
+        self._writes.put_nowait(partial(_add_entry, entry))
 
     def record_consent(self, consent: ConsentRecord) -> None:
         """Record the notice when it begins, and the answer when there is one."""
@@ -125,6 +137,10 @@ async def _add_line(line: TranscriptLine, session: TenantSession) -> None:
     await session.merge(TranscriptLine(**line.model_dump()))  # an earlier attempt may have been committed
 
 
+async def _add_entry(entry: AuditEntry, session: TenantSession) -> None:
+    await session.merge(AuditEntry(**entry.model_dump()))  # an earlier attempt may have been committed
+
+
 async def _save_consent(call_id: UUID, consent: dict[str, Any], session: TenantSession) -> None:
     call = await calls.get_call(session, call_id, lock=True)
     call.consent = consent
@@ -136,6 +152,7 @@ async def _record_takeover(live: Call, supervisor: Supervisor, at: datetime, ses
     if call.taken_over_at == at:
         return
     call.taken_over_by, call.taken_over_at = supervisor.name, at
+    await call_queue.answer_waiting(session, call.id, supervisor.name)
     await publish(session, build_call_event(CallTakeover, call), depth=call.cause_depth)
     record_audit_as(session, call.organization_id, f"user:{supervisor.user_id}", AuditAction.CALL_TAKEN_OVER, call.id)
 

@@ -43,11 +43,13 @@ from switchboard.resources.agents.disclosure import open_disclosure
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.agents.tools import AgentTools
+from switchboard.resources.call_queue import service as call_queue
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callback_urls import MediaGrant, format_media_url
 from switchboard.resources.calls.dialing import hang_up
 from switchboard.resources.calls.media.call_log import DatabaseCallLog
 from switchboard.resources.calls.media.carrier_leg import ProviderCarrierLeg
+from switchboard.resources.calls.media.person_queue import DatabasePersonQueue
 from switchboard.resources.calls.media.text_sender import CallTextSender
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.claims import expect_upload
@@ -74,6 +76,7 @@ class _ClaimedCall:
     agent: Agent
     redactor: Redactor
     disclosure: Disclosure | None
+    begins_with_person: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,7 @@ class CallRunner:
                 agent,
                 await open_redactor(session, agent),
                 await open_disclosure(session, agent, other_number, voicemail=call.voicemail),
+                await call_queue.is_calling_back(session, call.id),
             )
 
     async def _converse(
@@ -202,6 +206,8 @@ class CallRunner:
                 voicemail_settings=voicemail,
                 judges_answer=not (voicemail.asks_carrier and leg.carrier.capabilities.machine_detection),
                 machine_answered=call.answered_by == "machine",
+                queue=_open_queue(self.database, claimed),
+                begins_with_person=claimed.begins_with_person,
             )
             async with self.uploader.follow_call(call):
                 result = await self.engine.run_call(live, socket)
@@ -216,6 +222,13 @@ class CallRunner:
             OptOut(partial(_opt_out, self.database, call)),
             *await self.agent_tools.build_tools(agent),
         ]
+
+
+def _open_queue(database: Database, claimed: _ClaimedCall) -> DatabasePersonQueue | None:
+    """Return the queue for an agent that may ask for a person, and for a callback, which begins with one."""
+    if claimed.agent.queue_wait_seconds is None and not claimed.begins_with_person:
+        return None
+    return DatabasePersonQueue(database, claimed.call)
 
 
 def _list_hints(phrases: Sequence[str], disclosure: Disclosure | None) -> tuple[str, ...]:

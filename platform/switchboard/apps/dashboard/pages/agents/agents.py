@@ -51,7 +51,7 @@ async def agents_page(session: TenantSession, query: PageQuery) -> str:
 
 
 @dashboard.get("/dashboard/agents/new")
-@page(query=TemplateQuery)
+@page(role="builder", query=TemplateQuery)
 async def new_agent_page(session: TenantSession, query: TemplateQuery, form: Form, form_page: AgentFormPage) -> str:
     """Show the form of a new agent, with the defaults or a template filled in."""
     template = load_templates().get(query.template or "")
@@ -74,7 +74,7 @@ async def add_agent(session: TenantSession, viewer: Viewer, publisher: AgentPubl
 
 
 @dashboard.get("/dashboard/agents/voices")
-@page(query=OfferQuery)
+@page(role="builder", query=OfferQuery)
 async def voices_part(viewer: Viewer, query: OfferQuery, voices: VoiceCatalog) -> str:
     """Render a provider's voices as options of a field."""
     found = await voices.list_voices(viewer.organization_id, query.provider)
@@ -82,7 +82,7 @@ async def voices_part(viewer: Viewer, query: OfferQuery, voices: VoiceCatalog) -
 
 
 @dashboard.get("/dashboard/agents/models")
-@page(query=OfferQuery)
+@page(role="builder", query=OfferQuery)
 async def models_part(viewer: Viewer, query: OfferQuery, providers: Providers) -> str:
     """Render a provider's models as options of a field."""
     found = await list_offered_models(providers, viewer.organization_id, query.provider)

@@ -60,7 +60,7 @@ def refuse_call(refusal: ApiError) -> Response:
 
 
 @dashboard.get("/dashboard/client-sdks/<filename>")
-@page()
+@page(role="agent")
 async def client_sdk(filename: str, settings: Settings) -> Response:
     """Serve a client SDK's file. Only known names are served; the file is not cached, so that a new version takes
     effect immediately.

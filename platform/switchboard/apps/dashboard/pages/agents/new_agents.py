@@ -27,7 +27,7 @@ FILE_BYTES = 2 * 1024 * 1024
 
 
 @dashboard.get("/dashboard/agents/templates")
-@page()
+@page(role="builder")
 async def agent_templates_page(form: Form) -> str:
     """Show the templates, and the form of an import."""
     return await render("dashboard/agents/templates.html", form=form, templates=load_templates().values())

@@ -50,7 +50,7 @@ async def live_simulations(session: TenantSession, agent_id: UUID, query: PageQu
 
 
 @dashboard.get("/dashboard/agents/<agent_id>/simulations/new")
-@page(query=FreshQuery)
+@page(role="builder", query=FreshQuery)
 async def new_simulation_page(
     session: TenantSession, agent_id: UUID, query: FreshQuery, form: Form, registry: Registry
 ) -> str:

@@ -52,7 +52,7 @@ class Connected(BaseModel):
 
 
 @dashboard.get("/dashboard/agents/<agent_id>/talk")
-@page()
+@page(role="builder")
 async def talk_page(session: TenantSession, agent_id: UUID, finder: TalkCarrierFinder) -> Response:
     """Show the page for talking."""
     agent = await agents.get_agent(session, agent_id)

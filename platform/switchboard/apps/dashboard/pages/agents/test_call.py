@@ -25,7 +25,7 @@ class TestCall(CallCreate):
 
 
 @dashboard.get("/dashboard/agents/<agent_id>/try")
-@page()
+@page(role="builder")
 async def try_page(session: TenantSession, agent_id: UUID, form: Form) -> str:
     """Show the form of a test call, and the agent's latest calls."""
     agent = await agents.get_agent(session, agent_id)

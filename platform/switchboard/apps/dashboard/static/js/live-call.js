@@ -119,3 +119,5 @@ document.addEventListener("live", () => {
   if (monitor === null && document.querySelector("[data-over]")) openDetails();
 });
 listen.disabled = false;
+// From the agent desk: the call waits for this person, or still rings.
+if ("answer" in panel.dataset && (await startMonitoring())) monitor.takeOver();

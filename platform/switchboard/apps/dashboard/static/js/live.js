@@ -9,7 +9,8 @@ const parts = new Map();
 let follow = null;
 
 /**
- * Keep every live part within an element up to date, as long as the page is visible and the part in it.
+ * Keep every live part within an element up to date, as long as the page is visible (or the part has
+ * `data-live-hidden`) and the part in it.
  * @param {ParentNode} within
  */
 export function keepLive(within) {
@@ -34,7 +35,8 @@ function fallBack() {
 
 function update() {
   for (const part of parts.keys()) if (!part.isConnected) parts.delete(part);
-  follow(document.hidden ? [] : [...new Set([...parts.keys()].map((part) => part.dataset.live))]);
+  const followed = [...parts.keys()].filter((part) => !document.hidden || "liveHidden" in part.dataset);
+  follow([...new Set(followed.map((part) => part.dataset.live))]);
 }
 
 function receive({ part: address, html, is_final: isFinal }) {

@@ -1,4 +1,5 @@
 // Shared by every page: the menu and cards of small screens, the theme, confirmations, copying, and live parts.
+import "./attention.js";
 import { labelCells } from "./cards.js";
 import { askFirst } from "./confirm.js";
 import { keepLive } from "./live.js";

@@ -13,6 +13,7 @@ const PING_MILLISECONDS = 2000;
  * @property {boolean} interrupted
  * @property {boolean} backchannel
  * @property {boolean} by_person
+ * @property {string | null} person  The name of the user who spoke, whispered, took over, or handed back.
  */
 
 /**

@@ -1,0 +1,88 @@
+"""The agent desk: callers who wait for a person, callbacks, and what browsers notify their users of."""
+
+from typing import Literal
+from uuid import UUID
+
+from quart import url_for
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, live_part, page
+from switchboard.apps.dashboard.ui.rendering import render, render_part
+from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.errors import InvalidState
+from switchboard.resources.call_queue import service as call_queue
+from switchboard.resources.call_queue.models import CallQueueEntry
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.schemas import CallCreate
+from switchboard.resources.contacts import service as contacts
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.sms import inbox, reading
+
+Side = Literal["user", "agent"]
+
+
+@dashboard.get("/dashboard/desk")
+@page(role="agent")
+async def desk_page(session: TenantSession) -> str:
+    """Show who waits for a person, and who is to be called back."""
+    return await render("dashboard/desk/desk.html", **await _load_queue(session))
+
+
+@dashboard.get("/dashboard/desk/queue")
+@live_part(role="agent")
+async def desk_queue(session: TenantSession) -> str:
+    """Render who waits for a person, and who is to be called back."""
+    return await render_part("dashboard/desk/queue.html", **await _load_queue(session))
+
+
+@dashboard.get("/dashboard/desk/attention")
+@live_part(role="agent")
+async def desk_attention(session: TenantSession, viewer: Viewer) -> str:
+    """Render the ids of what waits for the viewer, and record that the viewer can answer."""
+    await call_queue.attend_queue(session, viewer.user.id)
+    return await render_part(
+        "dashboard/desk/attention.html",
+        waiting=await call_queue.list_waiting(session),
+        conversations=await inbox.list_waiting_conversations(session, viewer.user.id),
+        unread=await reading.count_unread_conversations(session, viewer.user.id),
+    )
+
+
+@dashboard.post("/dashboard/desk/callbacks/<entry_id>")
+@action(role="agent")
+async def call_back(session: TenantSession, viewer: Viewer, entry_id: UUID) -> Next:
+    """Call back: the call rings the other party, who is connected with the viewer."""
+    entry = await call_queue.take_callback(session, entry_id, viewer.user.email)
+    earlier = await calls.get_call(session, entry.call_id)
+    number = await numbers.find_active_number(session, earlier.phone_number_id) if earlier.phone_number_id else None
+    own = number or next(iter(await numbers.list_active_numbers(session)), None)
+    if own is None or earlier.agent_id is None:
+        raise InvalidState("The organization has no phone number to call from.")
+    data = CallCreate(
+        agent_id=str(earlier.agent_id),
+        from_number_id=str(own.id),
+        to_number=entry.number,
+        metadata={"callback_of": str(entry.call_id)},
+    )
+    call = await calls.place_call(session, data)
+    await session.flush()
+    call_queue.begin_calling_back(session, entry, call.id)
+    return Next(url_for("dashboard.live_call_page", call_id=call.id, answer="true"))
+
+
+async def _load_queue(session: TenantSession) -> dict[str, object]:
+    waiting, callbacks = await call_queue.list_waiting(session), await call_queue.list_callbacks(session)
+    ids = {entry.number for entry in (*waiting, *callbacks)}
+    return {
+        "waiting": waiting,
+        "callbacks": callbacks,
+        "names": await contacts.get_contact_names(session, ids),
+        "said": {entry.id: await _get_last_words(session, entry) for entry in waiting},
+    }
+
+
+async def _get_last_words(session: TenantSession, entry: CallQueueEntry) -> list[tuple[Side, str]]:
+    """Return the last words of both sides."""
+    lines = [line for line in await calls.get_transcript(session, entry.call_id) if line.role in ("user", "agent")]
+    return [("user" if line.role == "user" else "agent", line.content) for line in lines[-4:]]

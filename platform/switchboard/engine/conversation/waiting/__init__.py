@@ -1,0 +1,1 @@
+"""The wait of a caller for a person."""

@@ -1,0 +1,153 @@
+"""Rules of the queue of callers who wait for a person."""
+
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from sqlalchemy import func
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col, select
+
+from switchboard.foundation.audit import AuditAction, record_audit
+from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.web.errors import InvalidState, NotFound
+from switchboard.resources.call_queue.models import CallQueueEntry, QueueAttendant
+
+ATTENDANCE: Final = timedelta(seconds=30)
+RENEWAL: Final = timedelta(seconds=10)
+MOST_SHOWN: Final = 100
+
+
+async def attend_queue(session: TenantSession, user_id: UUID) -> None:
+    """Record that a user's browser follows the queue."""
+    row = QueueAttendant(id=new_id(), organization_id=session.organization_id, user_id=user_id)
+    seen = insert(QueueAttendant).values(row.model_dump())
+    await session.exec(
+        seen.on_conflict_do_update(
+            index_elements=["organization_id", "user_id"],
+            set_={"seen_at": row.seen_at},
+            where=col(QueueAttendant.seen_at) < now() - RENEWAL,
+        )
+    )
+
+
+async def is_staffed(session: TenantSession) -> bool:
+    """Return whether a user follows the queue."""
+    present = session.select(QueueAttendant).where(col(QueueAttendant.seen_at) > now() - ATTENDANCE)
+    return (await session.exec(present.limit(1))).first() is not None
+
+
+async def join_queue(session: TenantSession, call_id: UUID, number: str, reason: str) -> None:
+    """Let a call wait. A repeated request changes nothing."""
+    entry = await _find_entry(session, call_id, "waiting", "calling")
+    if entry is None:
+        entry = CallQueueEntry(
+            organization_id=session.organization_id, call_id=call_id, number=number, reason=reason, status="waiting"
+        )
+        session.add(entry)
+    entry.status = "waiting"
+
+
+async def get_position(session: TenantSession, call_id: UUID) -> int:
+    """Return the position of a waiting call, from 1: the longest wait is answered first."""
+    entry = await _find_entry(session, call_id, "waiting")
+    if entry is None:
+        return 1
+    ahead = session.select(CallQueueEntry).where(
+        col(CallQueueEntry.status) == "waiting", col(CallQueueEntry.created_at) < entry.created_at
+    )
+    return 1 + (await session.exec(select(func.count()).select_from(ahead.subquery()))).one()
+
+
+async def leave_queue(session: TenantSession, call_id: UUID, *, callback: bool) -> bool:
+    """End the wait of a call without an answer; return whether a callback is noted."""
+    entry = await _find_entry(session, call_id, "waiting")
+    if entry is None:
+        return await _find_entry(session, call_id, "callback") is not None
+    entry.ended_at = now()
+    # A call back that nobody took over: the callback that it was for is open again.
+    if entry.callback_of is not None:
+        await _reopen(session, entry.callback_of)
+        entry.status = "expired"
+        return True
+    entry.status = "callback" if callback and entry.number else "expired"
+    return entry.status == "callback"
+
+
+async def answer_waiting(session: TenantSession, call_id: UUID, name: str) -> None:
+    """Record the user who has taken over a call, if it waited."""
+    entry = await _find_entry(session, call_id, "waiting", "calling")
+    if entry is not None:
+        entry.status, entry.handled_by, entry.ended_at = "answered", name, now()
+
+
+async def end_waiting(session: TenantSession, call_id: UUID, *, was_lost: bool) -> None:
+    """End the wait of a call that is over. A caller whose call was lost, not hung up, is called back."""
+    entry = await _find_entry(session, call_id, "waiting", "calling")
+    if entry is None:
+        return
+    entry.ended_at = now()
+    if entry.callback_of is not None:
+        entry.status = "abandoned"
+        await _reopen(session, entry.callback_of)
+    else:
+        entry.status = "callback" if was_lost and entry.number else "abandoned"
+
+
+async def list_waiting(session: TenantSession) -> list[CallQueueEntry]:
+    """List the callers who wait, the longest wait first, at most 100."""
+    return await _list_entries(session, "waiting")
+
+
+async def list_callbacks(session: TenantSession) -> list[CallQueueEntry]:
+    """List the callbacks that are due, the oldest first, at most 100."""
+    return await _list_entries(session, "callback")
+
+
+async def take_callback(session: TenantSession, entry_id: UUID, name: str) -> CallQueueEntry:
+    """Take a callback, which nobody else can take then. Raises `NotFound`, and `InvalidState` if it is taken."""
+    entry = await session.find(CallQueueEntry, entry_id, lock=True)
+    if entry is None:
+        raise NotFound
+    if entry.status != "callback":
+        raise InvalidState(f"{entry.handled_by or 'Somebody'} has taken this callback.")
+    entry.status, entry.handled_by = "called_back", name
+    record_audit(session, AuditAction.CALLBACK_TAKEN, entry.id)
+    return entry
+
+
+def begin_calling_back(session: TenantSession, entry: CallQueueEntry, call_id: UUID) -> None:
+    """Record the call that answers a callback: whoever picks up is connected with a user."""
+    session.add(
+        CallQueueEntry(
+            organization_id=session.organization_id,
+            call_id=call_id,
+            number=entry.number,
+            reason=entry.reason,
+            status="calling",
+            callback_of=entry.id,
+        )
+    )
+
+
+async def is_calling_back(session: TenantSession, call_id: UUID) -> bool:
+    """Return whether a call answers a callback, so that a user is to speak and not the agent."""
+    return await _find_entry(session, call_id, "calling") is not None
+
+
+async def _reopen(session: TenantSession, entry_id: UUID) -> None:
+    entry = await session.find(CallQueueEntry, entry_id, lock=True)
+    if entry is not None and entry.status == "called_back":
+        entry.status, entry.handled_by = "callback", None
+
+
+async def _find_entry(session: TenantSession, call_id: UUID, *statuses: str) -> CallQueueEntry | None:
+    rows = session.select(CallQueueEntry).where(
+        col(CallQueueEntry.call_id) == call_id, col(CallQueueEntry.status).in_(statuses)
+    )
+    return (await session.exec(rows.order_by(col(CallQueueEntry.created_at)).with_for_update())).first()
+
+
+async def _list_entries(session: TenantSession, status: str) -> list[CallQueueEntry]:
+    rows = session.select(CallQueueEntry).where(col(CallQueueEntry.status) == status)
+    return list((await session.exec(rows.order_by(col(CallQueueEntry.created_at)).limit(MOST_SHOWN))).all())

@@ -1,0 +1,1 @@
+"""Calls and text messages of one phone number in one list."""
