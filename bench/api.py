@@ -30,8 +30,8 @@ from switchboard.resources.contacts.schemas import ContactCreate
 from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.policy import Policy, RateLimit, RateLimits
 
+from bench._counters import cpu_seconds
 from bench.api_peer_server import build_contact
-from bench.calls import cpu_seconds
 from bench.costs import find_port
 from bench.embedded_server import build_serve_environment
 

@@ -1,144 +1,214 @@
-"""Benchmark of the number of live calls that one core can run. Audio goes both ways in real time over the media
-socket's wire format, with real voice activity detection, recording, transcript, and providers that respond at once. The
-load comes from the other core.
+"""Benchmark of the calls that one core carries: the latency that the platform adds to an answer, at steps of calls.
 
-A run passes if the 99th percentile of the lateness of outgoing audio is under 20 ms. A message's lateness is its delay
-against the first message of its reply plus the audio in between; negative values are ahead of time.
+A real `serve` process has one core, and takes calls with recording, transcript, database, and events. Vendors' plugins
+ask stand-ins that respond after fixed times (`vendors_server.py`). These, the callers, PostgreSQL, and Redis have the
+other core. Every caller talks all the time: a question each five seconds, over Twilio's wire format. Pipecat runs in
+the same run with the same vendors, parameters, and callers; it has no recording, transcript, or database.
+
+The own latency is the time from the end of the caller's turn, after the silence that ends it, to the first audio of the
+answer, without the time that the vendors take. Lateness is that of audio within a reply, at the caller. A step passes
+if own latency is within 20 ms (p50) and 60 ms (p99), all turns are answered, and no call fails. The last column is the
+lateness of the callers themselves: beyond a few milliseconds, the other core is too busy for the other columns.
+
+Beside a hundred calls twenty others arrive each second, for five seconds, and hear their greetings.
 """
 
 import asyncio
-import base64
-import json
 import os
 import subprocess
-import sys
+import tempfile
 import time
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-import aiohttp
 import numpy as np
 import uvloop
-from switchboard.plugin_sdk.audio import encode_audio
-from switchboard_offline.espeak import speak_text
+from switchboard.plugin_sdk.audio import decode_audio
 
-PORT = 18_100
-STEPS = (100, 150, 200, 250, 300, 350, 400, 450, 500)
-WARM_SECONDS, COUNTED_SECONDS = 6.0, 10.0
-FRAME_SECONDS, GROUPS = 0.02, 10
-LIMIT_MS = 20.0
-PAUSE_SECONDS = 7.0
-NEW_REPLY_SECONDS = 0.5
+from bench._callers import Caller, Heard, Line, Script, build_caller_audio, build_silence, find_turn_ends
+from bench._carrier import open_installation
+from bench._counters import cpu_seconds, rss_megabytes
+from bench._pipecat import find_pipecat_turn_ends, install_pipecat, run_pipecat
+from bench.vendors_server import Vendors
 
+STEPS: Final = [int(step) for step in os.environ.get("BENCH_CALLS", "20,50,75,100,150").split(",")]
+PIPECAT_STEPS: Final = (5, 8, 10, 12, 15)
+COUNTED_SECONDS: Final = float(os.environ.get("BENCH_SECONDS", "30"))
+ARRIVED, ARRIVALS, ARRIVALS_PER_SECOND = 100, 100, 20
+CYCLE_SECONDS, CONNECT_SECONDS, SETTLE_SECONDS, ANSWER_SECONDS = 5.1, 0.1, 6.0, 3.0
+WARM_CALLS, WARM_SECONDS = 5, 20.0
+P50_MS, P99_MS = 20.0, 60.0
+TALK_SECONDS: Final = max(*STEPS, *PIPECAT_STEPS) * CONNECT_SECONDS + CYCLE_SECONDS + COUNTED_SECONDS + 60.0
 
-@dataclass(slots=True)
-class Call:
-    """One caller: its position in the speech, and the arrival times of the agent's audio."""
-
-    socket: aiohttp.ClientWebSocketResponse
-    position: int
-    reply_began: float = 0.0
-    audio_seconds: float = 0.0
-    lateness: list[float] = field(default_factory=list)
-
-    def record_arrival(self, moment: float, length: int, *, is_measured: bool) -> None:
-        if moment > self.reply_began + self.audio_seconds + NEW_REPLY_SECONDS:
-            self.reply_began, self.audio_seconds = moment, 0.0
-        if is_measured:
-            self.lateness.append((moment - self.reply_began - self.audio_seconds) * 1000)
-        self.audio_seconds += length / 8000
+Serve = Callable[[], AbstractAsyncContextManager[Line]]
 
 
-def build_frames() -> list[str]:
-    """Build the messages that a caller repeats: a sentence, and silence for the answer."""
-    samples = (
-        np.frombuffer(speak_text("Hello, could you tell me what your opening hours are please?"), dtype="<i2") * 0.5
-    ).astype(np.int16)
-    audio = encode_audio(samples, "mulaw") + b"\xff" * int(PAUSE_SECONDS * 8000)
-    pieces = [audio[at : at + 160] for at in range(0, len(audio) - 159, 160)]
-    return [json.dumps({"event": "media", "media": {"payload": base64.b64encode(piece).decode()}}) for piece in pieces]
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One of the compared platforms. `greets` says whether its agent speaks first."""
+
+    name: str
+    greets: bool
+    serve: Serve
+    script: Script
+    vendors_port: int
 
 
-async def run_calls(number: int, script: list[str], *, port: int = PORT) -> list[float]:
-    """Run a number of calls and return the lateness of every message in milliseconds."""
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-        calls = []
-        for index in range(number):
-            socket = await session.ws_connect(f"ws://127.0.0.1:{port}/media/{index}")
-            start = {"call_id": str(index), "stream_id": "s", "encoding": "mulaw", "sample_rate": 8000}
-            await socket.send_str(json.dumps({"event": "start", "start": start}))
-            calls.append(Call(socket, index * 37 % len(script)))
-        started_at = time.perf_counter()
-        measured_from = started_at + WARM_SECONDS
-        listeners = [asyncio.create_task(listen(call, measured_from)) for call in calls]
-        await speak_all(calls, script, started_at + WARM_SECONDS + COUNTED_SECONDS)
-        for call in calls:
-            await call.socket.close()
-        await asyncio.gather(*listeners, return_exceptions=True)
-        return [late for call in calls for late in call.lateness]
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One step: its turns, and what a call took, in shares of a core and megabytes of memory."""
+
+    heard: Heard
+    cpu_share: float
+    megabytes: float
+    greeted_after: list[float]
+
+    @property
+    def is_good(self) -> bool:
+        own = [turn.own_ms for turn in self.heard.turns]
+        return (
+            0 < len(own) == self.heard.asked
+            and self.heard.failed == 0
+            and bool(np.percentile(own, 50) <= P50_MS and np.percentile(own, 99) <= P99_MS)
+        )
 
 
-async def speak_all(calls: list[Call], script: list[str], until: float) -> None:
-    """Send audio for a tenth of the calls every two milliseconds, at absolute times."""
-    due, group = time.perf_counter(), 0
-    while due < until:
-        for call in calls[group::GROUPS]:
-            await call.socket.send_str(script[call.position])
-            call.position = (call.position + 1) % len(script)
-        group = (group + 1) % GROUPS
-        due += FRAME_SECONDS / GROUPS
-        await asyncio.sleep(max(0.0, due - time.perf_counter()))
+@asynccontextmanager
+async def run_callers(
+    callers: Sequence[Caller], script: Script, seconds: float
+) -> AsyncIterator[list[asyncio.Task[None]]]:
+    """Let callers call, one after the other so many seconds, and hang up at the end."""
+    calling = []
+    try:
+        for caller in callers:
+            calling.append(asyncio.create_task(caller.call(script)))
+            await asyncio.sleep(seconds)
+        yield calling
+    finally:
+        for task in calling:
+            task.cancel()
+        await asyncio.gather(*calling, return_exceptions=True)
 
 
-async def listen(call: Call, measured_from: float) -> None:
-    async for message in call.socket:
-        moment = time.perf_counter()
-        text = message.data
-        if isinstance(text, str) and '"media"' in text[:20]:
-            parsed = json.loads(text)
-            call.record_arrival(moment, len(parsed["media"]["payload"]) * 3 // 4, is_measured=moment >= measured_from)
+async def measure_step(engine: Engine, calls: int) -> AsyncIterator[Row]:
+    """Yield the row of a number of calls, and for a hundred of them that of the arrivals beside them."""
+    numbers = calls + (ARRIVALS if calls == ARRIVED and engine.greets else 0)
+    vendors = Vendors(numbers)
+    async with vendors.serve(engine.vendors_port), engine.serve() as line:
+        await warm_up(engine, line, vendors)
+        empty = rss_megabytes(line.pid)
+        callers = [Caller(number, line, vendors) for number in range(calls)]
+        async with run_callers(callers, engine.script, max(CONNECT_SECONDS, CYCLE_SECONDS / calls)):
+            await asyncio.sleep(SETTLE_SECONDS)
+            began, spent = time.perf_counter(), cpu_seconds(line.pid)
+            await asyncio.sleep(COUNTED_SECONDS)
+            ended, spent = time.perf_counter(), cpu_seconds(line.pid) - spent
+            await asyncio.sleep(ANSWER_SECONDS)
+            yield Row(
+                Heard.collect(callers, began, ended),
+                spent / (ended - began) / calls,
+                (rss_megabytes(line.pid) - empty) / calls,
+                [caller.greeted_after for caller in callers if engine.greets],
+            )
+            arriving = [Caller(number, line, vendors) for number in range(calls, numbers)]
+            if not arriving:
+                return
+            began, spent = time.perf_counter(), cpu_seconds(line.pid)
+            async with run_callers(arriving, build_silence(TALK_SECONDS), 1 / ARRIVALS_PER_SECOND):
+                ended, spent = time.perf_counter(), cpu_seconds(line.pid) - spent
+                await asyncio.sleep(ANSWER_SECONDS)
+            yield Row(
+                Heard.collect([*callers, *arriving], began, ended),
+                spent / (ended - began) / numbers,
+                (rss_megabytes(line.pid) - empty) / numbers,
+                [caller.greeted_after for caller in arriving],
+            )
 
 
-def cpu_seconds(pid: int) -> float:
-    parts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
+async def warm_up(engine: Engine, line: Line, vendors: Vendors) -> None:
+    """Hold a few calls first, because the first answers of a process include imports and caches."""
+    callers = [Caller(number, line, vendors) for number in range(min(WARM_CALLS, len(vendors.turns)))]
+    async with run_callers(callers, engine.script, CONNECT_SECONDS):
+        async with asyncio.timeout(WARM_SECONDS):
+            while not all(len(caller.turns) > 1 and caller.turns[0].heard for caller in callers):  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+    await asyncio.sleep(ANSWER_SECONDS)
 
 
-def rss_megabytes(pid: int) -> float:
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+HEADER: Final = (
+    "platform    |   calls | answered | failed | own p50 |    p99 | to STT, LLM, TTS, caller | late p99 | "
+    "greeted p50 s |  p99 | % of a core/call | MB/call | slip p99"
+)
+
+
+def report(name: str, calls: str, row: Row) -> None:
+    turns, heard = row.heard.turns, row.heard
+    own = [turn.own_ms for turn in turns] or [float("nan")]
+    steps = np.median([turn.steps for turn in turns] or [[float("nan")] * 4], axis=0)
+    greeted = [seconds for seconds in row.greeted_after if seconds]
+    cells = [
+        f"{name:11}", f"{calls:>7}", f"{len(turns)}/{heard.asked}".rjust(8), f"{heard.failed:6}",
+        f"{np.percentile(own, 50):7.1f}", f"{np.percentile(own, 99):6.1f}",
+        " ".join(f"{step:5.1f}" for step in steps).rjust(24),
+        f"{np.percentile(heard.lateness or [float('nan')], 99):8.1f}",
+        f"{np.percentile(greeted, 50):13.2f}" if greeted else " " * 13,
+        f"{np.percentile(greeted, 99):4.2f}" if greeted else " " * 4,
+        f"{row.cpu_share * 100:16.2f}", f"{row.megabytes:7.2f}", f"{np.percentile(heard.slips, 99):8.1f}",
+    ]  # fmt: skip
+    print(" | ".join(cells), flush=True)
+
+
+async def run_steps(engine: Engine, steps: Iterable[int], *, all_steps: bool) -> int:
+    """Print the rows, to the end or up to the first that fails; return the largest number of calls that passes."""
+    largest = 0
+    for calls in steps:
+        rows = [row async for row in measure_step(engine, calls)]
+        report(engine.name, str(calls), rows[0])
+        for row in rows[1:]:
+            report(engine.name, f"{calls}+{ARRIVALS_PER_SECOND}/s", row)
+        if rows[0].is_good:
+            largest = calls
+        elif not all_steps:
+            break
+    return largest
+
+
+async def compare(core: int, folder: Path) -> None:
+    audio, words = build_caller_audio(TALK_SECONDS)
+    samples = decode_audio(audio, "mulaw")
+    async with open_installation(folder, max(*STEPS, ARRIVED + ARRIVALS)) as installation:
+        port = installation.vendors_port
+        own = Engine(
+            "Switchboard",
+            True,
+            lambda: installation.serve(core=core),
+            Script.build(audio, words, find_turn_ends(samples)),
+            port,
+        )
+        print(HEADER, flush=True)
+        ours = await run_steps(own, STEPS, all_steps=True)
+        try:
+            python = install_pipecat()
+        except subprocess.CalledProcessError as error:
+            print(f"without Pipecat, which cannot be installed here: {error}")
+            return
+        script = Script.build(audio, words, find_pipecat_turn_ends(python, samples))
+        vendors = f"http://127.0.0.1:{port}"
+        pipecat = Engine("Pipecat", False, lambda: run_pipecat(python, folder, core, vendors), script, port)
+        theirs = await run_steps(pipecat, PIPECAT_STEPS, all_steps=False)
+    print(f"\ncalls on one core with own latency p50 <= {P50_MS:.0f} ms and p99 <= {P99_MS:.0f} ms: ", end="")
+    print(f"Switchboard {ours}, Pipecat {theirs}")
 
 
 def run() -> None:
-    """Print the table, up to the first number that fails."""
+    """Print the table and the largest numbers of calls that pass."""
     cores = sorted(os.sched_getaffinity(0))
-    script = build_frames()
-    print("calls | p50 late ms | p99 late ms | CPU % of a core | CPU %/call | RSS MB/call")
-    largest = 0
-    for number in STEPS:
-        server = subprocess.Popen(
-            [sys.executable, "-m", "bench.calls_server", str(PORT), str(cores[0])],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        os.sched_setaffinity(0, {cores[-1]})
-        try:
-            time.sleep(2.5)
-            before, cpu = rss_megabytes(server.pid), cpu_seconds(server.pid)
-            started_at = time.perf_counter()
-            late = uvloop.run(run_calls(number, script))
-            cpu_percent = (cpu_seconds(server.pid) - cpu) / (time.perf_counter() - started_at) * 100
-            growth = (rss_megabytes(server.pid) - before) / number
-        finally:
-            os.sched_setaffinity(0, set(cores))
-            server.kill()
-            server.wait()
-        p50, p99 = np.percentile(late, [50, 99])
-        print(
-            f"{number:5} | {p50:11.1f} | {p99:11.1f} | {cpu_percent:15.0f} | {cpu_percent / number:10.2f} | "
-            f"{growth:11.2f}",
-            flush=True,
-        )
-        if p99 >= LIMIT_MS:
-            break
-        largest = number
-    print(f"\nlargest number of calls on one core with p99 lateness under {LIMIT_MS:.0f} ms: {largest}")
+    os.sched_setaffinity(0, {cores[-1]})  # inherited by the embedded servers
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            uvloop.run(compare(cores[0], Path(folder)))
+    finally:
+        os.sched_setaffinity(0, set(cores))

@@ -27,6 +27,7 @@ from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
 
+from bench._counters import cpu_seconds
 from bench.embedded_server import build_serve_environment
 
 SECRET_KEY = "the key of the benchmark of 32 or more characters"  # noqa: S105 - of nothing else
@@ -93,14 +94,6 @@ class Platform:
             cpu_seconds(self.worker),
             float(len(self.received)),
         )
-
-
-def cpu_seconds(pid: int) -> float:
-    try:
-        parts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except FileNotFoundError:
-        return 0.0
-    return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def list_postgres(folder: Path) -> list[int]:

@@ -34,6 +34,8 @@ from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.policy import Encryption, Policy
 from switchboard.runtime import Runtime
 
+from bench._counters import cpu_seconds
+
 WORKER_CORE, OTHER_CORE = 0, 1
 DELIVERIES = 20_000
 HANGING_SHARE = 10
@@ -41,7 +43,6 @@ ORGANIZATION_SIZE = 10
 BARE_REQUESTS, BARE_AT_ONCE = 10_000, 64
 PACED_SECONDS, PACED_RATE = 10, 100
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,11 +218,6 @@ async def run_worker(environment: dict[str, str]) -> AsyncIterator[int]:
     finally:
         process.terminate()
         process.wait()
-
-
-def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
 
 
 async def drain(parts: Runtime, environment: dict[str, str], arrivals: Arrivals, endpoints: list[EventTarget]) -> str:

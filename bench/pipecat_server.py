@@ -1,4 +1,4 @@
-"""Pipecat's server for `bench/latency`, run by a separate Python: FastAPI and uvicorn as in its examples, with the same
+"""Pipecat's server for `bench/calls`, run by a separate Python: FastAPI and uvicorn as in its examples, with the same
 vendors and the same silence.
 
 A turn ends by the same voice activity detection, without further waiting (`user_speech_timeout=0`) and without a turn
@@ -7,7 +7,6 @@ model.
 
 import asyncio
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -106,5 +105,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "ends":
         print(json.dumps(asyncio.run(find_turn_ends(Path(sys.argv[2]).read_bytes()))))
     else:
-        os.sched_setaffinity(0, {int(sys.argv[2])})
-        serve(int(sys.argv[1]), sys.argv[3])
+        serve(int(sys.argv[1]), sys.argv[2])

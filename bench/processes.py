@@ -31,9 +31,9 @@ from switchboard.resources.identity.models import Organization
 from switchboard.resources.phone_numbers import purchases
 from switchboard.runtime import Runtime
 
-from bench.costs import SECRET_KEY, cpu_seconds, find_port
+from bench._counters import cpu_seconds, list_processes
+from bench.costs import SECRET_KEY, find_port
 from bench.embedded_server import build_serve_environment
-from bench.turn_density import list_processes
 
 CALLS: Final = int(os.environ.get("BENCH_CALLS", "15"))
 CALL_SECONDS, COUNTED_SECONDS, BETWEEN_SECONDS, GREETING_SECONDS = 60, 15.0, 0.6, 3.0

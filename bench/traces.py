@@ -1,7 +1,7 @@
 """Benchmark of what traces cost: CPU time of two servers with the same live calls on one core, of which one exports
 spans. They run side by side, because both then suffer alike from whatever else the machine does.
 
-The calls, and the providers that respond at once, are those of `bench/calls`; the receiver of the spans discards them.
+The providers respond at once; the receiver of the spans discards them.
 """
 
 import asyncio
@@ -17,7 +17,8 @@ from contextlib import contextmanager
 import uvloop
 from aiohttp import web
 
-from bench.calls import COUNTED_SECONDS, PORT, WARM_SECONDS, build_frames, cpu_seconds, run_calls
+from bench._counters import cpu_seconds
+from bench._engine_calls import COUNTED_SECONDS, PORT, WARM_SECONDS, build_frames, run_calls
 
 CALLS, ROUNDS = 40, 8
 PORTS = (PORT, PORT + 1)
@@ -42,7 +43,7 @@ class DiscardingReceiver:
 def run_server(port: int, core: int, *arguments: str, environment: dict[str, str] | None = None) -> Iterator[int]:
     """Run a server of calls on one core; yield its process id once it accepts connections."""
     server = subprocess.Popen(
-        [sys.executable, "-m", "bench.calls_server", str(port), str(core), *arguments],
+        [sys.executable, "-m", "bench.engine_server", str(port), str(core), *arguments],
         env={**os.environ, **(environment or {})},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -2,8 +2,8 @@
 ends turns by silence, and the other judges them with `auto` and Smart Turn. They run side by side, because both then
 suffer alike from whatever else the machine does.
 
-The calls are those of `bench/calls`: a sentence of four seconds every eleven seconds, whose words leave doubt, so every
-turn asks the model. Smart Turn's process runs on the same core, with a lower priority.
+The calls are those of `bench/traces`: a sentence of four seconds every eleven seconds, whose words leave doubt, so
+every turn asks the model. Smart Turn's process runs on the same core, with a lower priority.
 """
 
 import asyncio
@@ -11,24 +11,19 @@ import os
 import statistics
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 import uvloop
 
-from bench.calls import COUNTED_SECONDS, PORT, WARM_SECONDS, build_frames, cpu_seconds, run_calls
+from bench._counters import cpu_seconds, list_processes
+from bench._engine_calls import COUNTED_SECONDS, PORT, WARM_SECONDS, build_frames, run_calls
 from bench.traces import run_server
 
 CALLS: Final = (10, 40)
 ROUNDS: Final = 4
 PORTS: Final = (PORT, PORT + 1)
 MODES: Final = ("silence", "auto")
-
-
-def list_processes(pid: int) -> list[int]:
-    """Return a server's process and those that it has started."""
-    return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
 
 
 def measure_cpu(pids: Sequence[int]) -> list[tuple[float, float]]:

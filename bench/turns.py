@@ -16,9 +16,9 @@ from typing import Final, Literal
 import numpy as np
 from switchboard.plugin_sdk.audio import decode_audio
 
+from bench._pipecat import install_pipecat
 from bench._turn_calls import Measurement, measure
 from bench._turn_recordings import RATE, Recording, load_recordings, mix_calls
-from bench.latency import install_pipecat
 
 MODES: Final[tuple[Literal["silence", "text", "audio", "auto"], ...]] = ("silence", "text", "audio", "auto")
 LEVELS: Final = (None, 20.0, 10.0, 5.0)

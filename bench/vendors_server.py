@@ -25,7 +25,11 @@ HEARING_SECONDS: Final = 0.15
 THINKING_SECONDS: Final = 0.3
 SPEAKING_SECONDS: Final = 0.15
 TRANSCRIPT: Final = "what are your opening hours"
-FIRST_WORDS, NEXT_WORD, LAST_WORDS = "We open at seven.", " See", " you soon."
+ANSWER: Final = "We open at seven.", " See", " you soon."
+ANALYSIS: Final = (
+    '{"summary": "The caller asked for the hours.", "successful": true,',
+    ' "sentiment": "neutral", "extracted_data": []}',
+)
 TOKEN_SECONDS: Final = 0.02
 FIRST_BYTES: Final = 3200
 
@@ -50,6 +54,11 @@ class Turn:
         """Record the time of a step; the first time counts, and none before the end of the turn."""
         if self.over and not getattr(self, moment):
             setattr(self, moment, time.perf_counter())
+
+    @property
+    def is_answered(self) -> bool:
+        """Return whether the vendors were asked and the caller heard the answer, all before the next question."""
+        return bool(self.stt_asked and self.llm_asked and self.tts_asked and self.heard)
 
     @property
     def steps(self) -> tuple[float, float, float, float]:
@@ -77,7 +86,7 @@ class Vendors:
 
     def __init__(self, calls: int) -> None:
         self.turns = [Turn() for _ in range(calls)]
-        samples = (np.frombuffer(speak_text(FIRST_WORDS), dtype="<i2") * 0.5).astype(np.int16)
+        samples = (np.frombuffer(speak_text(ANSWER[0]), dtype="<i2") * 0.5).astype(np.int16)
         self._speech = encode_audio(samples, "mulaw")
 
     @asynccontextmanager
@@ -115,7 +124,10 @@ class Vendors:
         return socket
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
-        turn = self._turn((await request.json())["messages"][0]["content"])
+        body = await request.json()
+        is_analysis = "response_format" in body or "JSON schema" in body["messages"][0]["content"]
+        turn = Turn() if is_analysis else self._turn(body["messages"][0]["content"])
+        first, *others, last = ANALYSIS if is_analysis else ANSWER
         turn.record("llm_asked")
         await asyncio.sleep(THINKING_SECONDS)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
@@ -123,12 +135,10 @@ class Vendors:
         ends: dict[str, object] = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
         with suppress(ConnectionResetError):  # an engine that is interrupted hangs up
             await response.prepare(request)
-            await response.write(
-                _events(_delta(role="assistant", content=""), _delta(content=FIRST_WORDS), _delta(content=NEXT_WORD))
-            )
+            await response.write(_events(*(_delta(role="assistant", content=words) for words in ("", first, *others))))
             turn.record("llm_answered")
             await asyncio.sleep(TOKEN_SECONDS)
-            await response.write(_events(_delta(content=LAST_WORDS)))
+            await response.write(_events(_delta(content=last)))
             await asyncio.sleep(TOKEN_SECONDS)
             await response.write(_events(ends, {"choices": [], "usage": usage}) + b"data: [DONE]\n\n")
         return response

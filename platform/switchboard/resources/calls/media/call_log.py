@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from datetime import datetime
 from functools import partial
+from itertools import count
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 from uuid import UUID
@@ -68,7 +69,7 @@ class DatabaseCallLog:
             pauses=[asdict(pause) for pause in entry.pauses],
         )
         self._position += 1
-        self._writes.put_nowait(partial(_add_line, line))
+        self._writes.put_nowait(_build_line_write(line))
 
     def record_latency(self, latency: TurnLatency) -> None:
         """Record the latency of a turn in the metrics."""
@@ -133,8 +134,17 @@ class DatabaseCallLog:
             logger.exception("call log was not written", call_id=str(self._call.id))
 
 
-async def _add_line(line: TranscriptLine, session: TenantSession) -> None:
-    await session.merge(TranscriptLine(**line.model_dump()))  # an earlier attempt may have been committed
+def _build_line_write(line: TranscriptLine) -> Write:
+    attempts = count()
+
+    async def write(session: TenantSession) -> None:
+        fresh = TranscriptLine(**line.model_dump())
+        if next(attempts):
+            await session.merge(fresh)  # an earlier attempt may have been committed
+        else:
+            session.add(fresh)
+
+    return write
 
 
 async def _add_entry(entry: AuditEntry, session: TenantSession) -> None:

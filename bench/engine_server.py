@@ -1,5 +1,5 @@
-"""Server of `bench/calls`, `bench/traces`, and `bench/turn_density`: the call engine behind hypercorn as in production,
-with providers that respond at once.
+"""Server of `bench/traces` and `bench/turn_density`: the call engine behind hypercorn as in production, with providers
+that respond at once.
 
 Arguments are the port, the core, and, for turns that are judged, a mode of `turn_detection`. Turns are then detected by
 Smart Turn in its process, which stays on the same core. Without the mode they end by silence.
