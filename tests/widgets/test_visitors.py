@@ -16,7 +16,7 @@ from switchboard.plugin_sdk import ModelUsage
 from switchboard.resources.billing import ledger
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.reconciler import CallReconciler
-from switchboard.resources.identity.policy import Policy, Prices
+from switchboard.resources.identity.policy import Encryption, Policy, Prices
 from switchboard.runtime import Runtime
 from switchboard_offline import scripted
 from werkzeug.datastructures import Headers
@@ -205,6 +205,9 @@ async def test_a_chat_ends_when_nobody_writes_and_is_charged_once(
     (call,) = await site.list_calls()
     assert (call["status"], call["ended_reason"], call["error_message"]) == ("completed", "silence", None)
     assert call["duration_seconds"] == 0, "usage counts minutes of calls"
+    await reconciler.reconcile_due_calls()
+    (call,) = await site.list_calls()
+    assert call["call_summary"], "it is analyzed like any call"
     async with runtime.database.tenant(caller.organization_id) as session:
         entries = (await session.exec(ledger.list_ledger_entries(session))).all()
         balance, _ = await ledger.get_account_balance(session)
@@ -214,6 +217,18 @@ async def test_a_chat_ends_when_nobody_writes_and_is_charged_once(
     assert (await visitor.request("GET", f"/widget/{site.key}/messages")).status == 404
     await visitor.write("Hello again")
     assert (await caller.get("/v1/calls")).json["total"] == 2, "a message after the end begins another chat"
+
+
+async def test_chats_are_redacted_and_encrypted_like_calls(organizations: Organizations, client: Client) -> None:
+    caller = await organizations.create(policy=Policy(encryption=Encryption(texts=True)))
+    site = await create_site(caller, client)
+    agent = f"/v1/agents/{site.widget['agent_id']}"
+    assert (await caller.send("PUT", agent, {"redaction": {"kinds": ["card_number"]}})).status == 200
+    visitor = site.visit()
+    await visitor.write("My card is 4111 1111 1111 1111. What are your opening hours?")
+    said = await visitor.read()
+    assert said[-1] == ("agent", "We are open from seven to six.")
+    assert "4111" not in said[-2][1]
 
 
 async def test_conversations_in_a_minute_and_at_the_same_time_are_limited(site: Site) -> None:

@@ -1,6 +1,7 @@
 // Shows a widget in a corner of the page: <script src="https://…/widget/v1.js" data-key="pk_…" async></script>
 // Everything is in a frame of the widget's server; this script only sizes and places the frame.
 (() => {
+  const EXPLAIN_MILLISECONDS = 2000;
   const { src, dataset } = document.currentScript;
   const address = new URL(`${encodeURIComponent(dataset.key ?? "")}/frame`, src);
   if (dataset.language) address.searchParams.set("language", dataset.language);
@@ -41,12 +42,17 @@
   });
   narrow.addEventListener("change", place);
 
+  function explain() {
+    if (frame.hidden) console.warn(`The widget is not shown: it is turned off, or ${location.origin} is not among its allowed sites.`);
+  }
+
   function add() {
     frame.src = address;
     frame.allow = "microphone; autoplay";
     frame.referrerPolicy = "origin";
     frame.hidden = true; // until the widget is there: without it, or on a site that may not show it, nothing is seen
     frame.title = "Chat";
+    frame.addEventListener("load", () => setTimeout(explain, EXPLAIN_MILLISECONDS));
     document.body.append(frame);
   }
   if (document.body) add();
