@@ -71,6 +71,20 @@ async def create_automation(caller: Caller) -> Json:
     return await create(caller, "/v1/automations", body)
 
 
+async def create_widget(caller: Caller) -> Json:
+    agent = await create(caller, "/v1/agents", {"name": "Front desk"})
+    body: Json = {
+        "name": "Website",
+        "agent_id": agent["id"],
+        "allowed_origins": ["https://www.example.com"],
+        "title": "Ask us",
+        "greeting": "Good morning.",
+        "language": "de",
+        "max_spend_per_day": 2.1,
+    }
+    return await create(caller, "/v1/widgets", body)
+
+
 async def create_webhook_endpoint(caller: Caller) -> Json:
     return await create(caller, "/v1/webhook-endpoints", {"url": ADDRESS, "events": ["call.completed"]})
 
@@ -88,6 +102,7 @@ RESOURCES = {
     "phone-numbers": Resource(create_phone_number, {"friendly_name": "Night desk"}),
     "contacts": Resource(create_contact, {"company": "Analytical Engines"}),
     "automations": Resource(create_automation, {"enabled": False}),
+    "widgets": Resource(create_widget, {"position": "left"}),
     "webhook-endpoints": Resource(create_webhook_endpoint, {"description": "CRM"}),
 }
 

@@ -745,7 +745,7 @@ class WidgetCreate(TypedDict):
     """
     Conversations at the same time.
     """
-    max_spend_per_day: NotRequired[float | str]
+    max_spend_per_day: NotRequired[float]
     """
     US dollars that the widget's conversations of the last 24 hours may cost. Beyond it no conversation begins,
     and chats are not answered; calls in progress go on.
@@ -818,7 +818,7 @@ class WidgetUpdate(TypedDict):
     """
     Conversations at the same time.
     """
-    max_spend_per_day: NotRequired[float | str]
+    max_spend_per_day: NotRequired[float]
     """
     US dollars that the widget's conversations of the last 24 hours may cost. Beyond it no conversation begins,
     and chats are not answered; calls in progress go on.

@@ -2948,7 +2948,7 @@ export interface components {
              * @description US dollars that the widget's conversations of the last 24 hours may cost. Beyond it no conversation begins,
              *     and chats are not answered; calls in progress go on.
              */
-            max_spend_per_day?: number | string;
+            max_spend_per_day?: number;
             /** @description Name for people. */
             name: string;
             /**
@@ -3059,7 +3059,7 @@ export interface components {
              * @description US dollars that the widget's conversations of the last 24 hours may cost. Beyond it no conversation begins,
              *     and chats are not answered; calls in progress go on.
              */
-            max_spend_per_day?: number | string;
+            max_spend_per_day?: number;
             /** @description Name for people. */
             name?: string;
             /**

@@ -1,7 +1,6 @@
 """API schemas of widgets."""
 
 import re
-from decimal import Decimal
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -37,7 +36,6 @@ Language = Literal["en", "de", "es", "fr"]
 Color = Annotated[str, Field(pattern="^#[0-9a-fA-F]{6}$", examples=["#0f766e"])]
 Title = Annotated[str, Field(min_length=1, max_length=60)]
 Greeting = Annotated[str, Field(min_length=1, max_length=500)]
-Spend = Annotated[Decimal, Field(ge=0, le=1_000_000, max_digits=13, decimal_places=6, strict=False)]
 
 
 class WidgetFields(RequestBody):
@@ -69,8 +67,10 @@ class WidgetFields(RequestBody):
         5, ge=1, le=1_000, description="Conversations that one client address may begin in a minute."
     )
     max_concurrent_sessions: int = Field(10, ge=1, le=1_000, description="Conversations at the same time.")
-    max_spend_per_day: Spend = Field(
-        Decimal(10),
+    max_spend_per_day: float = Field(
+        10.0,
+        ge=0,
+        le=1_000_000,
         description="US dollars that the widget's conversations of the last 24 hours may cost. Beyond it no "
         "conversation begins, and chats are not answered; calls in progress go on.",
     )

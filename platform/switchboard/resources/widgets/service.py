@@ -1,6 +1,7 @@
 """Rules of widgets."""
 
 import secrets
+from decimal import Decimal
 from typing import Final
 from uuid import UUID
 
@@ -38,7 +39,11 @@ async def create_widget(session: TenantSession, data: WidgetCreate) -> Widget:
         id=new_id(),
         organization_id=session.organization_id,
         public_key=f"{KEY_PREFIX}{secrets.token_hex(16)}",
-        **{**data.model_dump(), "agent_id": await _require_agent(session, data.agent_id)},
+        **{
+            **data.model_dump(),
+            "agent_id": await _require_agent(session, data.agent_id),
+            "max_spend_per_day": _to_dollars(data.max_spend_per_day),
+        },
     )
     session.add(widget)
     record_audit(session, AuditAction.WIDGET_CREATED, widget.id, fields=data.model_fields_set)
@@ -51,8 +56,10 @@ async def update_widget(session: TenantSession, widget_id: UUID, data: WidgetUpd
     data = data.keep_changes(WidgetOut.of(widget))
     if not data.model_fields_set:
         return widget
-    for field in data.model_fields_set - {"agent_id"}:
+    for field in data.model_fields_set - {"agent_id", "max_spend_per_day"}:
         setattr(widget, field, getattr(data, field))
+    if "max_spend_per_day" in data.model_fields_set:
+        widget.max_spend_per_day = _to_dollars(data.max_spend_per_day)
     if "agent_id" in data.model_fields_set:
         widget.agent_id = await _require_agent(session, data.agent_id)
     widget.updated_at = now()
@@ -64,6 +71,10 @@ async def delete_widget(session: TenantSession, widget_id: UUID) -> None:
     """Delete a widget for good. Its conversations stay among the calls. Raises `NotFound`."""
     await session.delete(await get_widget(session, widget_id))
     record_audit(session, AuditAction.WIDGET_DELETED, widget_id)
+
+
+def _to_dollars(amount: float) -> Decimal:
+    return Decimal(str(round(amount, 6)))
 
 
 async def _require_agent(session: TenantSession, agent_id: str) -> UUID:
