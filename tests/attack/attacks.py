@@ -8,6 +8,7 @@ from tests.attack import (
     oauth_flow,
     outbound_urls,
     sockets,
+    visitors,
     wrong_scopes,
 )
 from tests.attack.scene import Attack
@@ -28,6 +29,7 @@ ATTACKS: dict[str, Attack] = {
     "toll-fraud": actions.attack_destinations,
     "public-pages": anonymous.attack_public_pages,
     "hostile-requests": anonymous.attack_requests,
+    "website-widgets": visitors.attack_widgets,
     "slow-documents": anonymous.attack_documents,
     "sign-in": anonymous.attack_sign_in,
 }

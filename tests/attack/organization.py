@@ -156,6 +156,7 @@ async def populate(organization: Organization) -> None:
 
     agent = (await create("/v1/agents", {"name": canary, "system_prompt": canary, "greeting_message": canary}))["id"]
     number = (await buy_number(organization, agent))["id"]
+    await create("/v1/widgets", {"name": canary, "agent_id": agent})
     await create("/v1/contacts", {"phone_number": PERSON, "name": canary, "notes": canary})
     await create("/v1/do-not-call", {"phone_number": "+15550100099", "note": canary})
     await create("/v1/integrations", {"partner_api_key": canary}, method="PUT")

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from tests.attack import actions, anonymous, crawl, outbound_urls
+from tests.attack import actions, anonymous, crawl, outbound_urls, visitors
 from tests.attack.attacks import ATTACKS
 from tests.attack.credentials import REDIRECT_URI, create_credentials
 from tests.attack.http_client import HttpClient
@@ -108,6 +108,7 @@ PLANTED = (
     Planted("dashboard-roles", forget_role, "GET /dashboard/audit without the role"),
     Planted("dashboard-sessions", keep_ended_session, "a session that has ended"),
     Planted("sign-in", limit_nothing, "twelve wrong passwords"),
+    Planted("website-widgets", ignore_origin, "POST widget messages from"),
     Planted("dashboard-forged-forms", ignore_origin, "evil.example"),
 )
 
@@ -126,6 +127,7 @@ def short_attacks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(actions, "FRAUD", actions.FRAUD[:1])
     monkeypatch.setattr(anonymous, "SLOW_PAGE", "<p>slow</p>")
     monkeypatch.setattr(anonymous, "MAX_GUESSES", 5)
+    monkeypatch.setattr(visitors, "MAX_CONVERSATIONS", 30)
 
 
 @pytest_asyncio.fixture

@@ -33,6 +33,8 @@ PUBLIC = (
     "/metrics",
     "/openapi.json",
     "/docs",
+    "/widget/",
+    "/demo/",
     "/static/",
 )
 # Pages for users who are not signed in or have no organization yet.
@@ -65,6 +67,7 @@ FOLDERS = {
     "contacts": "contacts",
     "do-not-call": "do_not_call",
     "exports": "exports",
+    "widgets": "widgets",
     "browser-call": "browser_calls",
     "phone-numbers": "phone_numbers",
     "privacy-requests": "privacy",

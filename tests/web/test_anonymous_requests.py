@@ -20,6 +20,7 @@ CHEAP = {
     "GET /dashboard/sign-in",
     "GET /dashboard/sign-in/callback",
     "GET /dashboard/static/<path:filename>",
+    "GET /demo/<public_key>",
     "GET /docs",
     "GET /docs/<path:page>",
     "GET /docs/static/<path:filename>",
@@ -32,6 +33,9 @@ CHEAP = {
     "GET /recordings/<token>",
     "GET /sms-media/<token>",
     "GET /static/<path:filename>",
+    "GET /widget/<public_key>/frame",
+    "GET /widget/static/<path:filename>",
+    "GET /widget/v1.js",
     "POST /dashboard/organizations/<organization_id>",
     "POST /dashboard/sign-out",
     "POST /oauth/authorize",
@@ -48,6 +52,7 @@ LIMITED = {
     "GET /dashboard/invitations/<token>",
     "GET /dashboard/new-password/<token>",
     "GET /dashboard/sign-in/single-sign-on",
+    "GET /widget/<public_key>/messages",
     "POST /api/oauth/revoke",
     "POST /api/oauth/token",
     "POST /dashboard/forgotten-password",
@@ -55,6 +60,8 @@ LIMITED = {
     "POST /dashboard/new-password/<token>",
     "POST /dashboard/sign-in",
     "POST /dashboard/sign-in/code",
+    "POST /widget/<public_key>/calls",
+    "POST /widget/<public_key>/messages",
 }
 """Limited by the client's address, before a password is hashed or another server is asked."""
 MAX_SECONDS = 0.02

@@ -128,6 +128,7 @@ async def test_every_write_operation_records_one_entry_as_the_dashboard_does(org
     await _webhooks(at)
     await _knowledge(at)
     await _agents(at)
+    await _widgets(at)
     await _numbers_calls_and_messages(at)
     await _campaigns(at)
     await _automations(at)
@@ -204,6 +205,20 @@ async def _knowledge(at: Organization) -> None:
     await at.dashboard(AuditAction.KNOWLEDGE_BASE_CREATED, "/dashboard/knowledge/new", {"name": "Base"})
     base = await at.only("/v1/knowledge-bases")
     await at.api(AuditAction.KNOWLEDGE_BASE_DELETED, "DELETE", f"/v1/knowledge-bases/{base}")
+
+
+async def _widgets(at: Organization) -> None:
+    agent = str((await at.caller.post("/v1/agents", {"name": "Website"})).json["id"])
+    at.seen = {entry.id for entry in await at.entries()}
+    widget = await at.api(AuditAction.WIDGET_CREATED, "POST", "/v1/widgets", {"name": "Site", "agent_id": agent})
+    await at.api(AuditAction.WIDGET_UPDATED, "PATCH", f"/v1/widgets/{widget}", {"title": "hush"})
+    await at.api(AuditAction.WIDGET_DELETED, "DELETE", f"/v1/widgets/{widget}")
+    page = await at.dashboard(AuditAction.WIDGET_CREATED, f"/dashboard/agents/{agent}/widgets")
+    await at.dashboard(AuditAction.WIDGET_UPDATED, f"/dashboard/widgets/{page}", {"greeting": "hush"})
+    await at.dashboard(AuditAction.WIDGET_UPDATED, f"/dashboard/widgets/{page}/turn-off")
+    await at.dashboard(AuditAction.WIDGET_UPDATED, f"/dashboard/widgets/{page}/turn-on")
+    await at.dashboard(AuditAction.WIDGET_DELETED, f"/dashboard/widgets/{page}/delete")
+    await at.dashboard(AuditAction.AGENT_DELETED, f"/dashboard/agents/{agent}/delete")
 
 
 async def _agents(at: Organization) -> None:

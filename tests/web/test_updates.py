@@ -71,6 +71,20 @@ async def create_automation(caller: Caller) -> Json:
     return await create(caller, "/v1/automations", body)
 
 
+async def create_widget(caller: Caller) -> Json:
+    agent = await create(caller, "/v1/agents", {"name": "Front desk"})
+    body: Json = {
+        "name": "Website",
+        "agent_id": agent["id"],
+        "allowed_origins": ["https://www.example.com"],
+        "title": "Ask us",
+        "greeting": "Good morning.",
+        "language": "de",
+        "max_spend_per_day": 2.1,
+    }
+    return await create(caller, "/v1/widgets", body)
+
+
 async def create_webhook_endpoint(caller: Caller) -> Json:
     return await create(caller, "/v1/webhook-endpoints", {"url": ADDRESS, "events": ["call.completed"]})
 
@@ -96,6 +110,7 @@ RESOURCES = {
     "contacts": Resource(create_contact, {"company": "Analytical Engines"}),
     "automations": Resource(create_automation, {"enabled": False}),
     "sms/conversations": Resource(create_conversation, {"resolved": True}),
+    "widgets": Resource(create_widget, {"position": "left"}),
     "webhook-endpoints": Resource(create_webhook_endpoint, {"description": "CRM"}),
 }
 
@@ -103,7 +118,7 @@ RESOURCES = {
 def list_updates() -> Iterator[tuple[str, str]]:
     """Yield the method and collection of each endpoint that updates a resource."""
     for rule, method, _ in iterate_endpoints(create_routes()):
-        if method in ("put", "patch") and rule.arguments:
+        if method in ("put", "patch") and rule.rule.endswith(">"):
             yield method.upper(), rule.rule.rpartition("/")[0].removeprefix("/v1/")
 
 

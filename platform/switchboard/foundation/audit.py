@@ -115,6 +115,9 @@ class AuditAction(StrEnum):
     WEBHOOK_ENDPOINT_REPLAYED = "webhook_endpoint.replayed"
     WEBHOOK_ENDPOINT_SECRET_ROTATED = "webhook_endpoint.secret_rotated"  # noqa: S105 - the name of an action
     WEBHOOK_ENDPOINT_TESTED = "webhook_endpoint.tested"
+    WIDGET_CREATED = "widget.created"
+    WIDGET_UPDATED = "widget.updated"
+    WIDGET_DELETED = "widget.deleted"
 
 
 class AuditEntry(TenantTable, table=True):

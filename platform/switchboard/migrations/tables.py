@@ -21,6 +21,7 @@ from switchboard.resources.privacy import models as privacy
 from switchboard.resources.saved_views import models as saved_views
 from switchboard.resources.simulations import models as simulations
 from switchboard.resources.sms import models as sms
+from switchboard.resources.widgets import models as widgets
 
 TABLES = (
     agents,
@@ -44,4 +45,5 @@ TABLES = (
     simulations,
     sms,
     web,
+    widgets,
 )

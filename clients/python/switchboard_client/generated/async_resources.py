@@ -786,6 +786,40 @@ class AsyncWebhookEvents:
         return await self._transport.fetch(request, models.EventsOut)
 
 
+class AsyncWidgets:
+    """Methods of `widgets`."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def list(self, **query: Unpack[requests.ListWidgetsQuery]) -> AsyncPage[models.WidgetOut]:
+        """List widgets."""
+        request = ApiRequest("GET", "/v1/widgets", query=query)
+        return await self._transport.fetch_page(request, models.WidgetOut)
+
+    async def create(
+        self, *, idempotency_key: str | None = None, **body: Unpack[requests.WidgetCreate]
+    ) -> models.WidgetOut:
+        """Create a widget."""
+        request = ApiRequest("POST", "/v1/widgets", body=body, idempotency_key=idempotency_key)
+        return await self._transport.fetch(request, models.WidgetOut)
+
+    async def delete(self, widget_id: str) -> None:
+        """Delete a widget."""
+        request = ApiRequest("DELETE", "/v1/widgets/{widget_id}", ids={"widget_id": widget_id})
+        await self._transport.send(request)
+
+    async def get(self, widget_id: str) -> models.WidgetOut:
+        """Get a widget."""
+        request = ApiRequest("GET", "/v1/widgets/{widget_id}", ids={"widget_id": widget_id})
+        return await self._transport.fetch(request, models.WidgetOut)
+
+    async def update(self, widget_id: str, **body: Unpack[requests.WidgetUpdate]) -> models.WidgetOut:
+        """Update a widget."""
+        request = ApiRequest("PATCH", "/v1/widgets/{widget_id}", ids={"widget_id": widget_id}, body=body)
+        return await self._transport.fetch(request, models.WidgetOut)
+
+
 class AsyncResources:
     """All resources of the API."""
 
@@ -810,3 +844,4 @@ class AsyncResources:
         self.webhook_deliveries = AsyncWebhookDeliveries(transport)
         self.webhook_endpoints = AsyncWebhookEndpoints(transport)
         self.webhook_events = AsyncWebhookEvents(transport)
+        self.widgets = AsyncWidgets(transport)

@@ -1696,6 +1696,95 @@ class VoicemailPolicy(Model):
     """
 
 
+class WidgetOut(Model):
+    """
+    A widget.
+    """
+
+    id: str
+    """
+    Id of the widget.
+    """
+    agent_id: str
+    """
+    Id of the agent that visitors talk to.
+    """
+    name: str
+    """
+    Name for people.
+    """
+    public_key: str
+    """
+    Key for `data-key` of the script. It names the widget, and is no secret.
+    """
+    enabled: bool
+    """
+    False turns the widget off on every page.
+    """
+    demo_enabled: bool
+    """
+    Serve the demo page, which anybody with its address can open.
+    """
+    allowed_origins: list[str]
+    """
+    Sites that may show the widget: origins such as `https://www.example.com`, or `https://*.example.com` for
+    every subdomain, but not the domain itself.
+    """
+    text_enabled: bool
+    """
+    Visitors may write.
+    """
+    voice_enabled: bool
+    """
+    Visitors may talk. Needs a carrier with calls over the platform's WebSocket.
+    """
+    color: str
+    """
+    Color of the button and of the visitor's messages.
+    """
+    position: Literal["left", "right"]
+    """
+    Corner of the page, at the bottom.
+    """
+    title: str | None
+    """
+    Title of the panel; null: the agent's name.
+    """
+    greeting: str | None
+    """
+    First message of a chat; null: the agent's greeting. Calls begin with the agent's.
+    """
+    language: Literal["en", "de", "es", "fr"] | None
+    """
+    Language of the buttons; null: the first of the visitor's browser, or else English.
+    """
+    max_sessions_per_minute: int
+    """
+    Conversations that may begin in a minute.
+    """
+    max_sessions_per_minute_per_address: int
+    """
+    Conversations that one client address may begin in a minute.
+    """
+    max_concurrent_sessions: int
+    """
+    Conversations at the same time.
+    """
+    max_spend_per_day: float
+    """
+    US dollars that the widget's conversations of the last 24 hours may cost. Beyond it no conversation begins,
+    and chats are not answered; calls in progress go on.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+    updated_at: AwareDatetime
+    """
+    Time of the last change.
+    """
+
+
 class Action(Model):
     """
     An action and its parameters.
@@ -2042,7 +2131,8 @@ class CallOut(Model):
     """
     from_number: str
     """
-    E.164 number of the calling party; other text if the carrier sends no number.
+    E.164 number of the calling party; other text if the carrier sends no number, and `widget` for a visitor of a
+    website.
     """
     to_number: str
     """
@@ -2050,7 +2140,7 @@ class CallOut(Model):
     """
     duration_seconds: int
     """
-    Seconds from the answer to the end; 0 before the end.
+    Seconds from the answer to the end; 0 before the end, and for a chat.
     """
     cost_total: float
     """

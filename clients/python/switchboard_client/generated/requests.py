@@ -713,6 +713,152 @@ class VoicemailPolicy(TypedDict):
     """
 
 
+class WidgetCreate(TypedDict):
+    """
+    A new widget.
+    """
+
+    enabled: NotRequired[bool]
+    """
+    False turns the widget off on every page.
+    """
+    demo_enabled: NotRequired[bool]
+    """
+    Serve the demo page, which anybody with its address can open.
+    """
+    allowed_origins: NotRequired[Sequence[str]]
+    """
+    Sites that may show the widget: origins such as `https://www.example.com`, or `https://*.example.com` for
+    every subdomain, but not the domain itself.
+    """
+    text_enabled: NotRequired[bool]
+    """
+    Visitors may write.
+    """
+    voice_enabled: NotRequired[bool]
+    """
+    Visitors may talk. Needs a carrier with calls over the platform's WebSocket.
+    """
+    color: NotRequired[str]
+    """
+    Color of the button and of the visitor's messages.
+    """
+    position: NotRequired[Literal["left", "right"]]
+    """
+    Corner of the page, at the bottom.
+    """
+    title: NotRequired[str | None]
+    """
+    Title of the panel; null: the agent's name.
+    """
+    greeting: NotRequired[str | None]
+    """
+    First message of a chat; null: the agent's greeting. Calls begin with the agent's.
+    """
+    language: NotRequired[Literal["en", "de", "es", "fr"] | None]
+    """
+    Language of the buttons; null: the first of the visitor's browser, or else English.
+    """
+    max_sessions_per_minute: NotRequired[int]
+    """
+    Conversations that may begin in a minute.
+    """
+    max_sessions_per_minute_per_address: NotRequired[int]
+    """
+    Conversations that one client address may begin in a minute.
+    """
+    max_concurrent_sessions: NotRequired[int]
+    """
+    Conversations at the same time.
+    """
+    max_spend_per_day: NotRequired[float]
+    """
+    US dollars that the widget's conversations of the last 24 hours may cost. Beyond it no conversation begins,
+    and chats are not answered; calls in progress go on.
+    """
+    name: str
+    """
+    Name for people.
+    """
+    agent_id: str
+    """
+    Id of the agent that visitors talk to.
+    """
+
+
+class WidgetUpdate(TypedDict):
+    """
+    A partial update of a widget.
+    """
+
+    enabled: NotRequired[bool]
+    """
+    False turns the widget off on every page.
+    """
+    demo_enabled: NotRequired[bool]
+    """
+    Serve the demo page, which anybody with its address can open.
+    """
+    allowed_origins: NotRequired[Sequence[str]]
+    """
+    Sites that may show the widget: origins such as `https://www.example.com`, or `https://*.example.com` for
+    every subdomain, but not the domain itself.
+    """
+    text_enabled: NotRequired[bool]
+    """
+    Visitors may write.
+    """
+    voice_enabled: NotRequired[bool]
+    """
+    Visitors may talk. Needs a carrier with calls over the platform's WebSocket.
+    """
+    color: NotRequired[str]
+    """
+    Color of the button and of the visitor's messages.
+    """
+    position: NotRequired[Literal["left", "right"]]
+    """
+    Corner of the page, at the bottom.
+    """
+    title: NotRequired[str | None]
+    """
+    Title of the panel; null: the agent's name.
+    """
+    greeting: NotRequired[str | None]
+    """
+    First message of a chat; null: the agent's greeting. Calls begin with the agent's.
+    """
+    language: NotRequired[Literal["en", "de", "es", "fr"] | None]
+    """
+    Language of the buttons; null: the first of the visitor's browser, or else English.
+    """
+    max_sessions_per_minute: NotRequired[int]
+    """
+    Conversations that may begin in a minute.
+    """
+    max_sessions_per_minute_per_address: NotRequired[int]
+    """
+    Conversations that one client address may begin in a minute.
+    """
+    max_concurrent_sessions: NotRequired[int]
+    """
+    Conversations at the same time.
+    """
+    max_spend_per_day: NotRequired[float]
+    """
+    US dollars that the widget's conversations of the last 24 hours may cost. Beyond it no conversation begins,
+    and chats are not answered; calls in progress go on.
+    """
+    name: NotRequired[str]
+    """
+    Name for people.
+    """
+    agent_id: NotRequired[str]
+    """
+    Id of the agent that visitors talk to.
+    """
+
+
 class ListAgentsQuery(TypedDict):
     """
     Query parameters of `agents.list`.
@@ -1406,6 +1552,25 @@ class RotateWebhookSecretQuery(TypedDict):
     grace: NotRequired[bool]
     """
     Whether the previous secret also signs for 24 hours.
+    """
+
+
+class ListWidgetsQuery(TypedDict):
+    """
+    Query parameters of `widgets.list`.
+    """
+
+    limit: NotRequired[int]
+    """
+    Maximum number of items on the page.
+    """
+    offset: NotRequired[int]
+    """
+    Number of newer items to skip.
+    """
+    agent_id: NotRequired[str | None]
+    """
+    Id of the agent.
     """
 
 

@@ -778,6 +778,38 @@ class WebhookEvents:
         return self._transport.fetch(request, models.EventsOut)
 
 
+class Widgets:
+    """Methods of `widgets`."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(self, **query: Unpack[requests.ListWidgetsQuery]) -> Page[models.WidgetOut]:
+        """List widgets."""
+        request = ApiRequest("GET", "/v1/widgets", query=query)
+        return self._transport.fetch_page(request, models.WidgetOut)
+
+    def create(self, *, idempotency_key: str | None = None, **body: Unpack[requests.WidgetCreate]) -> models.WidgetOut:
+        """Create a widget."""
+        request = ApiRequest("POST", "/v1/widgets", body=body, idempotency_key=idempotency_key)
+        return self._transport.fetch(request, models.WidgetOut)
+
+    def delete(self, widget_id: str) -> None:
+        """Delete a widget."""
+        request = ApiRequest("DELETE", "/v1/widgets/{widget_id}", ids={"widget_id": widget_id})
+        self._transport.send(request)
+
+    def get(self, widget_id: str) -> models.WidgetOut:
+        """Get a widget."""
+        request = ApiRequest("GET", "/v1/widgets/{widget_id}", ids={"widget_id": widget_id})
+        return self._transport.fetch(request, models.WidgetOut)
+
+    def update(self, widget_id: str, **body: Unpack[requests.WidgetUpdate]) -> models.WidgetOut:
+        """Update a widget."""
+        request = ApiRequest("PATCH", "/v1/widgets/{widget_id}", ids={"widget_id": widget_id}, body=body)
+        return self._transport.fetch(request, models.WidgetOut)
+
+
 class Resources:
     """All resources of the API."""
 
@@ -802,3 +834,4 @@ class Resources:
         self.webhook_deliveries = WebhookDeliveries(transport)
         self.webhook_endpoints = WebhookEndpoints(transport)
         self.webhook_events = WebhookEvents(transport)
+        self.widgets = Widgets(transport)

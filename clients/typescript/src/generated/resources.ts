@@ -795,6 +795,46 @@ export class WebhookEvents {
   }
 }
 
+/** Methods of `widgets`. */
+export class Widgets {
+  constructor(private readonly transport: Transport) {}
+
+  /** List widgets. */
+  list(query: api.ListWidgetsQuery = {}, options: RequestOptions = {}): Promise<Page<api.WidgetOut>> {
+    const ids = {};
+    const request = { method: "GET", path: "/v1/widgets", ids, query, options };
+    return this.transport.fetchPage<api.WidgetOut>(request);
+  }
+
+  /** Create a widget. */
+  create(body: api.WidgetCreate, options: RequestOptions = {}): Promise<api.WidgetOut> {
+    const ids = {};
+    const request = { method: "POST", path: "/v1/widgets", ids, body, options };
+    return this.transport.fetchJson<api.WidgetOut>(request);
+  }
+
+  /** Delete a widget. */
+  delete(widgetId: string, options: RequestOptions = {}): Promise<void> {
+    const ids = { widget_id: widgetId };
+    const request = { method: "DELETE", path: "/v1/widgets/{widget_id}", ids, options };
+    return this.transport.fetchNothing(request);
+  }
+
+  /** Get a widget. */
+  get(widgetId: string, options: RequestOptions = {}): Promise<api.WidgetOut> {
+    const ids = { widget_id: widgetId };
+    const request = { method: "GET", path: "/v1/widgets/{widget_id}", ids, options };
+    return this.transport.fetchJson<api.WidgetOut>(request);
+  }
+
+  /** Update a widget. */
+  update(widgetId: string, body: api.WidgetUpdate, options: RequestOptions = {}): Promise<api.WidgetOut> {
+    const ids = { widget_id: widgetId };
+    const request = { method: "PATCH", path: "/v1/widgets/{widget_id}", ids, body, options };
+    return this.transport.fetchJson<api.WidgetOut>(request);
+  }
+}
+
 /** All resources of the API. */
 export class Resources {
   readonly agents: Agents;
@@ -817,6 +857,7 @@ export class Resources {
   readonly webhookDeliveries: WebhookDeliveries;
   readonly webhookEndpoints: WebhookEndpoints;
   readonly webhookEvents: WebhookEvents;
+  readonly widgets: Widgets;
 
   constructor(transport: Transport) {
     this.agents = new Agents(transport);
@@ -839,5 +880,6 @@ export class Resources {
     this.webhookDeliveries = new WebhookDeliveries(transport);
     this.webhookEndpoints = new WebhookEndpoints(transport);
     this.webhookEvents = new WebhookEvents(transport);
+    this.widgets = new Widgets(transport);
   }
 }

@@ -895,7 +895,7 @@ export interface components {
              * @enum {string}
              */
             direction: "inbound" | "outbound";
-            /** @description Seconds from the answer to the end; 0 before the end. */
+            /** @description Seconds from the answer to the end; 0 before the end, and for a chat. */
             duration_seconds: number;
             /** @description Time of the end; null while the call goes on. */
             ended_at: string | null;
@@ -912,7 +912,10 @@ export interface components {
             extracted_data: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /** @description E.164 number of the calling party; other text if the carrier sends no number. */
+            /**
+             * @description E.164 number of the calling party; other text if the carrier sends no number, and `widget` for a visitor of a
+             *     website.
+             */
             from_number: string;
             /**
              * Format: uuid
@@ -2264,6 +2267,15 @@ export interface components {
             /** @description `pending`, `delivered`, or `failed` */
             status?: string | null;
         };
+        /** @description Query parameters of `widgets.list`. */
+        ListWidgetsQuery: {
+            /** @description Id of the agent. */
+            agent_id?: string | null;
+            /** @description Maximum number of items on the page. */
+            limit?: number;
+            /** @description Number of newer items to skip. */
+            offset?: number;
+        };
         /** @description Link to a file of a received message that needs no credential until it expires. */
         MediaLinkOut: {
             /** @description Content type of the file, such as `image/jpeg`. */
@@ -3146,6 +3158,164 @@ export interface components {
             /** @description Instructions by which the model writes the message, instead of `message`. */
             prompt?: string;
         };
+        /** @description A new widget. */
+        WidgetCreate: {
+            /**
+             * Format: uuid
+             * @description Id of the agent that visitors talk to.
+             */
+            agent_id: string;
+            /**
+             * @description Sites that may show the widget: origins such as `https://www.example.com`, or `https://*.example.com` for
+             *     every subdomain, but not the domain itself.
+             */
+            allowed_origins?: string[];
+            /** @description Color of the button and of the visitor's messages. */
+            color?: string;
+            /** @description Serve the demo page, which anybody with its address can open. */
+            demo_enabled?: boolean;
+            /** @description False turns the widget off on every page. */
+            enabled?: boolean;
+            /** @description First message of a chat; null: the agent's greeting. Calls begin with the agent's. */
+            greeting?: string | null;
+            /** @description Language of the buttons; null: the first of the visitor's browser, or else English. */
+            language?: ("en" | "de" | "es" | "fr") | null;
+            /** @description Conversations at the same time. */
+            max_concurrent_sessions?: number;
+            /** @description Conversations that may begin in a minute. */
+            max_sessions_per_minute?: number;
+            /** @description Conversations that one client address may begin in a minute. */
+            max_sessions_per_minute_per_address?: number;
+            /**
+             * @description US dollars that the widget's conversations of the last 24 hours may cost. Beyond it no conversation begins,
+             *     and chats are not answered; calls in progress go on.
+             */
+            max_spend_per_day?: number;
+            /** @description Name for people. */
+            name: string;
+            /**
+             * @description Corner of the page, at the bottom.
+             * @enum {string}
+             */
+            position?: "left" | "right";
+            /** @description Visitors may write. */
+            text_enabled?: boolean;
+            /** @description Title of the panel; null: the agent's name. */
+            title?: string | null;
+            /** @description Visitors may talk. Needs a carrier with calls over the platform's WebSocket. */
+            voice_enabled?: boolean;
+        };
+        /** @description A widget. */
+        WidgetOut: {
+            /**
+             * Format: uuid
+             * @description Id of the agent that visitors talk to.
+             */
+            agent_id: string;
+            /**
+             * @description Sites that may show the widget: origins such as `https://www.example.com`, or `https://*.example.com` for
+             *     every subdomain, but not the domain itself.
+             */
+            allowed_origins: string[];
+            /** @description Color of the button and of the visitor's messages. */
+            color: string;
+            /**
+             * Format: date-time
+             * @description Time of creation.
+             */
+            created_at: string;
+            /** @description Serve the demo page, which anybody with its address can open. */
+            demo_enabled: boolean;
+            /** @description False turns the widget off on every page. */
+            enabled: boolean;
+            /** @description First message of a chat; null: the agent's greeting. Calls begin with the agent's. */
+            greeting: string | null;
+            /**
+             * Format: uuid
+             * @description Id of the widget.
+             */
+            id: string;
+            /** @description Language of the buttons; null: the first of the visitor's browser, or else English. */
+            language: ("en" | "de" | "es" | "fr") | null;
+            /** @description Conversations at the same time. */
+            max_concurrent_sessions: number;
+            /** @description Conversations that may begin in a minute. */
+            max_sessions_per_minute: number;
+            /** @description Conversations that one client address may begin in a minute. */
+            max_sessions_per_minute_per_address: number;
+            /**
+             * @description US dollars that the widget's conversations of the last 24 hours may cost. Beyond it no conversation begins,
+             *     and chats are not answered; calls in progress go on.
+             */
+            max_spend_per_day: number;
+            /** @description Name for people. */
+            name: string;
+            /**
+             * @description Corner of the page, at the bottom.
+             * @enum {string}
+             */
+            position: "left" | "right";
+            /** @description Key for `data-key` of the script. It names the widget, and is no secret. */
+            public_key: string;
+            /** @description Visitors may write. */
+            text_enabled: boolean;
+            /** @description Title of the panel; null: the agent's name. */
+            title: string | null;
+            /**
+             * Format: date-time
+             * @description Time of the last change.
+             */
+            updated_at: string;
+            /** @description Visitors may talk. Needs a carrier with calls over the platform's WebSocket. */
+            voice_enabled: boolean;
+        };
+        /** @description A partial update of a widget. */
+        WidgetUpdate: {
+            /**
+             * Format: uuid
+             * @description Id of the agent that visitors talk to.
+             */
+            agent_id?: string;
+            /**
+             * @description Sites that may show the widget: origins such as `https://www.example.com`, or `https://*.example.com` for
+             *     every subdomain, but not the domain itself.
+             */
+            allowed_origins?: string[];
+            /** @description Color of the button and of the visitor's messages. */
+            color?: string;
+            /** @description Serve the demo page, which anybody with its address can open. */
+            demo_enabled?: boolean;
+            /** @description False turns the widget off on every page. */
+            enabled?: boolean;
+            /** @description First message of a chat; null: the agent's greeting. Calls begin with the agent's. */
+            greeting?: string | null;
+            /** @description Language of the buttons; null: the first of the visitor's browser, or else English. */
+            language?: ("en" | "de" | "es" | "fr") | null;
+            /** @description Conversations at the same time. */
+            max_concurrent_sessions?: number;
+            /** @description Conversations that may begin in a minute. */
+            max_sessions_per_minute?: number;
+            /** @description Conversations that one client address may begin in a minute. */
+            max_sessions_per_minute_per_address?: number;
+            /**
+             * @description US dollars that the widget's conversations of the last 24 hours may cost. Beyond it no conversation begins,
+             *     and chats are not answered; calls in progress go on.
+             */
+            max_spend_per_day?: number;
+            /** @description Name for people. */
+            name?: string;
+            /**
+             * @description Corner of the page, at the bottom.
+             * @enum {string}
+             */
+            position?: "left" | "right";
+            /** @description Visitors may write. */
+            text_enabled?: boolean;
+            /** @description Title of the panel; null: the agent's name. */
+            title?: string | null;
+            /** @description Visitors may talk. Needs a carrier with calls over the platform's WebSocket. */
+            voice_enabled?: boolean;
+        };
     };
     responses: never;
     parameters: never;
@@ -3256,6 +3426,7 @@ export type ListSmsConversationsQuery = components['schemas']['ListSmsConversati
 export type ListSmsMessagesQuery = components['schemas']['ListSmsMessagesQuery'];
 export type ListWebhookDeliveriesQuery = components['schemas']['ListWebhookDeliveriesQuery'];
 export type ListWebhookEndpointDeliveriesQuery = components['schemas']['ListWebhookEndpointDeliveriesQuery'];
+export type ListWidgetsQuery = components['schemas']['ListWidgetsQuery'];
 export type MediaLinkOut = components['schemas']['MediaLinkOut'];
 export type NeverSaid = components['schemas']['NeverSaid'];
 export type NumberSearch = components['schemas']['NumberSearch'];
@@ -3304,5 +3475,8 @@ export type TurnLatencyOut = components['schemas']['TurnLatencyOut'];
 export type UsageHistoryOut = components['schemas']['UsageHistoryOut'];
 export type UsageOut = components['schemas']['UsageOut'];
 export type VoicemailPolicy = components['schemas']['VoicemailPolicy'];
+export type WidgetCreate = components['schemas']['WidgetCreate'];
+export type WidgetOut = components['schemas']['WidgetOut'];
+export type WidgetUpdate = components['schemas']['WidgetUpdate'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

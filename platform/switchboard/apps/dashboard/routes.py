@@ -52,6 +52,7 @@ from switchboard.apps.dashboard.pages.agents import (  # noqa: F401
     talk,
     test_call,
     versions,
+    widgets,
 )
 
 __all__ = ["dashboard"]

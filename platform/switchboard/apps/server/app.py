@@ -10,6 +10,8 @@ from switchboard.apps.dashboard.routes import dashboard
 from switchboard.apps.docs.routes import blueprint as docs
 from switchboard.apps.server.health import blueprint as health
 from switchboard.apps.server.web_context import add_context
+from switchboard.apps.visitor_pages import pages as visitor_pages
+from switchboard.apps.visitor_pages import visitor_requests
 from switchboard.foundation.web import problems
 from switchboard.foundation.web.compression import install_compression
 from switchboard.foundation.web.converters import PROVIDER, ProviderNameConverter
@@ -47,6 +49,7 @@ from switchboard.resources.sms.routes import blueprint as sms
 from switchboard.resources.sms_media.routes import blueprint as sms_media
 from switchboard.resources.usage.routes import blueprint as usage
 from switchboard.resources.webhooks.routes import blueprint as webhooks
+from switchboard.resources.widgets.routes import blueprint as widgets
 from switchboard.runtime import EXTENSION, Runtime
 
 if TYPE_CHECKING:
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
 # In the order of the API reference.
 BLUEPRINTS = (
     agents,
+    widgets,
     calls,
     browser_calls,
     campaigns,
@@ -78,6 +82,8 @@ BLUEPRINTS = (
     oauth,
     dashboard,
     docs,
+    visitor_pages,
+    visitor_requests,
     health,
 )
 # By path prefix.

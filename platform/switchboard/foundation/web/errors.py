@@ -199,6 +199,13 @@ class OutboundPaused(ApiError):
         super().__init__(detail, headers={"Retry-After": str(seconds)})
 
 
+class SpendLimitReached(ApiError):
+    """429: the conversations of a widget cost as much as they may in a day."""
+
+    status, code, title = 429, "spend_limit_reached", "Too many requests"
+    default_detail = "The widget has spent what it may spend in a day."
+
+
 class ProviderFailed(ApiError):
     """502: a provider refused or failed; `detail` is its own message."""
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Numeric, UniqueConstraint, text
@@ -11,6 +11,9 @@ from sqlmodel import Field
 from switchboard.foundation.database import TenantTable, json_column
 from switchboard.foundation.encryption import encrypted_texts
 from switchboard.foundation.web.row_counts import RowCounter
+
+CHAT: Final = "chat"
+"""The carrier of a conversation in writing (`chats.py`), which no carrier has."""
 
 
 @encrypted_texts("call_summary", "extracted_data", "call_metadata", "prompt_variables")

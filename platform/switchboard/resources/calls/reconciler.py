@@ -12,8 +12,9 @@ from switchboard.foundation.jobs import work_on_each
 from switchboard.resources.calls import dialing, system_queries
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.after import analysis
+from switchboard.resources.calls.chats import finish_chat
 from switchboard.resources.calls.dialing import CallDialer
-from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.models import CHAT, Call
 from switchboard.resources.calls.recordings.recovery import RecordingRecovery
 from switchboard.resources.calls.states import finish_call
 
@@ -60,6 +61,9 @@ class CallReconciler:
         async with self.database.tenant(overdue.organization_id) as session:
             call = await calls.get_call(session, overdue.id, lock=True)
             if call.watch_at is None or call.watch_at >= now():
+                return
+            if call.carrier == CHAT:
+                await finish_chat(session, call)
                 return
             if call.holder is not None:
                 await finish_call(

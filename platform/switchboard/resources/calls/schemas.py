@@ -157,10 +157,11 @@ class CallOut(Answer):
     direction: Direction = Field(description="`inbound`: the other party called. `outbound`: the platform did.")
     status: CallStatus = Field(description="`queued`, `ringing`, and `in-progress` change; the others are final.")
     from_number: str = Field(
-        description="E.164 number of the calling party; other text if the carrier sends no number."
+        description="E.164 number of the calling party; other text if the carrier sends no number, and `widget` for a "
+        "visitor of a website."
     )
     to_number: str = Field(description="E.164 number of the called party.")
-    duration_seconds: int = Field(description="Seconds from the answer to the end; 0 before the end.")
+    duration_seconds: int = Field(description="Seconds from the answer to the end; 0 before the end, and for a chat.")
     cost_total: Dollars = Field(description="US dollars.")
     recording_url: str | None = Field(description="Null until there is a recording. Fetch it with the same credential.")
     call_summary: str | None = Field(description="Summary by the analysis after the call; null until then.")

@@ -22,7 +22,7 @@ from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import estimate_call_cost
-from switchboard.resources.calls.models import Call, TranscriptLine
+from switchboard.resources.calls.models import CHAT, Call, TranscriptLine
 from switchboard.resources.calls.outbound_limits import pause_at_call_limits
 from switchboard.resources.calls.schemas import CallCreate
 from switchboard.resources.calls.states import ORDER
@@ -215,7 +215,7 @@ async def create_outbound_call(
 
 
 async def acquire_call_capacity(session: TenantSession) -> int:
-    """Return how many more concurrent calls the organization's policy allows.
+    """Return how many more concurrent calls the organization's policy allows. Chats do not count.
 
     An advisory lock keeps other transactions from asking until this one ends, so the number stays true.
     """
@@ -224,7 +224,7 @@ async def acquire_call_capacity(session: TenantSession) -> int:
     running = (
         select(func.count())
         .select_from(Call)
-        .where(col(Call.organization_id) == organization_id, col(Call.ended_at).is_(None))
+        .where(col(Call.organization_id) == organization_id, col(Call.ended_at).is_(None), col(Call.carrier) != CHAT)
     )
     count = (await session.exec(running.where(col(Call.status).in_(ORDER)))).one()
     return (await get_policy(session, organization_id)).max_concurrent_calls - count

@@ -14,7 +14,7 @@ from switchboard.foundation.observability.traces import record_root_span
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_call_costs
 from switchboard.resources.call_queue import service as call_queue
-from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.models import CHAT, Call
 from switchboard.resources.calls.outbound_limits import pause_at_call_limits
 from switchboard.resources.identity.service import get_policy
 
@@ -74,13 +74,13 @@ async def finish_call(
     """End the call and charge its cost. Only the first end counts, so `cost_total` is always what the ledger has.
 
     `used` is the call's usage and its seconds of audio. Without them, after a forward or a crash, the cost is that of
-    the call's minutes.
+    the call's minutes. A chat has no duration, and `cost_total` has the cost of its answers already.
     """
     if is_over(call):
         return
     call.status, call.ended_at = status, now()
     call.ended_reason, call.error_message = reason.value if reason else None, error
-    if call.started_at is not None:
+    if call.started_at is not None and call.carrier != CHAT:
         call.duration_seconds = max(0, round((call.ended_at - call.started_at).total_seconds()))
     call.watch_at = call.holder = call.prompt_variables = None
     await call_queue.end_waiting(session, call.id, was_lost=status == "failed")

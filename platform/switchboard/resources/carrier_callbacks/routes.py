@@ -38,6 +38,7 @@ from switchboard.resources.calls.callbacks import CarrierEventHandler
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.sms import callbacks as text_callbacks
 from switchboard.resources.sms import inbound as inbound_texts
+from switchboard.resources.widgets.visitor_calls import answer_visitor_call, is_visitor_call
 
 logger = structlog.get_logger()
 CARRIER: Final = "/carriers/<provider:carrier>/<organization_id>"
@@ -88,9 +89,8 @@ class CallbackReceiver:
         for event in received.events:
             if isinstance(event, IncomingCall):
                 if isinstance(event, BrowserCall):
-                    instruction = await browser_calls.answer_browser_call(
-                        self.database, self.router, organization_id, provider.name, event
-                    )
+                    answer = answer_visitor_call if is_visitor_call(event) else browser_calls.answer_browser_call
+                    instruction = await answer(self.database, self.router, organization_id, provider.name, event)
                 else:
                     instruction = await self.router.answer_inbound_call(organization_id, provider.name, event)
                 reply = await provider.instruct(

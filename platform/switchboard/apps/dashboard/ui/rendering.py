@@ -18,6 +18,7 @@ from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import Database, TenantSession
 from switchboard.foundation.web.paging import Row, paginate
 from switchboard.foundation.web.schemas import Page, PageQuery
+from switchboard.resources.calls.chats import VISITOR
 from switchboard.resources.identity import sign_in
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.runtime import current_runtime
@@ -269,7 +270,7 @@ def dollars(amount: Decimal | float | None) -> str:
 
 
 def phone(number: str | None) -> str:
-    """Format a phone number with the spacing of its country."""
+    """Format a phone number with the spacing of its country, and describe a party without one."""
     if not number:
         return "–"
     try:
@@ -277,7 +278,7 @@ def phone(number: str | None) -> str:
             phonenumbers.parse(number, None), phonenumbers.PhoneNumberFormat.INTERNATIONAL
         )
     except phonenumbers.NumberParseException:
-        return number
+        return "website visitor" if number == VISITOR else number
 
 
 def number_name(number: PhoneNumber) -> str:

@@ -21,6 +21,7 @@ from switchboard.foundation.redis_client import HASH_TAG
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, Unavailable
 from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.models import CHAT
 from switchboard.resources.calls.states import is_over
 
 TICKET_SECONDS = 30
@@ -78,8 +79,8 @@ class TicketMint:
         `InvalidState` for a call that is over or goes on without an agent, and `Unavailable` while Redis is.
         """
         call = await calls.get_call(session, call_id)
-        if is_over(call) or call.agent_id is None or call.transferred_to is not None:
-            raise InvalidState("The call is not live: it is over, or was forwarded.")
+        if is_over(call) or call.agent_id is None or call.transferred_to is not None or call.carrier == CHAT:
+            raise InvalidState("The call is not live: it is over, was forwarded, or is a chat.")
         token = secrets.token_urlsafe(32)
         grant = TicketGrant(call.organization_id, call.id, supervisor, access, browser)
         try:

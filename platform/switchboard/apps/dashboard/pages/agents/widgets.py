@@ -1,0 +1,102 @@
+"""An agent's website widgets: settings with a preview, the script to copy, and usage."""
+
+from uuid import UUID
+
+from quart import Response, url_for
+from sqlmodel import col
+
+from switchboard.apps.dashboard.blueprint import content_security_policy, dashboard
+from switchboard.apps.dashboard.decorators import HTML, Next, action, page
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.forms.widget import WidgetForm
+from switchboard.apps.dashboard.ui.rendering import load_list, render
+from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.schemas import PageQuery
+from switchboard.resources.agents import service as agents
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.models import Call
+from switchboard.resources.widgets import service as widgets
+from switchboard.resources.widgets.admission import measure_usage
+from switchboard.resources.widgets.models import WidgetSession
+from switchboard.resources.widgets.schemas import WidgetCreate, WidgetOut, WidgetUpdate
+from switchboard.resources.widgets.visitor_chats import build_greeting
+
+LATEST = 10
+LANGUAGES = (("en", "English"), ("de", "German"), ("es", "Spanish"), ("fr", "French"))
+
+
+@dashboard.get("/dashboard/agents/<agent_id>/widgets")
+@page(query=PageQuery)
+async def widgets_page(session: TenantSession, agent_id: UUID, query: PageQuery) -> str:
+    """List the agent's widgets with their usage."""
+    agent = await agents.get_agent(session, agent_id)
+    listing = await load_list(session, widgets.list_widgets(session, agent_id=agent_id), query)
+    usage = {widget.id: await measure_usage(session, widget) for widget in listing.items}
+    return await render("dashboard/agents/widgets.html", agent=agent, widgets=listing, usage=usage)
+
+
+@dashboard.post("/dashboard/agents/<agent_id>/widgets")
+@action()
+async def add_widget(session: TenantSession, agent_id: UUID) -> Next:
+    """Create a widget, to be set up on its page."""
+    agent = await agents.get_agent(session, agent_id)
+    widget = await widgets.create_widget(session, WidgetCreate(name="Website", agent_id=str(agent.id)))
+    return Next(url_for("dashboard.widget_page", widget_id=widget.id), "Widget created. Add your site below.")
+
+
+@dashboard.get("/dashboard/widgets/<widget_id>")
+@page()
+async def widget_page(session: TenantSession, widget_id: UUID, form: Form) -> Response:
+    """Show a widget's settings, its preview, and its latest conversations."""
+    widget = await widgets.get_widget(session, widget_id)
+    agent = await agents.get_agent(session, widget.agent_id)
+    held = session.select(WidgetSession).where(col(WidgetSession.widget_id) == widget.id)
+    newest = (await session.exec(held.order_by(col(WidgetSession.created_at).desc()).limit(LATEST))).all()
+    ids = [session_row.call_id for session_row in newest]
+    latest = calls.list_calls(session).where(col(Call.id).in_(ids)).order_by(col(Call.created_at).desc())
+    shown = await render(
+        "dashboard/agents/widget.html",
+        agent=agent,
+        widget=widget,
+        form=form.starting_with(WidgetOut.of(widget).model_dump(mode="json")),
+        usage=await measure_usage(session, widget),
+        latest=(await session.exec(latest)).all(),
+        greeting=build_greeting(agent),
+        languages=LANGUAGES,
+    )
+    # The preview is the widget's own frame.
+    policy = content_security_policy(frame_src="'self'")
+    return Response(shown, 422 if form.was_sent else 200, {"Content-Security-Policy": policy}, content_type=HTML)
+
+
+@dashboard.post("/dashboard/widgets/<widget_id>")
+@action(form=WidgetForm, invalid=widget_page)
+async def save_widget(session: TenantSession, widget_id: UUID, data: WidgetForm) -> Next:
+    """Update a widget."""
+    await widgets.update_widget(session, widget_id, data)
+    return Next(url_for("dashboard.widget_page", widget_id=widget_id), "Saved.")
+
+
+@dashboard.post("/dashboard/widgets/<widget_id>/turn-on")
+@action()
+async def turn_widget_on(session: TenantSession, widget_id: UUID) -> Next:
+    """Show the widget on its sites."""
+    await widgets.update_widget(session, widget_id, WidgetUpdate(enabled=True))
+    return Next(url_for("dashboard.widget_page", widget_id=widget_id), "The widget is on.")
+
+
+@dashboard.post("/dashboard/widgets/<widget_id>/turn-off")
+@action()
+async def turn_widget_off(session: TenantSession, widget_id: UUID) -> Next:
+    """Show the widget nowhere."""
+    await widgets.update_widget(session, widget_id, WidgetUpdate(enabled=False))
+    return Next(url_for("dashboard.widget_page", widget_id=widget_id), "The widget is off.")
+
+
+@dashboard.post("/dashboard/widgets/<widget_id>/delete")
+@action()
+async def delete_widget(session: TenantSession, widget_id: UUID) -> Next:
+    """Delete a widget permanently. Its conversations are kept."""
+    widget = await widgets.get_widget(session, widget_id)
+    await widgets.delete_widget(session, widget_id)
+    return Next(url_for("dashboard.widgets_page", agent_id=widget.agent_id), "Widget deleted.")

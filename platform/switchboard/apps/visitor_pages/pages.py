@@ -1,0 +1,115 @@
+"""The widget's script, its frame, and its demo page (docs/decisions/0082-website-widgets.md)."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from quart import Blueprint, Response, redirect, render_template, request, send_file, url_for
+from quart.typing import ResponseReturnValue
+
+from switchboard.apps.visitor_pages.labels import LABELS, choose_language
+from switchboard.foundation.database import Database
+from switchboard.foundation.web.errors import ApiError, Forbidden, NotFound
+from switchboard.foundation.web.pipeline import inject
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
+from switchboard.resources.widgets.models import Widget
+from switchboard.resources.widgets.origins import is_allowed_origin
+from switchboard.resources.widgets.system_queries import get_public_widget
+from switchboard.resources.widgets.visitor_chats import build_greeting
+
+blueprint = Blueprint(
+    "visitor_pages", __name__, template_folder="templates", static_folder="static", static_url_path="/widget/static"
+)
+SCRIPT: Final = Path(__file__).parent / "static" / "js" / "v1.js"
+SCRIPT_SECONDS: Final = 3600
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "media-src 'self' blob:; worker-src 'self'; frame-src 'self'; form-action 'none'; base-uri 'none'"
+)
+HTML: Final = "text/html; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class WidgetViews:
+    """Finds what the pages of a widget show."""
+
+    database: Database
+
+    async def find(self, public_key: str) -> tuple[Widget, Agent]:
+        """Return a widget and its agent. Raises `NotFound`."""
+        widget = await get_public_widget(self.database, public_key)
+        async with self.database.tenant(widget.organization_id) as session:
+            return widget, await agents.get_agent(session, widget.agent_id)
+
+
+@blueprint.get("/widget/v1.js")
+async def script() -> Response:
+    """Serve the script that pages include. Browsers keep it for an hour."""
+    response = await send_file(SCRIPT, mimetype="text/javascript", conditional=True)
+    response.headers["Cache-Control"] = f"public, max-age={SCRIPT_SECONDS}"
+    response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+    return response
+
+
+@blueprint.get("/widget/<public_key>/frame")
+@inject
+async def frame(public_key: str, views: WidgetViews) -> ResponseReturnValue:
+    """Serve the widget, for frames of the allowed sites only."""
+    if request.headers.get("Sec-Fetch-Dest") == "document":
+        return redirect(url_for("visitor_pages.demo", public_key=public_key))
+    widget, agent = await views.find(public_key)
+    page = urlsplit(request.headers.get("Referer", ""))
+    origin = f"{page.scheme}://{page.netloc}"
+    if page.netloc not in ("", request.host) and not is_allowed_origin(widget.allowed_origins, origin):
+        raise Forbidden(f"Add {origin} to the origins that may show the widget.")
+    language = choose_language(widget, request.args.get("language", ""))
+    shown = await render_template(
+        "visitor_pages/frame.html",
+        widget=widget,
+        labels=LABELS[language],
+        language=language,
+        title=widget.title or agent.name,
+        greeting=widget.greeting or build_greeting(agent),
+    )
+    ancestors = " ".join(["'self'", *widget.allowed_origins])
+    return _respond(shown, f"{POLICY}; frame-ancestors {ancestors}")
+
+
+@blueprint.get("/demo/<public_key>")
+@inject
+async def demo(public_key: str, views: WidgetViews) -> Response:
+    """Serve the widget's demo page, which needs no site."""
+    widget, agent = await views.find(public_key)
+    if not widget.demo_enabled:
+        raise NotFound("The demo page of this widget is turned off.")
+    language = choose_language(widget)
+    shown = await render_template(
+        "visitor_pages/demo.html",
+        widget=widget,
+        labels=LABELS[language],
+        language=language,
+        title=widget.title or agent.name,
+    )
+    return _respond(shown, f"{POLICY}; frame-ancestors 'none'")
+
+
+@blueprint.errorhandler(ApiError)
+async def show_visitor_error(error: ApiError) -> Response:
+    """Show an error as a page."""
+    shown = await render_template("visitor_pages/error.html", title=error.title, detail=error.detail)
+    response = _respond(shown, f"{POLICY}; frame-ancestors 'none'")
+    response.status_code = error.status
+    return response
+
+
+def _respond(shown: str, policy: str) -> Response:
+    headers = {
+        "Content-Security-Policy": policy,
+        "Referrer-Policy": "same-origin",
+        "Permissions-Policy": "microphone=(self), camera=(), geolocation=()",
+        "Cache-Control": "no-store",
+        "X-Robots-Tag": "noindex",
+    }
+    return Response(shown, headers=headers, content_type=HTML)

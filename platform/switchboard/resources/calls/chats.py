@@ -1,0 +1,52 @@
+"""Chats: conversations in writing that are stored as calls, so that transcripts, analysis, costs, events, retention,
+and privacy requests apply to them (docs/decisions/0082-website-widgets.md).
+
+No carrier and no media socket has a chat. It ends when nobody has written for a while; the reconciler of calls sees to
+that by `watch_at`, which each message moves.
+"""
+
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from switchboard.engine.conversation.call import EndedReason
+from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.jobs import wake
+from switchboard.resources.calls.models import CHAT, Call
+from switchboard.resources.calls.states import finish_call, start_call
+
+IDLE_TIME: Final = timedelta(minutes=10)
+VISITOR: Final = "widget"
+"""Stands in for the number of a visitor of a website."""
+
+
+async def start_chat(session: TenantSession, chat_id: UUID, agent_id: UUID, metadata: dict[str, str]) -> Call:
+    """Create a chat with an agent, in progress."""
+    chat = Call(
+        id=chat_id,
+        organization_id=session.organization_id,
+        agent_id=agent_id,
+        direction="inbound",
+        status="ringing",
+        from_number=VISITOR,
+        to_number=VISITOR,
+        carrier=CHAT,
+        call_metadata=dict(metadata),
+    )
+    session.add(chat)
+    await session.flush()
+    await start_call(session, chat)
+    keep_open(chat)
+    return chat
+
+
+def keep_open(chat: Call) -> None:
+    """Let the chat end only after another `IDLE_TIME` without a message."""
+    chat.watch_at = now() + IDLE_TIME
+
+
+async def finish_chat(session: TenantSession, chat: Call) -> None:
+    """End a chat in which nobody has written for a while, and have it analyzed."""
+    await finish_call(session, chat, "completed", reason=EndedReason.SILENCE)
+    chat.analysis_due_at = now()
+    wake(session, "analyze_call", organization_id=str(chat.organization_id), call_id=str(chat.id))

@@ -1,0 +1,1 @@
+"""Website widgets: a chat and a call with an agent on other people's pages."""

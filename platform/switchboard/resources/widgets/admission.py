@@ -1,0 +1,108 @@
+"""Limits of widgets: conversations in a minute, at the same time, and what they cost in a day."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Final
+from uuid import UUID
+
+from sqlalchemy import func
+from sqlmodel import col, or_, select
+
+from switchboard.foundation.database import TenantSession, lock_name, new_id, now
+from switchboard.foundation.web.errors import RateLimited, SpendLimitReached
+from switchboard.foundation.web.principal import Limit
+from switchboard.foundation.web.rate_limits import RateLimiter
+from switchboard.resources.billing.costs import estimate_call_cost
+from switchboard.resources.calls.models import CHAT, Call
+from switchboard.resources.identity.service import get_policy
+from switchboard.resources.widgets.models import Widget, WidgetSession
+
+DAY: Final = timedelta(days=1)
+MINUTE: Final = timedelta(minutes=1)
+UNANNOUNCED: Final = MINUTE
+"""Time for which a voice call that its carrier has not announced counts as a conversation."""
+TOO_MANY: Final = "The widget has as many conversations as it may have at the same time."
+
+
+@dataclass(frozen=True, slots=True)
+class WidgetUsage:
+    """Conversations of the last 24 hours, those among them that go on, and their cost in US dollars, which is an
+    estimate for calls in progress.
+    """
+
+    sessions: int
+    open_sessions: int
+    spent: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class VisitorLimits:
+    """Limits the conversations that visitors begin, by the widget and by their address."""
+
+    limiter: RateLimiter
+
+    async def count_session(self, widget: Widget, address: str) -> None:
+        """Count a conversation that is about to begin. Raises `RateLimited`."""
+        own, all_together = widget.max_sessions_per_minute_per_address, widget.max_sessions_per_minute
+        checked = await self.limiter.check_address(f"widget:{widget.id}", address, Limit(own / 60, own))
+        if checked.allowed:
+            limit = Limit(all_together / 60, all_together)
+            checked = await self.limiter.check("widget-sessions", f"widget:{widget.id}", limit)
+        if not checked.allowed:
+            raise RateLimited(headers={"Retry-After": str(max(1, round(checked.reset_seconds)))})
+
+
+async def measure_usage(session: TenantSession, widget: Widget) -> WidgetUsage:
+    """Measure the widget's conversations of the last 24 hours."""
+    ours = (
+        session.owns(WidgetSession),
+        col(WidgetSession.widget_id) == widget.id,
+        col(WidgetSession.created_at) > now() - DAY,
+    )
+    of_call = (col(Call.organization_id) == WidgetSession.organization_id) & (col(Call.id) == WidgetSession.call_id)
+    is_open = or_(
+        col(Call.id).is_not(None) & col(Call.ended_at).is_(None),
+        col(Call.id).is_(None) & (col(WidgetSession.created_at) > now() - UNANNOUNCED),
+    )
+    totals = select(
+        func.count(), func.count().filter(is_open), func.coalesce(func.sum(col(Call.cost_total)), 0)
+    ).select_from(WidgetSession)
+    sessions, open_sessions, spent = (await session.exec(totals.join(Call, of_call, isouter=True).where(*ours))).one()
+    talking = select(Call.started_at).join(WidgetSession, of_call).where(*ours, session.owns(Call))
+    running = (await session.exec(talking.where(col(Call.ended_at).is_(None), col(Call.carrier) != CHAT))).all()
+    prices = (await get_policy(session, widget.organization_id)).prices
+    minutes = sum((now() - started_at) // MINUTE + 1 if started_at else 1 for started_at in running)
+    estimate = estimate_call_cost(prices, minutes=minutes) if minutes else Decimal(0)
+    return WidgetUsage(sessions, open_sessions, Decimal(spent) + estimate)
+
+
+async def require_spend(session: TenantSession, widget: Widget) -> None:
+    """Raise `SpendLimitReached` if the widget's conversations have cost as much as they may."""
+    if (await measure_usage(session, widget)).spent >= widget.max_spend_per_day:
+        raise SpendLimitReached
+
+
+async def require_place(session: TenantSession, widget: Widget) -> None:
+    """Raise `RateLimited` or `SpendLimitReached` if the widget may have no other conversation now. The answer stays
+    true until this transaction ends.
+    """
+    await lock_name(session, f"sessions of widget {widget.id}")
+    usage = await measure_usage(session, widget)
+    if usage.open_sessions >= widget.max_concurrent_sessions:
+        raise RateLimited(TOO_MANY, headers={"Retry-After": "60"})
+    if usage.spent >= widget.max_spend_per_day:
+        raise SpendLimitReached
+
+
+async def add_session(
+    session: TenantSession, widget: Widget, *, session_id: UUID | None = None, call_id: UUID | None = None
+) -> WidgetSession:
+    """Add a conversation of the widget. Raises as `require_place`."""
+    await require_place(session, widget)
+    held = WidgetSession(
+        id=session_id or new_id(), organization_id=session.organization_id, widget_id=widget.id, call_id=call_id
+    )
+    session.add(held)
+    await session.flush()
+    return held

@@ -1,0 +1,66 @@
+"""Tables of widgets and of the conversations that visitors had with them."""
+
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Numeric, UniqueConstraint
+from sqlmodel import Field
+
+from switchboard.foundation.database import TenantTable, json_column, now
+
+
+class Widget(TenantTable, table=True):
+    """A widget, with the API's Widget fields. It is deleted with its agent."""
+
+    __tablename__ = "widget"
+    __table_args__ = (
+        UniqueConstraint("organization_id", "id"),
+        UniqueConstraint("public_key"),
+        Index(None, "organization_id", "agent_id", "created_at"),
+        ForeignKeyConstraint(
+            ["organization_id", "agent_id"], ["agent.organization_id", "agent.id"], ondelete="CASCADE"
+        ),
+        CheckConstraint("position in ('left', 'right')", name="position"),
+    )
+
+    agent_id: UUID
+    name: str
+    public_key: str
+    enabled: bool = True
+    demo_enabled: bool = False
+    allowed_origins: list[str] = json_column(list)
+    text_enabled: bool = True
+    voice_enabled: bool = True
+    color: str = "#0f766e"
+    position: str = "right"
+    title: str | None = None
+    greeting: str | None = None
+    language: str | None = None
+    max_sessions_per_minute: int = 30
+    max_sessions_per_minute_per_address: int = 5
+    max_concurrent_sessions: int = 10
+    max_spend_per_day: Decimal = Field(default=Decimal(10), sa_type=Numeric(14, 6))
+    updated_at: datetime = Field(default_factory=now)
+
+
+class WidgetSession(TenantTable, table=True):
+    """A visitor's conversation, which is a call. It is deleted with the call.
+
+    `call_id` is None until the carrier has announced a voice call. While a chat is being answered, `answering_until` is
+    the time until which no other message is.
+    """
+
+    __tablename__ = "widget_session"
+    __table_args__ = (
+        Index(None, "organization_id", "widget_id", "created_at"),
+        Index(None, "organization_id", "call_id"),
+        ForeignKeyConstraint(
+            ["organization_id", "widget_id"], ["widget.organization_id", "widget.id"], ondelete="CASCADE"
+        ),
+        ForeignKeyConstraint(["organization_id", "call_id"], ["call.organization_id", "call.id"], ondelete="CASCADE"),
+    )
+
+    widget_id: UUID
+    call_id: UUID | None = None
+    answering_until: datetime | None = None

@@ -1,0 +1,60 @@
+"""Endpoints of widgets."""
+
+from uuid import UUID
+
+from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.blueprint import ApiBlueprint
+from switchboard.foundation.web.endpoint import endpoint
+from switchboard.foundation.web.paging import paginate
+from switchboard.foundation.web.schemas import Page, parse_id
+from switchboard.resources.widgets import service as widgets
+from switchboard.resources.widgets.schemas import WidgetCreate, WidgetOut, WidgetQuery, WidgetUpdate
+
+UNKNOWN = UUID(int=0)
+blueprint = ApiBlueprint("widgets", __name__, tags={"widgets": "Chats and calls with agents on websites."})
+
+
+@blueprint.get("/v1/widgets")
+@endpoint(scope="agents:read", query=WidgetQuery, answer=Page[WidgetOut])
+async def list_widgets(session: TenantSession, query: WidgetQuery) -> Page[WidgetOut]:
+    """List widgets."""
+    agent_id = None if query.agent_id is None else parse_id(query.agent_id) or UNKNOWN
+    return await paginate(session, widgets.list_widgets(session, agent_id=agent_id), WidgetOut.of, query)
+
+
+@blueprint.post("/v1/widgets")
+@endpoint(scope="agents:write", body=WidgetCreate, answer=WidgetOut, status=201)
+async def create_widget(session: TenantSession, data: WidgetCreate) -> WidgetOut:
+    """Create a widget.
+
+    An agent may have several. A page shows the widget with
+    `<script src="https://voice.example.com/widget/v1.js" data-key="pk_…" async></script>`, with this server's address.
+    """
+    return WidgetOut.of(await widgets.create_widget(session, data))
+
+
+@blueprint.get("/v1/widgets/<widget_id>")
+@endpoint(scope="agents:read", answer=WidgetOut)
+async def get_widget(session: TenantSession, widget_id: UUID) -> WidgetOut:
+    """Get a widget."""
+    return WidgetOut.of(await widgets.get_widget(session, widget_id))
+
+
+@blueprint.patch("/v1/widgets/<widget_id>")
+@endpoint(scope="agents:write", body=WidgetUpdate, answer=WidgetOut)
+async def update_widget(session: TenantSession, widget_id: UUID, data: WidgetUpdate) -> WidgetOut:
+    """Update a widget.
+
+    Only the given fields change. Pages that are open keep their look until they are loaded again.
+    """
+    return WidgetOut.of(await widgets.update_widget(session, widget_id, data))
+
+
+@blueprint.delete("/v1/widgets/<widget_id>")
+@endpoint(scope="agents:write", answer=None, status=204)
+async def delete_widget(session: TenantSession, widget_id: UUID) -> None:
+    """Delete a widget.
+
+    This cannot be undone. Pages with its key show nothing any more; its conversations stay among the calls.
+    """
+    await widgets.delete_widget(session, widget_id)

@@ -1,0 +1,85 @@
+"""Rules of widgets."""
+
+import secrets
+from decimal import Decimal
+from typing import Final
+from uuid import UUID
+
+from sqlmodel import col
+from sqlmodel.sql.expression import SelectOfScalar
+
+from switchboard.foundation.audit import AuditAction, record_audit
+from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.web.errors import NotFound, ValidationFailed
+from switchboard.foundation.web.schemas import parse_id
+from switchboard.resources.agents import service as agents
+from switchboard.resources.widgets.models import Widget
+from switchboard.resources.widgets.schemas import WidgetCreate, WidgetOut, WidgetUpdate
+
+KEY_PREFIX: Final = "pk_"
+
+
+def list_widgets(session: TenantSession, *, agent_id: UUID | None = None) -> SelectOfScalar[Widget]:
+    """Select the organization's widgets, or those of an agent."""
+    rows = session.select(Widget)
+    return rows if agent_id is None else rows.where(col(Widget.agent_id) == agent_id)
+
+
+async def get_widget(session: TenantSession, widget_id: UUID, *, lock: bool = False) -> Widget:
+    """Return a widget. Raises `NotFound`."""
+    widget = await session.find(Widget, widget_id, lock=lock)
+    if widget is None:
+        raise NotFound
+    return widget
+
+
+async def create_widget(session: TenantSession, data: WidgetCreate) -> Widget:
+    """Create a widget with a key of its own. Raises `ValidationFailed` for an unknown agent."""
+    widget = Widget(
+        id=new_id(),
+        organization_id=session.organization_id,
+        public_key=f"{KEY_PREFIX}{secrets.token_hex(16)}",
+        **{
+            **data.model_dump(),
+            "agent_id": await _require_agent(session, data.agent_id),
+            "max_spend_per_day": _to_dollars(data.max_spend_per_day),
+        },
+    )
+    session.add(widget)
+    record_audit(session, AuditAction.WIDGET_CREATED, widget.id, fields=data.model_fields_set)
+    return widget
+
+
+async def update_widget(session: TenantSession, widget_id: UUID, data: WidgetUpdate) -> Widget:
+    """Change the given fields that differ. Raises `NotFound`, and `ValidationFailed` for an unknown agent."""
+    widget = await get_widget(session, widget_id, lock=True)
+    data = data.keep_changes(WidgetOut.of(widget))
+    if not data.model_fields_set:
+        return widget
+    for field in data.model_fields_set - {"agent_id", "max_spend_per_day"}:
+        setattr(widget, field, getattr(data, field))
+    if "max_spend_per_day" in data.model_fields_set:
+        widget.max_spend_per_day = _to_dollars(data.max_spend_per_day)
+    if "agent_id" in data.model_fields_set:
+        widget.agent_id = await _require_agent(session, data.agent_id)
+    widget.updated_at = now()
+    record_audit(session, AuditAction.WIDGET_UPDATED, widget.id, fields=data.model_fields_set)
+    return widget
+
+
+async def delete_widget(session: TenantSession, widget_id: UUID) -> None:
+    """Delete a widget for good. Its conversations stay among the calls. Raises `NotFound`."""
+    await session.delete(await get_widget(session, widget_id))
+    record_audit(session, AuditAction.WIDGET_DELETED, widget_id)
+
+
+def _to_dollars(amount: float) -> Decimal:
+    return Decimal(str(round(amount, 6)))
+
+
+async def _require_agent(session: TenantSession, agent_id: str) -> UUID:
+    key = parse_id(agent_id)
+    agent = await agents.find_agent(session, key) if key else None
+    if agent is None:
+        raise ValidationFailed.field("agent_id", "is not an agent of the organization")
+    return agent.id

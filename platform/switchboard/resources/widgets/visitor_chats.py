@@ -1,0 +1,270 @@
+"""Chats of a website's visitors: the agent answers each message with its model, prompt, tools, and knowledge.
+
+A message claims the conversation for a while (`answering_until`), the model runs without a transaction, and the answer,
+its cost, and the end of the claim are saved together. A process that dies leaves the message without an answer.
+"""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+from decimal import Decimal
+from typing import Final, Literal
+from uuid import UUID
+
+import structlog
+from sqlmodel import col
+
+from switchboard.engine.conversation.call import Tool
+from switchboard.engine.conversation.knowledge import UNHURRIED_SECONDS, SearchKnowledge, retrieve_context
+from switchboard.engine.conversation.response_generator import fill_placeholders
+from switchboard.engine.conversation.text_response import TextResponder
+from switchboard.engine.conversation.toolbox import Toolbox
+from switchboard.engine.providers.conversation import open_agent_model
+from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.service_record import ServiceRecord
+from switchboard.engine.redaction.redactor import Redactor
+from switchboard.foundation.database import Database, TenantSession, new_id, now
+from switchboard.foundation.web.errors import Conflict, InsufficientBalance, NotFound, Unavailable
+from switchboard.plugin_sdk import JsonObject, Message, ModelUsage, ProviderError, ToolCall, ToolContext, ToolSpec
+from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents.redaction import open_redactor
+from switchboard.resources.agents.tools import AgentTools
+from switchboard.resources.billing import ledger
+from switchboard.resources.billing.costs import calculate_embedding_cost, calculate_model_cost
+from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.chats import VISITOR, keep_open, start_chat
+from switchboard.resources.calls.models import Call, TranscriptLine
+from switchboard.resources.calls.states import is_over
+from switchboard.resources.identity.service import get_policy
+from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
+from switchboard.resources.widgets.admission import VisitorLimits, add_session, require_spend
+from switchboard.resources.widgets.models import Widget, WidgetSession
+from switchboard.resources.widgets.visitor_calls import describe_widget
+
+logger = structlog.get_logger()
+THINKING_SECONDS: Final = 45.0
+LEASE: Final = timedelta(seconds=60)
+HISTORY_LINES: Final = 50
+INSTRUCTION: Final = (
+    "This conversation is a chat in writing on a website. Answer briefly, in plain text without formatting."
+)
+ANSWER: Final = ModelUsage("", input_tokens=6000, output_tokens=500)
+"""Usage for which funds are held before an answer: that of a talkative minute of a call."""
+NO_ANSWER: Final = "The agent cannot answer at the moment. Try again."
+
+
+@dataclass(frozen=True, slots=True)
+class VisitorChatEntry:
+    """Words of a conversation."""
+
+    role: Literal["user", "agent"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatAnswer:
+    """The agent's answer, and the conversation that it belongs to."""
+
+    session_id: UUID
+    content: str
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A visitor's message that this process answers. `tool_uses` are lines of the transcript."""
+
+    held: WidgetSession
+    chat: Call
+    agent: Agent
+    redactor: Redactor
+    history: list[Message]
+    usage: list[ModelUsage] = field(default_factory=list)
+    embeddings: list[ModelUsage] = field(default_factory=list)
+    tool_uses: list[str] = field(default_factory=list)
+    record: ServiceRecord = field(default_factory=ServiceRecord)
+
+
+@dataclass(frozen=True, slots=True)
+class _LoggedTools:
+    """The agent's tools; each use becomes a redacted line of the transcript."""
+
+    toolbox: Toolbox
+    turn: _Turn
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return self.toolbox.specs
+
+    async def run(self, call: ToolCall) -> JsonObject:
+        result = await self.toolbox.run(call)
+        await self.turn.redactor.search_json(result)
+        kept = await self.turn.redactor.redact_json(result, for_model=False)
+        self.turn.tool_uses.append(json.dumps({"tool": call.name, "result": kept}))
+        return await self.turn.redactor.redact_json(result, for_model=True)
+
+
+@dataclass(frozen=True, slots=True)
+class VisitorChats:
+    """Holds chats with visitors."""
+
+    database: Database
+    providers: Providers
+    agent_tools: AgentTools
+    limits: VisitorLimits
+
+    async def answer_message(self, widget: Widget, session_id: UUID | None, text: str, *, address: str) -> ChatAnswer:
+        """Answer a message, in a new conversation if there is none, or if it is over.
+
+        Raises `NotFound` if visitors may not write, `Conflict` while an earlier message is being answered,
+        `RateLimited` and `SpendLimitReached` at the widget's limits, and `Unavailable` if the agent, its model, or the
+        organization's balance is.
+        """
+        if not widget.text_enabled:
+            raise NotFound("The widget takes no messages.")
+        if session_id is None or not await self._is_open(widget, session_id):
+            await self.limits.count_session(widget, address)
+            session_id = None
+        try:
+            turn = await self._take(widget, session_id, text)
+        except InsufficientBalance:
+            logger.warning("a chat was not answered: the balance does not cover it", widget_id=str(widget.id))
+            raise Unavailable(NO_ANSWER) from None
+        try:
+            async with asyncio.timeout(THINKING_SECONDS):
+                said = await self._think(turn)
+        except (ProviderError, TimeoutError) as error:
+            logger.warning("a chat was not answered", call_id=str(turn.chat.id), error=str(error) or "took too long")
+            await self._save(turn, "")
+            raise Unavailable(NO_ANSWER) from error
+        await self._save(turn, said)
+        return ChatAnswer(turn.held.id, said)
+
+    async def list_entries(self, widget: Widget, session_id: UUID) -> list[VisitorChatEntry]:
+        """List what the visitor and the agent have said, in a chat or a call that goes on. Raises `NotFound`."""
+        async with self.database.tenant(widget.organization_id) as session:
+            held, call = await _find_open(session, widget, session_id)
+            if held is None or call is None:
+                raise NotFound("The conversation is over.")
+            lines = await calls.get_transcript(session, call.id)
+        return [VisitorChatEntry(_role(line), line.content) for line in lines if line.role in ("user", "agent")]
+
+    async def _is_open(self, widget: Widget, session_id: UUID) -> bool:
+        async with self.database.tenant(widget.organization_id) as session:
+            return (await _find_open(session, widget, session_id))[1] is not None
+
+    async def _take(self, widget: Widget, session_id: UUID | None, text: str) -> _Turn:
+        async with self.database.tenant(widget.organization_id) as session:
+            agent = await agents.find_agent(session, widget.agent_id)
+            if agent is None or agent.status != "active":
+                raise Unavailable("The agent is paused.")
+            held, chat = await _find_open(session, widget, session_id) if session_id else (None, None)
+            if held is None or chat is None:
+                held = await add_session(session, widget)
+                held.call_id = (chat := await start_chat(session, held.id, agent.id, describe_widget(widget))).id
+                await _add_lines(session, chat, [("agent", widget.greeting or build_greeting(agent))])
+            elif held.answering_until is not None and held.answering_until > now():
+                raise Conflict("The agent is still answering.")
+            else:
+                await require_spend(session, widget)
+            prices = (await get_policy(session, widget.organization_id)).prices
+            await ledger.hold_funds(session, chat.id, chat.cost_total + calculate_model_cost(prices, [ANSWER]))
+            held.answering_until = now() + LEASE
+            keep_open(chat)
+            redactor = await open_redactor(session, agent)
+            history = [
+                Message("user" if line.role == "user" else "assistant", line.content)
+                for line in (await calls.get_transcript(session, chat.id))[-HISTORY_LINES:]
+                if line.role in ("user", "agent")
+            ]
+            await redactor.search(text)
+            redactor.hear_agent(history[-1].content if history else "")
+            words = redactor.redact_utterance(text)
+            await _add_lines(session, chat, [("user", words.kept)])
+        return _Turn(held, chat, agent, redactor, [*history, Message("user", words.for_model)])
+
+    async def _think(self, turn: _Turn) -> str:
+        """Generate the agent's answer. Tools run on the way. Raises `ProviderError`."""
+        agent = turn.agent
+        knowledge = build_agent_knowledge(
+            self.database, self.providers, agent.organization_id, agent.knowledge_base_ids, turn.embeddings
+        )
+        tools: list[Tool] = [
+            *([SearchKnowledge(knowledge)] if knowledge else []),
+            *await self.agent_tools.build_tools(agent),
+        ]
+        context = ToolContext(agent.organization_id, agent.id, turn.chat.id, VISITOR, VISITOR)
+        toolbox = _LoggedTools(Toolbox(tools, context, disabled=agent.disabled_tools), turn)
+        known = await retrieve_context(knowledge, turn.history[-1].content, seconds=UNHURRIED_SECONDS)
+        prompt = fill_placeholders(agent.system_prompt, {})
+        async with open_agent_model(self.database, self.providers, agent.organization_id, agent, turn.record) as model:
+            responder = TextResponder(model, agent.llm_model, agent.llm_temperature, toolbox, turn.usage)
+            system = (Message("system", prompt), Message("system", INSTRUCTION), *known)
+            said = await responder.respond(system, turn.history)
+        await turn.redactor.search(said)
+        return said
+
+    async def _save(self, turn: _Turn, said: str) -> None:
+        """Save the answer, empty if there is none, and its cost; end the claim."""
+        async with self.database.tenant(turn.chat.organization_id) as session:
+            chat = await calls.get_call(session, turn.chat.id, lock=True)
+            if (held := await session.find(WidgetSession, turn.held.id, lock=True)) is not None:
+                held.answering_until = None
+            answer = [("agent", turn.redactor.redact(said).kept)] if said else []
+            await _add_lines(session, chat, [*(("tool", use) for use in turn.tool_uses), *answer])
+            prices = (await get_policy(session, chat.organization_id)).prices
+            _add_cost(chat, "model", calculate_model_cost(prices, turn.usage))
+            _add_cost(chat, "embedding", calculate_embedding_cost(prices, turn.embeddings))
+            chat.served_by = {**chat.served_by, **turn.record.served}
+            chat.provider_failures = [*chat.provider_failures, *(asdict(fault) for fault in turn.record.failures)]
+            if not is_over(chat):
+                keep_open(chat)
+
+
+def build_greeting(agent: Agent) -> str:
+    """Return the agent's greeting for a visitor: no name or other value is known for its placeholders."""
+    return fill_placeholders(agent.greeting_message, {})
+
+
+def _add_cost(chat: Call, part: str, amount: Decimal) -> None:
+    chat.cost_parts = {**chat.cost_parts, part: chat.cost_parts.get(part, 0.0) + float(amount)}
+    chat.cost_total += amount
+
+
+async def _find_open(
+    session: TenantSession, widget: Widget, session_id: UUID
+) -> tuple[WidgetSession | None, Call | None]:
+    """Return a conversation of the widget and its call, locked, or None if it is over."""
+    held = await session.find(WidgetSession, session_id, lock=True)
+    if held is None or held.widget_id != widget.id or held.call_id is None:
+        return None, None
+    call = await calls.find_call(session, held.call_id, lock=True)
+    return (None, None) if call is None or is_over(call) else (held, call)
+
+
+async def _add_lines(session: TenantSession, chat: Call, lines: Sequence[tuple[str, str]]) -> None:
+    """Add lines to the end of a chat's transcript; empty ones are left out."""
+    known = await session.exec(session.select(TranscriptLine).where(col(TranscriptLine.call_id) == chat.id))
+    position = len(known.all())
+    elapsed = round((now() - (chat.started_at or chat.created_at)).total_seconds() * 1000)
+    for role, content in lines:
+        if content:
+            line = TranscriptLine(
+                id=new_id(),
+                organization_id=chat.organization_id,
+                call_id=chat.id,
+                position=position,
+                role=role,
+                content=content,
+                timestamp_ms=elapsed,
+                ended_ms=elapsed,
+            )
+            session.add(line)
+            position += 1
+    await session.flush()
+
+
+def _role(line: TranscriptLine) -> Literal["user", "agent"]:
+    return "user" if line.role == "user" else "agent"
