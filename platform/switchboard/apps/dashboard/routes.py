@@ -35,6 +35,7 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
     setup,
     sign_in,
     single_sign_on,
+    support,
     team,
     texts,
     usage,
@@ -48,5 +49,6 @@ from switchboard.apps.dashboard.pages.agents import (  # noqa: F401
     test_call,
     versions,
 )
+from switchboard.apps.dashboard.pages.console import installation, organizations, users  # noqa: F401
 
 __all__ = ["dashboard"]
