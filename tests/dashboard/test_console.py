@@ -209,3 +209,14 @@ async def test_an_operator_enters_and_leaves_in_the_browser(browser: Browser, li
         await page.get_by_role("heading", name="Sign in for support").wait_for()
         await page.get_by_text("ticket 7").wait_for()
         await window.check_accessibility()
+
+
+async def test_the_console_is_accessible_and_fits_a_phone(browser: Browser, live: LivePlatform) -> None:
+    async with open_owner_window(browser, live, superadmin=True) as window:
+        places = ("", "/organizations", f"/organizations/{live.caller.organization_id}", "/users", "/plugins")
+        for path in places:
+            await window.open(f"/dashboard/console{path}")
+            for width in (1440, 390):
+                await window.page.set_viewport_size({"width": width, "height": 900})
+                await window.check_accessibility()
+                assert await window.page.evaluate("document.documentElement.scrollWidth") <= width, path
