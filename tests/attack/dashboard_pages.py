@@ -11,7 +11,14 @@ from tests.attack.organization import PASSWORD, UUID
 from tests.attack.report import AttackResult
 from tests.attack.scene import Scene, gather_limited
 
-SUPERADMIN_PAGES = ("/dashboard/oauth-clients", "/dashboard/oauth-clients/new", "/dashboard/organization")
+SUPERADMIN_PAGES = (
+    "/dashboard/console",
+    "/dashboard/console/organizations",
+    "/dashboard/console/plugins",
+    "/dashboard/console/users",
+    "/dashboard/oauth-clients",
+    "/dashboard/oauth-clients/new",
+)
 EVIL = "https://evil.example.com"
 OPEN_REDIRECTS = (EVIL, "//evil.example.com", "/\\evil.example.com", "/dashboard@evil.example.com", "javascript:x")
 

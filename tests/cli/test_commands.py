@@ -28,6 +28,11 @@ def test_organizations_keys_users_and_clients_are_managed(operator: Operator) ->
         ]
         == email
     )
+    other = operator.ask("orgs", "create", "--name", "Other")
+    assert operator.ask("users", "add", "--email", email, "--org", other["id"])["email"] == email
+    assert "already" in operator.run("users", "add", "--email", email, "--org", other["id"]).stderr
+    assert operator.ask("orgs", "suspend", other["id"], "--reason", "unpaid")["suspended"]
+    assert not operator.ask("orgs", "resume", other["id"])["suspended"]
     client = operator.ask("oauth-clients", "create", "--name", "App", "--redirect-uri", "https://app.example.com/cb")
     assert set(client) == {"client_id", "client_secret"}
     public = operator.ask(

@@ -16,7 +16,17 @@ from tests.fixtures.dashboard import People, Person
 from tests.fixtures.isolation import populate, read_rows, wait_until_quiet
 
 # Placeholders that are no ids of an organization's resources, or belong to superadmins, which other tests cover.
-NO_IDS = {"nowhere", "filename", "token", "capability", "name", "organization_id", "client_id", "application_id"}
+NO_IDS = {
+    "nowhere",
+    "filename",
+    "token",
+    "capability",
+    "name",
+    "organization_id",
+    "account_id",
+    "client_id",
+    "application_id",
+}
 NOUNS = {
     "number": "phone_number",
     "base": "knowledge_base",

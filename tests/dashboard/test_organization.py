@@ -14,7 +14,6 @@ from switchboard.runtime import Runtime
 from tests.fixtures.app import Caller, LivePlatform
 from tests.fixtures.dashboard import People, Person, open_owner_window
 
-PAGE = "/dashboard/organization"
 FIELDS: dict[str, str | list[str]] = {
     "name": "Blue Door",
     "timezone": "Europe/Berlin",
@@ -37,11 +36,13 @@ def settings(settings: Settings, tmp_path: Path) -> Settings:
     return settings.model_copy(update={"tenants_dir": tmp_path})
 
 
+def build_path(caller: Caller) -> str:
+    return f"/dashboard/console/organizations/{caller.organization_id}/settings"
+
+
 @pytest.fixture
 async def operator(people: People, caller: Caller) -> Person:
-    person = await people.join(caller.organization_id, superadmin=True)
-    await person.post(f"/dashboard/organizations/{caller.organization_id}")
-    return person
+    return await people.join(caller.organization_id, superadmin=True)
 
 
 async def read_organization(runtime: Runtime, caller: Caller) -> tuple[Organization, Policy]:
@@ -53,7 +54,7 @@ async def read_organization(runtime: Runtime, caller: Caller) -> tuple[Organizat
 async def test_an_operator_sets_what_a_tenant_file_can_set(
     operator: Person, people: People, runtime: Runtime, caller: Caller
 ) -> None:
-    assert (await operator.post(PAGE, FIELDS)).status == 303
+    assert (await operator.post(build_path(caller), FIELDS)).status == 303
     organization, policy = await read_organization(runtime, caller)
     assert (organization.name, organization.timezone) == ("Blue Door", "Europe/Berlin")
     assert (policy.max_concurrent_calls, policy.rate_limits.read.burst, policy.prices.call_minute) == (7, 90, 0.02)
@@ -65,7 +66,7 @@ async def test_an_operator_sets_what_a_tenant_file_can_set(
     assert policy.encryption.texts
     entries = await people.list_audit_entries(caller.organization_id)
     assert (entries[-1][1], entries[-1][2]) == ("organization.updated", "change name; change timezone; change policy")
-    shown = (await operator.get(PAGE)).html
+    shown = (await operator.get(build_path(caller))).html
     assert 'value="Blue Door"' in shown
     assert "DE\nAT</textarea>" in shown
 
@@ -76,10 +77,10 @@ async def test_the_exported_file_sets_the_same_and_names_the_secrets(
     slug = f"door-{caller.organization_id}"
     async with runtime.database.system() as session:
         (await session.get_one(Organization, caller.organization_id)).slug = slug
-    await operator.post(PAGE, FIELDS)
+    await operator.post(build_path(caller), FIELDS)
     await operator.post("/dashboard/providers/llm/openai", {"settings.api_key": "sk-first"})
     await operator.post("/dashboard/providers/text_to_speech/openai", {"settings.api_key": "sk-second"})
-    answer = await operator.post(f"{PAGE}/tenant-file")
+    answer = await operator.post(build_path(caller).replace("/settings", "/tenant-file"))
     assert f"{slug}.toml" in answer.headers["Content-Disposition"]
     assert "sk-" not in answer.html
     assert "# OPENAI_API_KEY\n" in answer.html
@@ -90,7 +91,7 @@ async def test_the_exported_file_sets_the_same_and_names_the_secrets(
     assert file.faults == []
     await apply_tenant_file(runtime.database, runtime.registry, runtime.keyring, file)
     path.unlink()
-    assert (await operator.post(f"{PAGE}/tenant-file")).html == answer.html
+    assert (await operator.post(build_path(caller).replace("/settings", "/tenant-file"))).html == answer.html
     assert "policy" not in (await people.list_audit_entries(caller.organization_id))[-2][2]
 
 
@@ -112,7 +113,7 @@ async def test_a_setting_that_is_not_valid_is_named(
     operator: Person, runtime: Runtime, caller: Caller, change: dict[str, str | list[str]], message: str
 ) -> None:
     before = await read_organization(runtime, caller)
-    refused = await operator.post(PAGE, FIELDS | change)
+    refused = await operator.post(build_path(caller), FIELDS | change)
     assert refused.status == 422
     assert message in refused.html
     assert await read_organization(runtime, caller) == before
@@ -126,22 +127,22 @@ async def test_a_tenant_file_keeps_the_page_read_only(
         (await session.get_one(Organization, caller.organization_id)).slug = slug
     path = tmp_path / f"{slug}.toml"
     path.write_text('name = "Door"')
-    page = (await operator.get(PAGE)).html
+    page = (await operator.get(build_path(caller))).html
     assert f"switchboard tenants apply {path}" in page
     assert 'name="policy.max_concurrent_calls"' not in page
-    assert (await operator.post(PAGE, FIELDS)).status == 409
+    assert (await operator.post(build_path(caller), FIELDS)).status == 409
 
 
 async def test_only_the_operator_sees_the_page(people: People, caller: Caller) -> None:
     owner = await people.join(caller.organization_id)
-    assert (await owner.get(PAGE)).status == 403
-    assert (await owner.post(PAGE, FIELDS)).status == 403
-    assert (await owner.post(f"{PAGE}/tenant-file")).status == 403
+    assert (await owner.get(build_path(caller))).status == 403
+    assert (await owner.post(build_path(caller), FIELDS)).status == 403
+    assert (await owner.post(build_path(caller).replace("/settings", "/tenant-file"))).status == 403
 
 
 async def test_the_page_is_accessible(browser: Browser, live: LivePlatform) -> None:
     async with open_owner_window(browser, live, superadmin=True) as window:
-        await window.open(PAGE)
+        await window.open(build_path(live.caller))
         await window.check_accessibility()
         await window.page.set_viewport_size({"width": 390, "height": 844})
         assert await window.page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -10,7 +10,7 @@ from sqlmodel import col
 from switchboard.apps.dashboard.sign_in_limits import PER_ACCOUNT, PER_ADDRESS
 from switchboard.apps.server import app
 from switchboard.foundation.database import now
-from switchboard.resources.identity.models import UserSession
+from switchboard.resources.identity.models import Membership, UserSession
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Client
@@ -207,13 +207,15 @@ async def test_forms_of_other_sites_are_refused(people: People, caller: Caller) 
 
 
 async def test_a_token_is_invalid_in_another_session_or_organization(
-    people: People, caller: Caller, stranger: Caller
+    people: People, caller: Caller, stranger: Caller, runtime: Runtime
 ) -> None:
     one, other = await people.join(caller.organization_id), await people.join(caller.organization_id)
     token = (await one.get("/dashboard/contacts/new")).html.partition('name="csrf_token" value="')[2][:64]
     fields: dict[str, str | list[str]] = {"phone_number": "+15550100001", "csrf_token": token}
     assert (await other.send("/dashboard/contacts/new", fields)).status == 403
-    both = await people.join(None, superadmin=True)
+    both = await people.join(caller.organization_id)
+    async with runtime.database.system() as session:
+        session.add(Membership(organization_id=stranger.organization_id, user_id=both.user_id))
     assert (await both.post(f"/dashboard/organizations/{caller.organization_id}")).status == 303
     token = (await both.get("/dashboard/contacts/new")).html.partition('name="csrf_token" value="')[2][:64]
     assert (await both.post(f"/dashboard/organizations/{stranger.organization_id}")).status == 303

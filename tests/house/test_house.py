@@ -99,6 +99,7 @@ MAY_CROSS = {
     "resources/identity/invitations.py": "an invitation's link names no organization",
     "resources/identity/password_links.py": "users belong to no organization",
     "resources/identity/second_factors.py": "users belong to no organization",
+    "resources/identity/support.py": "a superadmin enters an organization, and writes what its members may not",
     "resources/identity/sign_in.py": "users and their browser sessions belong to no organization",
     "resources/oauth/clients.py": "applications belong to no organization",
     "resources/oauth/consent.py": "an authorization request names an application, which belongs to no organization",

@@ -85,13 +85,20 @@ def list_installed_plugins(registry: Registry) -> list[LoadedPlugin]:
 
 async def list_restarts(redis: Redis, registry: Registry) -> list[str] | None:
     """List messages about running processes that must be restarted; None if Redis does not answer."""
+    running = await list_running_processes(redis, registry)
+    return None if running is None else [message for _, message in running if message is not None]
+
+
+async def list_running_processes(redis: Redis, registry: Registry) -> list[tuple[RunningProcess, str | None]] | None:
+    """List the running processes, each with the message that says why it must be restarted; None if Redis does not
+    answer.
+    """
     installed = list_installed_plugins(registry)
     try:
         running = await _list_running_processes(redis)
     except (RedisError, OSError):
         return None
-    described = (process.describe_restart(installed) for process in running)
-    return [message for message in described if message is not None]
+    return [(process, process.describe_restart(installed)) for process in running]
 
 
 @asynccontextmanager

@@ -20,7 +20,8 @@ from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.password_links import PasswordLinks
 from switchboard.resources.identity.second_factors import SecondFactors
-from switchboard.resources.identity.system_queries import find_key_owner
+from switchboard.resources.identity.suspension import resume_organization, suspend_organization
+from switchboard.resources.identity.system_queries import find_key_owner, find_user
 from switchboard.resources.oauth import clients
 from switchboard.resources.privacy.organization_deletion import OrganizationDeleter, OrganizationInUse
 
@@ -87,6 +88,31 @@ async def delete_organization(organization_id: UUID, yes: bool, as_json: bool) -
         "knowledge_bases": report.knowledge_bases,
     }
     print_result(result, as_json=as_json)
+
+
+@orgs.command("suspend")
+@click.argument("organization_id", type=UUID)
+@click.option("--reason", required=True, help="The organization's users see it.")
+@as_json
+@run_async
+async def suspend(organization_id: UUID, reason: str, as_json: bool) -> None:
+    """Suspend an organization: it gets and places no calls, sends no text messages, and cannot use the API and the
+    dashboard. Live calls end by themselves.
+    """
+    async with open_runtime() as runtime, runtime.database.system() as session:
+        await suspend_organization(session, organization_id, reason=reason, actor=identity.OPERATOR)
+    print_result({"id": str(organization_id), "suspended": True}, as_json=as_json)
+
+
+@orgs.command("resume")
+@click.argument("organization_id", type=UUID)
+@as_json
+@run_async
+async def resume(organization_id: UUID, as_json: bool) -> None:
+    """Resume a suspended organization. Its campaigns and automations go on where they stopped."""
+    async with open_runtime() as runtime, runtime.database.system() as session:
+        await resume_organization(session, organization_id, actor=identity.OPERATOR)
+    print_result({"id": str(organization_id), "suspended": False}, as_json=as_json)
 
 
 @click.group(
@@ -160,6 +186,18 @@ async def create_user(email: str, password: str, superadmin: bool, organization_
         user = await identity.create_user(
             session, email=email, password=password, superadmin=superadmin, organization_id=organization_id
         )
+    print_result({"id": str(user.id), "email": user.email}, as_json=as_json)
+
+
+@users.command("add")
+@click.option("--email", required=True)
+@click.option("--org", "organization_id", type=UUID, required=True)
+@as_json
+@run_async
+async def add_owner(email: str, organization_id: UUID, as_json: bool) -> None:
+    """Make an existing user an owner of an organization."""
+    async with open_runtime() as runtime, runtime.database.system() as session:
+        user = await identity.add_owner(session, await find_user(session, email), organization_id)
     print_result({"id": str(user.id), "email": user.email}, as_json=as_json)
 
 

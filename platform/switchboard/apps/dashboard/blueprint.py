@@ -3,13 +3,13 @@
 from http import HTTPStatus
 
 import structlog
-from quart import Blueprint, Response, current_app, redirect, request, url_for
+from quart import Blueprint, Response, current_app, g, redirect, request, url_for
 from quart.typing import ResponseReturnValue
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException
 
 from switchboard.apps.dashboard.ui.rendering import install_filters, render
-from switchboard.apps.dashboard.viewer import NotSignedIn, get_sending_page
+from switchboard.apps.dashboard.viewer import NoOrganization, NotSignedIn, Viewer, get_sending_page
 from switchboard.foundation.keyring import SecretError
 from switchboard.foundation.web.errors import ApiError, NotFound, Unavailable
 from switchboard.foundation.web.problems import translate_database_error, translate_http_error
@@ -65,6 +65,15 @@ async def to_sign_in(error: NotSignedIn) -> ResponseReturnValue:
     """Redirect to the sign-in page, and from there to the requested page, or to the page whose form was sent."""
     after = request.full_path.rstrip("?") if request.method == "GET" else get_sending_page()
     return redirect(url_for("dashboard.sign_in_page", after=after or None), HTTPStatus.SEE_OTHER)
+
+
+@dashboard.errorhandler(NoOrganization)
+async def to_console(error: NoOrganization) -> ResponseReturnValue:
+    """Redirect a superadmin who has entered no organization to the operator console; show others the error."""
+    viewer: Viewer | None = g.get("viewer")
+    if viewer is None or not viewer.has_role("superadmin"):
+        return await show_error(error)
+    return redirect(url_for("dashboard.console_page"), HTTPStatus.SEE_OTHER)
 
 
 @dashboard.errorhandler(ApiError)

@@ -206,8 +206,9 @@ def _get_sessions() -> BrowserSessions:
 
 async def _admit(role: str) -> Viewer:
     viewer = await _get_sessions().require_viewer()
-    if role != "superadmin":
+    if role not in ("user", "superadmin"):
         _ = viewer.organization_id
+        viewer.require_running_organization()
     if not viewer.has_role(role):
         raise PageForbidden
     return viewer

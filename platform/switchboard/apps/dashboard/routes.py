@@ -36,6 +36,7 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
     setup,
     sign_in,
     single_sign_on,
+    support,
     team,
     texts,
     timelines,
@@ -54,5 +55,6 @@ from switchboard.apps.dashboard.pages.agents import (  # noqa: F401
     versions,
     widgets,
 )
+from switchboard.apps.dashboard.pages.console import installation, organizations, users  # noqa: F401
 
 __all__ = ["dashboard"]

@@ -10,10 +10,11 @@ from quart import Response, g, request
 
 from switchboard.foundation.database import Database
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import ApiError
+from switchboard.foundation.web.errors import ApiError, OrganizationSuspended
 from switchboard.foundation.web.principal import Limit, Principal, get_role_scopes, includes_role
 from switchboard.resources.identity import sign_in
-from switchboard.resources.identity.models import Organization, User, UserSession
+from switchboard.resources.identity.models import Organization, SupportSession, User, UserSession
+from switchboard.resources.identity.support import build_support_actor
 from switchboard.resources.identity.system_queries import SESSION_LIFETIME
 
 PAGES = Limit(per_second=20, burst=100)
@@ -33,21 +34,30 @@ class PageForbidden(ApiError):
     default_detail = "You do not have permission to do this. Ask an owner of the organization."
 
 
+class NoOrganization(PageForbidden):
+    """403: the page belongs to an organization, and the user has entered none."""
+
+    default_detail = "You do not belong to an organization yet. Ask an owner to invite you."
+
+
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """An authenticated session: user, organization (None if not a member), and role."""
+    """An authenticated session: user, organization (None if not a member), and role. `support` is the support session
+    of a superadmin who has entered the organization for support.
+    """
 
     session: UserSession
     user: User
     organization: Organization | None
     role: str | None
     csrf: str
+    support: SupportSession | None = None
 
     @property
     def organization_id(self) -> UUID:
-        """The organization's id. Raises `Forbidden` for a user without an organization."""
+        """The organization's id. Raises `NoOrganization` for a user without an organization."""
         if self.organization is None:
-            raise PageForbidden("You do not belong to an organization yet. Ask an owner to invite you.")
+            raise NoOrganization
         return self.organization.id
 
     @property
@@ -56,7 +66,11 @@ class Viewer:
         return self.organization.timezone if self.organization else "UTC"
 
     def has_role(self, role: str) -> bool:
-        """Return whether the user is a `superadmin`, or has at least this role in the organization."""
+        """Return whether the user is a `superadmin`, or has at least this role in the organization; each viewer is a
+        `user`.
+        """
+        if role == "user":
+            return True
         if role == "superadmin":
             return self.user.is_superadmin
         return self.role is not None and includes_role(self.role, role)
@@ -65,7 +79,26 @@ class Viewer:
     def principal(self) -> Principal:
         """The principal for services and the audit log, with the scopes of the user's role."""
         scopes = get_role_scopes(self.role) if self.role is not None else frozenset[str]()
-        return Principal(self.organization_id, self.session.id, f"user:{self.user.id}", scopes, PAGES, PAGES)
+        actor = build_support_actor(self.user.id) if self.support else f"user:{self.user.id}"
+        return Principal(self.organization_id, self.session.id, actor, scopes, PAGES, PAGES)
+
+    @property
+    def operator(self) -> str:
+        """The audit log's actor for what a superadmin does in the operator console."""
+        return f"user:{self.user.id} (operator)"
+
+    def require_running_organization(self) -> None:
+        """Raise `OrganizationSuspended` for a member of a suspended organization; a support session may look at it."""
+        if self.support is None and self.organization is not None and self.organization.suspended_at is not None:
+            reason = self.organization.suspension_reason
+            raise OrganizationSuspended(f"{OrganizationSuspended.default_detail} Reason: {reason}")
+
+    def refuse_support(self) -> None:
+        """Refuse in a support session what would outlast it: credentials, and changes of members. Raises
+        `PageForbidden`.
+        """
+        if self.support is not None:
+            raise PageForbidden("A support session creates no credentials and changes no members.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +138,7 @@ class BrowserSessions:
         organization = signed_in.organization
         words = f"form {organization.id if organization else ''}"
         csrf = hmac.new(token.encode(), words.encode(), hashlib.sha256).hexdigest()
-        g.viewer = Viewer(signed_in.session, signed_in.user, organization, signed_in.role, csrf)
+        g.viewer = Viewer(signed_in.session, signed_in.user, organization, signed_in.role, csrf, signed_in.support)
         return g.viewer  # type: ignore[no-any-return]
 
     async def require_viewer(self) -> Viewer:

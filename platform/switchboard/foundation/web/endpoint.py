@@ -29,6 +29,7 @@ from switchboard.foundation.web.context import web_context
 from switchboard.foundation.web.errors import (
     ApiError,
     InvalidCredentials,
+    OrganizationSuspended,
     PayloadTooLarge,
     RateLimited,
     UnsupportedMediaType,
@@ -222,6 +223,8 @@ async def _admit(declared: Endpoint) -> Principal:
     g.rate_limit_headers = build_rate_limit_headers(limit, verdict)
     if not verdict.allowed:
         raise RateLimited
+    if principal.is_suspended:
+        raise OrganizationSuspended
     if declared.scope is not None:
         principal.require_scope(declared.scope)
     return principal

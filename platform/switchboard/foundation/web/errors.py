@@ -92,6 +92,13 @@ class Forbidden(ApiError):
     status, code, title = 403, "forbidden", "Forbidden"
 
 
+class OrganizationSuspended(ApiError):
+    """403: the operator of the installation has suspended the organization."""
+
+    status, code, title = 403, "organization_suspended", "Forbidden"
+    default_detail = "The operator of this installation has suspended the organization."
+
+
 class NotFound(ApiError):
     """404: the resource does not exist, or belongs to another organization."""
 

@@ -21,6 +21,7 @@ from switchboard.foundation.web.errors import (
     InsufficientScope,
     InvalidCredentials,
     NotFound,
+    OrganizationSuspended,
     PayloadTooLarge,
     Problem,
     RateLimited,
@@ -257,7 +258,13 @@ def describe_error(error: type[ApiError]) -> str:
 
 
 def _errors(rule: Rule, declared: Endpoint) -> list[type[ApiError]]:
-    common: list[type[ApiError]] = [InvalidCredentials, InsufficientScope, RateLimited, ValidationFailed]
+    common: list[type[ApiError]] = [
+        InvalidCredentials,
+        InsufficientScope,
+        OrganizationSuspended,
+        RateLimited,
+        ValidationFailed,
+    ]
     if rule.arguments:
         common.append(NotFound)
     if declared.body is not None:

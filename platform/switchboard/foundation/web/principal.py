@@ -62,7 +62,9 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A valid credential: its organization, scopes, and rate limits. `actor` names it in the audit log."""
+    """A valid credential: its organization, scopes, and rate limits. `actor` names it in the audit log.
+    The API refuses a credential of a suspended organization.
+    """
 
     organization_id: UUID
     credential_id: UUID
@@ -70,6 +72,7 @@ class Principal:
     scopes: frozenset[str]
     read_limit: Limit
     write_limit: Limit
+    is_suspended: bool = False
 
     @property
     def is_user(self) -> bool:

@@ -30,6 +30,7 @@ from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.automations import templates
 from switchboard.resources.automations.action_dependencies import DatabaseAction, OutboundAction
 from switchboard.resources.automations.models import ActionRecord, AutomationRun
+from switchboard.resources.identity.suspension import is_suspended
 
 logger = structlog.get_logger()
 RETRY_DELAYS = (timedelta(seconds=5), timedelta(seconds=30))
@@ -89,7 +90,7 @@ async def _claim(database: Database, organization_id: UUID, run_id: UUID) -> _St
     async with database.tenant(organization_id) as session:
         due = session.select(AutomationRun).where(col(AutomationRun.id) == run_id, col(AutomationRun.due_at) <= now())
         run = (await session.exec(due.with_for_update(skip_locked=True))).one_or_none()
-        if run is None or _end_lost(run):
+        if run is None or await is_suspended(session) or _end_lost(run):
             return None
         records = run.records()
         index = next(place for place, record in enumerate(records) if record.status in ("pending", "running"))

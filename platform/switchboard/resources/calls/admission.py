@@ -76,6 +76,18 @@ class CallAdmission:
         """Return whether a server has room for another call."""
         return await self._count(f"{_COUNT_ROOM} return room", LIFETIME_SECONDS) != 0
 
+    async def list_rooms(self) -> dict[str, tuple[int, int]]:
+        """Return the calls that each server can hold and holds, by its node; nothing while Redis is away."""
+        try:
+            reports = await cast("Awaitable[dict[str | bytes, str | bytes]]", self.redis.hgetall(_SERVERS))
+        except (RedisError, OSError):
+            return {}
+        rooms = {}
+        for node, report in reports.items():
+            limit, live, _ = _decode(report).split()
+            rooms[_decode(node)] = int(limit), int(live)
+        return rooms
+
     async def _count(self, script: str, *arguments: str | int) -> int:
         """Return the places that a script counts: -1 if it is not known."""
         try:
@@ -110,3 +122,7 @@ class CallAdmission:
             await cast("Awaitable[int]", self.redis.hdel(_SERVERS, self.node))
         except (RedisError, OSError) as error:
             logger.warning("this server's room is counted for seconds: Redis is away", error=type(error).__name__)
+
+
+def _decode(text: str | bytes) -> str:
+    return text.decode() if isinstance(text, bytes) else text

@@ -18,6 +18,7 @@ from switchboard.foundation.jobs import wake
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.observability import metrics, traces
 from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.errors import OrganizationSuspended
 from switchboard.plugin_sdk import (
     INVALID_NUMBER,
     OutboundCall,
@@ -35,6 +36,7 @@ from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import RINGING_TIMEOUT, finish_call, is_over
 from switchboard.resources.destinations.service import find_destination_refusal, get_destination_rules
 from switchboard.resources.do_not_call import service as do_not_call
+from switchboard.resources.identity.suspension import is_suspended
 from switchboard.resources.phone_numbers import service as numbers
 
 logger = structlog.get_logger()
@@ -58,7 +60,8 @@ class CallDialer:
         """Place a queued call, unless that has begun already.
 
         If the carrier fails, the organization's others are tried in order. A call to a number that is now on the
-        do-not-call list, or that the organization may no longer call, ends `failed`. If the carrier does not report
+        do-not-call list, or that the organization may no longer call, ends `failed`, and so does each of
+        a suspended organization. If the carrier does not report
         whether it placed the call, its callbacks or the reconciler decide. While no server has room for the call, it
         stays queued, and the reconciler tries again.
         """
@@ -74,6 +77,9 @@ class CallDialer:
                 await finish_call(
                     session, call, "failed", reason=EndedReason.DO_NOT_CALL, error=calls.ON_DO_NOT_CALL_LIST
                 )
+                return
+            if await is_suspended(session):
+                await finish_call(session, call, "failed", error=OrganizationSuspended.default_detail)
                 return
             refusal = find_destination_refusal(await get_destination_rules(session), call.to_number)
             if refusal is not None:

@@ -22,6 +22,7 @@ from switchboard.foundation.web.errors import (
     DestinationNotAllowed,
     InsufficientBalance,
     InvalidState,
+    OrganizationSuspended,
     OutboundPaused,
     Unavailable,
 )
@@ -40,6 +41,7 @@ from switchboard.resources.calls.outbound_limits import pause_at_call_limits
 from switchboard.resources.calls.states import FORWARDED_TIMEOUT, MEDIA_TIMEOUT, finish_call, is_over, start_call
 from switchboard.resources.destinations.clients import build_carrier_destination, require_reachable
 from switchboard.resources.identity.service import get_policy
+from switchboard.resources.identity.suspension import is_suspended
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schedule import Schedule, is_open
@@ -100,7 +102,9 @@ class InboundCallRouter:
             if announced is not None:
                 return self._build_instruction(announced)
             number = await numbers.find_phone_number(session, incoming.to_number)
-            if agent_id is not None:
+            if await is_suspended(session):
+                route = Route(refused=OrganizationSuspended.default_detail)
+            elif agent_id is not None:
                 route = await _route_to_agent(session, agent_id)
             else:
                 route = await _route_to_number(session, number)

@@ -30,6 +30,7 @@ from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Policy
 from switchboard.resources.identity.service import get_policy
+from switchboard.resources.identity.suspension import is_suspended
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 
@@ -42,10 +43,12 @@ NO_MONEY = "The balance does not cover another call."
 
 
 async def dial_due_contacts(database: Database, tick_seconds: float, organization_id: UUID) -> None:
-    """Dial contacts of all of an organization's running campaigns, those with the fewest calls in flight first."""
+    """Dial contacts of all of an organization's running campaigns, those with the fewest calls in flight first.
+    The campaigns of a suspended organization wait.
+    """
     tick = timedelta(seconds=tick_seconds)
     async with database.tenant(organization_id) as session:
-        waiting = deque(await _under_way(session))
+        waiting = deque[UUID]() if await is_suspended(session) else deque(await _under_way(session))
     while waiting:
         async with database.tenant(organization_id) as session:
             room = await calls.acquire_call_capacity(session)

@@ -16,10 +16,11 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import TenantSession, after_commit, now
 from switchboard.foundation.observability import metrics
-from switchboard.foundation.web.errors import OutboundPaused
+from switchboard.foundation.web.errors import OrganizationSuspended, OutboundPaused
 from switchboard.resources.destinations.models import OutboundPause
 from switchboard.resources.identity.policy import OutboundLimits
 from switchboard.resources.identity.service import get_policy
+from switchboard.resources.identity.suspension import is_suspended
 
 logger = structlog.get_logger()
 HOUR: Final = timedelta(hours=1)
@@ -37,15 +38,22 @@ for _limit in UNITS:
 async def find_pause(session: TenantSession) -> str | None:
     """Return why outbound calls and text messages are paused, as a sentence; None if they are not.
 
-    A pause ends after an hour, or as soon as the limit that caused it has another value.
+    A pause ends after an hour, or as soon as the limit that caused it has another value; a suspension, when the
+    operator resumes the organization.
     """
+    if await is_suspended(session):
+        return OrganizationSuspended.default_detail
     limits = await _get_limits(session)
     pause = await _find_last_pause(session, limits)
     return _describe(pause) if pause is not None and _is_active(pause, limits) else None
 
 
 async def require_unpaused(session: TenantSession) -> None:
-    """Raise `OutboundPaused` while the organization's calls and text messages are paused."""
+    """Raise `OutboundPaused` while the organization's calls and text messages are paused, and `OrganizationSuspended`
+    while it is suspended.
+    """
+    if await is_suspended(session):
+        raise OrganizationSuspended
     limits = await _get_limits(session)
     pause = await _find_last_pause(session, limits)
     if pause is not None and _is_active(pause, limits):

@@ -64,6 +64,7 @@ def build_principal(organization: Organization, *, credential_id: UUID, actor: s
         scopes=frozenset(scopes),
         read_limit=_limit(limits.read),
         write_limit=_limit(limits.write),
+        is_suspended=organization.suspended_at is not None,
     )
 
 

@@ -15,6 +15,7 @@ APP_LABEL = "authenticator_app|sealed_secret|{user_id}"
 class Organization(SQLModel, table=True):
     """A tenant. `slug` is the name of its tenant file, None without one; `policy` is the content of that file
     (`Policy`). `narrowed_destinations` is what owners close besides (`NarrowedDestinations`), None for nothing.
+    `suspended_at` is None unless the operator has suspended it. `allows_support` is the owners' choice.
     """
 
     __tablename__ = "organization"
@@ -26,6 +27,9 @@ class Organization(SQLModel, table=True):
     policy: dict[str, Any] = json_column()
     narrowed_destinations: dict[str, Any] | None = json_column(None)
     setup_dismissed_at: datetime | None = None
+    suspended_at: datetime | None = None
+    suspension_reason: str | None = None
+    allows_support: bool = True
     created_at: datetime = Field(default_factory=now)
 
 
@@ -80,6 +84,25 @@ class UserSession(SQLModel, table=True):
     notice: str | None = None
     created_at: datetime = Field(default_factory=now)
     last_seen_at: datetime = Field(default_factory=now)
+
+
+class SupportSession(TenantTable, table=True):
+    """A superadmin's access to an organization for support, in one browser session, until `expires_at`."""
+
+    __tablename__ = "support_session"
+    __table_args__ = (Index(None, "organization_id", "created_at"),)
+
+    user_id: UUID = Field(foreign_key="user_account.id", ondelete="CASCADE", index=True)
+    user_email: str
+    browser_session_id: UUID | None = Field(foreign_key="user_session.id", ondelete="SET NULL", index=True)
+    reason: str
+    expires_at: datetime
+    ended_at: datetime | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """True until it expires, somebody ends it, or the superadmin signs out."""
+        return self.ended_at is None and self.expires_at > now() and self.browser_session_id is not None
 
 
 class AuthenticatorApp(SQLModel, table=True):

@@ -170,9 +170,22 @@ async def create_user(
     except IntegrityError:
         raise IdentityError(f"there is a user {address} already") from None
     if organization_id is not None:
-        await find_organization(session, organization_id)
-        session.add(Membership(organization_id=organization_id, user_id=user.id, role="owner"))
-        record_audit_as(session, organization_id, actor, AuditAction.MEMBER_ADDED, user.id)
+        await add_owner(session, user, organization_id, actor=actor)
+    return user
+
+
+async def add_owner(session: AsyncSession, user: User | None, organization_id: UUID, *, actor: str = OPERATOR) -> User:
+    """Make a user an owner of an organization. Raises `IdentityError` for an unknown one of both, and for a member."""
+    if user is None:
+        raise IdentityError("there is no user of that e-mail address")
+    await find_organization(session, organization_id)
+    email = user.email
+    session.add(Membership(organization_id=organization_id, user_id=user.id, role="owner"))
+    try:
+        await session.flush()
+    except IntegrityError:
+        raise IdentityError(f"{email} is a member of the organization already") from None
+    record_audit_as(session, organization_id, actor, AuditAction.MEMBER_ADDED, user.id)
     return user
 
 

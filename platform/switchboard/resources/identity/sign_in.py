@@ -15,7 +15,7 @@ from switchboard.foundation.database import Database, now
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.identity import passwords, system_queries
 from switchboard.resources.identity.credentials import digest
-from switchboard.resources.identity.models import Organization, User, UserSession
+from switchboard.resources.identity.models import Organization, SupportSession, User, UserSession
 from switchboard.resources.identity.service import IdentityError, hash_new_password
 from switchboard.resources.identity.system_queries import SESSION_IDLE_LIFETIME, SESSION_LIFETIME
 
@@ -44,6 +44,7 @@ class AuthenticatedSession:
     user: User
     organization: Organization | None
     role: str | None
+    support: SupportSession | None = None
 
 
 async def verify_user(database: Database, email: str, password: str) -> User:
@@ -84,7 +85,10 @@ async def resume_session(database: Database, token: str) -> AuthenticatedSession
             return None
         if signed_in.last_seen_at < now() - COARSE:
             signed_in.last_seen_at = now()
-        role = "owner" if user.is_superadmin and organization else role
+        if organization is not None and role is None:
+            support = await system_queries.find_support_session(session, user, signed_in.id, organization.id)
+            if support is not None:
+                return AuthenticatedSession(signed_in, user, organization, "owner", support)
         return AuthenticatedSession(signed_in, user, organization if role else None, role)
 
 
@@ -93,7 +97,11 @@ async def can_enter(database: Database, session_id: UUID, organization_id: UUID)
     async with database.system() as session:
         signed_in = await session.get(UserSession, session_id)
         user = await session.get(User, signed_in.user_id) if signed_in else None
-        return user is not None and await system_queries.get_role(session, user, organization_id) is not None
+        if user is None:
+            return False
+        if await system_queries.get_role(session, user, organization_id) is not None:
+            return True
+        return await system_queries.find_support_session(session, user, session_id, organization_id) is not None
 
 
 async def list_sessions(database: Database, user_id: UUID) -> list[UserSession]:

@@ -8,7 +8,7 @@ from sqlmodel import and_, col, delete, or_, select
 from switchboard.foundation.database import Database, SystemSession, now
 from switchboard.foundation.web.principal import Principal
 from switchboard.resources.identity.authentication import build_principal
-from switchboard.resources.identity.models import ApiKey, Membership, Organization, User, UserSession
+from switchboard.resources.identity.models import ApiKey, Membership, Organization, SupportSession, User, UserSession
 
 LAST_USE_PRECISION = timedelta(minutes=1)
 SESSION_IDLE_LIFETIME, SESSION_LIFETIME = timedelta(days=14), timedelta(days=90)
@@ -68,10 +68,7 @@ async def find_session(
 
 
 async def list_organizations(session: SystemSession, user: User, *, limit: int = 500) -> list[tuple[Organization, str]]:
-    """List the organizations that a user may enter with the user's role, by name. A superadmin is an owner of each."""
-    if user.is_superadmin:
-        every = await session.exec(select(Organization).order_by(Organization.name).limit(limit))
-        return [(organization, "owner") for organization in every]
+    """List the organizations that a user is a member of with the user's role, by name."""
     rows = select(Organization, Membership.role).join(
         Membership, col(Membership.organization_id) == col(Organization.id)
     )
@@ -82,12 +79,25 @@ async def list_organizations(session: SystemSession, user: User, *, limit: int =
 
 async def get_role(session: SystemSession, user: User, organization_id: UUID) -> str | None:
     """Return a user's role in an organization; None for an unknown organization or a user who is not a member."""
-    if user.is_superadmin:
-        return "owner" if await session.get(Organization, organization_id) else None
     rows = select(Membership.role).where(
         col(Membership.user_id) == user.id, col(Membership.organization_id) == organization_id
     )
     return (await session.exec(rows)).one_or_none()
+
+
+async def find_support_session(
+    session: SystemSession, user: User, browser_session_id: UUID, organization_id: UUID
+) -> SupportSession | None:
+    """Return the support session by which a superadmin has entered an organization in a browser session."""
+    if not user.is_superadmin:
+        return None
+    rows = select(SupportSession).where(
+        col(SupportSession.browser_session_id) == browser_session_id,
+        col(SupportSession.organization_id) == organization_id,
+        col(SupportSession.ended_at).is_(None),
+        col(SupportSession.expires_at) > now(),
+    )
+    return (await session.exec(rows)).first()
 
 
 async def delete_expired_sessions(session: SystemSession) -> None:

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from sqlmodel import col, select
 
 from switchboard.foundation.database import Database, SystemSession
-from switchboard.resources.identity.models import Membership, Organization, User
+from switchboard.resources.identity.models import Membership
 from switchboard.resources.oauth.parameters import validate_parameters
 from switchboard.resources.oauth.server import OAuthRequest, OAuthServer
 from switchboard.resources.oauth.token_families import Approval
@@ -81,12 +81,9 @@ async def _approval(session: SystemSession, user_id: UUID, organization_id: UUID
     )
     # A concurrent removal of the member waits for the approval, and deletes it too.
     membership = (await session.exec(mine.with_for_update(read=True, key_share=True))).one_or_none()
-    user = await session.get(User, user_id)
-    is_superadmin = user is not None and user.is_superadmin
-    if membership is None and (not is_superadmin or await session.get(Organization, organization_id) is None):
+    if membership is None:
         raise RequestRefused("You are not a member of this organization.")
-    role = "owner" if is_superadmin or membership is None else membership.role
-    return Approval(user_id, organization_id, membership.id if membership else None, role)
+    return Approval(user_id, organization_id, membership.id, membership.role)
 
 
 def _decide(session: Session, issuer: str, parameters: Parameters, approval: Approval | None) -> str:

@@ -28,7 +28,8 @@ class OAuthGrant(TenantTable, table=True):
     """A user's grant to an application: its authorization code and, once redeemed, its token family. Its row is the
     lock of all of them.
 
-    `membership_id` is the user's membership, which takes the grant with it; None for a superadmin who is not a member.
+    `membership_id` is the user's membership, which takes the grant with it; None for a grant
+    of a superadmin from before support sessions, which is not valid.
     `expires_at` is when nothing of it can be used any more: first the code, then the newest refresh token.
     """
 

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from sqlalchemy import delete
-from sqlmodel import col, or_, select
+from sqlmodel import col, select
 
 from switchboard.foundation.database import Database, SystemSession, now
 from switchboard.foundation.web.principal import Principal, get_role_scopes
@@ -30,7 +30,7 @@ async def find_access_token(database: Database, token_hash: bytes) -> Principal 
             col(OAuthToken.access_hash) == token_hash,
             col(OAuthToken.access_expires_at) > now(),
             col(OAuthGrant.revoked_at).is_(None),
-            or_(col(OAuthGrant.membership_id).is_not(None), col(User.is_superadmin)),
+            col(OAuthGrant.membership_id).is_not(None),
         )
     )
     async with database.system() as session:

@@ -16,7 +16,6 @@ from sqlmodel import col, select
 from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import now
 from switchboard.resources.identity.credentials import ACCESS_TOKEN, REFRESH_TOKEN, digest, new_credential
-from switchboard.resources.identity.models import User
 from switchboard.resources.oauth.models import OAuthClient, OAuthGrant, OAuthToken
 
 logger = structlog.get_logger()
@@ -30,13 +29,12 @@ GRACE = timedelta(seconds=10)
 class Approval:
     """A user's approval of a request in an organization.
 
-    `membership_id` is None for a superadmin who is not a member. A user cannot grant scopes that
-    their `role` does not have.
+    A user cannot grant scopes that their `role` does not have.
     """
 
     user_id: UUID
     organization_id: UUID
-    membership_id: UUID | None
+    membership_id: UUID
     role: str
 
 
@@ -157,6 +155,4 @@ class TokenFamilies:
         )
 
     def _is_live(self, grant: OAuthGrant) -> bool:
-        if grant.revoked_at is not None or grant.expires_at <= now():
-            return False
-        return grant.membership_id is not None or self._session.get_one(User, grant.user_id).is_superadmin
+        return grant.revoked_at is None and grant.expires_at > now() and grant.membership_id is not None

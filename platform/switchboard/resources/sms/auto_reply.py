@@ -28,7 +28,13 @@ from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.events.triggers import set_cause_depth
 from switchboard.foundation.jobs import wake
-from switchboard.foundation.web.errors import DestinationNotAllowed, InsufficientBalance, NotFound, OutboundPaused
+from switchboard.foundation.web.errors import (
+    DestinationNotAllowed,
+    InsufficientBalance,
+    NotFound,
+    OrganizationSuspended,
+    OutboundPaused,
+)
 from switchboard.plugin_sdk import (
     LLMProvider,
     Message,
@@ -43,6 +49,7 @@ from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.tools import AgentTools
 from switchboard.resources.billing.costs import calculate_embedding_cost, calculate_model_cost
 from switchboard.resources.identity.service import get_policy
+from switchboard.resources.identity.suspension import is_suspended
 from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
@@ -174,9 +181,9 @@ async def _wait_for_person(session: TenantSession, conversation: SmsConversation
 
 async def _answerer(session: TenantSession, conversation: SmsConversation) -> tuple[PhoneNumber, Agent] | None:
     """Return the agent to answer: the number's agent, if it is active, the number is open for text messages, the
-    contact can receive them, and no member has the conversation.
+    contact can receive them, no member has the conversation, and the organization is not suspended.
     """
-    if conversation.assigned_to is not None:
+    if conversation.assigned_to is not None or await is_suspended(session):
         return None
     try:
         number = await numbers.get_phone_number(session, conversation.phone_number_id)
@@ -262,7 +269,7 @@ async def _conclude(database: Database, claim: _Claim, text: str) -> bool:
                 cost = calculate_model_cost(prices, claim.usage) + calculate_embedding_cost(prices, claim.embeddings)
                 answer = sms.MessageContent(shorten_answer(text, find_encoding(session, claim.number.carrier)))
                 await sms.save_outbound_message(session, conversation, answer, author="agent", cost=cost)
-            except (DestinationNotAllowed, InsufficientBalance, OutboundPaused) as error:
+            except (DestinationNotAllowed, InsufficientBalance, OrganizationSuspended, OutboundPaused) as error:
                 logger.warning("message not answered", conversation_id=str(conversation.id), reason=error.detail)
         return True
 

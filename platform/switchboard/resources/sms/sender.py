@@ -15,6 +15,7 @@ from switchboard.engine.providers.request_spans import span_request
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.encryption.texts import UNREADABLE, is_unreadable
 from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.errors import OrganizationSuspended
 from switchboard.plugin_sdk import (
     CallbackUrls,
     OutboundTextMessage,
@@ -23,6 +24,7 @@ from switchboard.plugin_sdk import (
     TelephonyProvider,
     UnsubscribedRecipient,
 )
+from switchboard.resources.identity.suspension import is_suspended
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.keywords import obey_keyword
@@ -54,6 +56,9 @@ class MessageSender:
                 await advance_message(
                     session, message, "failed", error="The recipient opted out before the message was sent."
                 )
+                return
+            if message.author != "platform" and await is_suspended(session):
+                await advance_message(session, message, "failed", error=OrganizationSuspended.default_detail)
                 return
             text = message.unsent_body or message.body
             if is_unreadable(text):

@@ -8,11 +8,12 @@ from quart import url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.own_changes import record_in_current_organization
 from switchboard.apps.dashboard.sign_in_limits import PER_ACCOUNT
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.audit import AuditAction
+from switchboard.foundation.database import Database
 from switchboard.foundation.web.errors import RateLimited
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.identity import sign_in
@@ -38,7 +39,7 @@ class PasswordChange(BaseModel):
 
 
 @dashboard.get("/dashboard/account")
-@page()
+@page(role="user")
 async def account_page(viewer: Viewer, form: Form, database: Database, factors: SecondFactors) -> str:
     """Show the account."""
     sessions = await sign_in.list_sessions(database, viewer.user.id)
@@ -58,31 +59,29 @@ def _name(user_agent: str) -> str:
 
 
 @dashboard.post("/dashboard/account/password")
-@action(role="viewer", form=PasswordChange, invalid=account_page)
-async def change_password(
-    viewer: Viewer, session: TenantSession, data: PasswordChange, database: Database, limiter: RateLimiter
-) -> Next:
+@action(role="user", form=PasswordChange, invalid=account_page)
+async def change_password(viewer: Viewer, data: PasswordChange, database: Database, limiter: RateLimiter) -> Next:
     """Change the password and end all other sessions. Attempts are rate-limited as on the sign-in page."""
     if not (await limiter.check("password", f"user:{viewer.user.id}", PER_ACCOUNT)).allowed:
         raise RateLimited("Too many attempts. Wait a moment, then try again.")
     await sign_in.change_password(database, viewer.user.id, current=data.current, new=data.new, keep=viewer.session.id)
-    record_audit(session, AuditAction.USER_PASSWORD_CHANGED, viewer.user.id)
+    await record_in_current_organization(database, viewer, AuditAction.USER_PASSWORD_CHANGED, viewer.user.id)
     return Next(url_for("dashboard.account_page"), "Password changed. All other sessions were signed out.")
 
 
 @dashboard.post("/dashboard/account/sessions/<session_id>/end")
-@action(role="viewer")
-async def end_session(viewer: Viewer, session: TenantSession, session_id: UUID, database: Database) -> Next:
+@action(role="user")
+async def end_session(viewer: Viewer, session_id: UUID, database: Database) -> Next:
     """End one session."""
     await sign_in.sign_out(database, viewer.user.id, only=session_id)
-    record_audit(session, AuditAction.USER_SESSIONS_ENDED, session_id)
+    await record_in_current_organization(database, viewer, AuditAction.USER_SESSIONS_ENDED, session_id)
     return Next(url_for("dashboard.account_page"), "The session was signed out.")
 
 
 @dashboard.post("/dashboard/account/sessions/end")
-@action(role="viewer")
-async def end_other_sessions(viewer: Viewer, session: TenantSession, database: Database) -> Next:
+@action(role="user")
+async def end_other_sessions(viewer: Viewer, database: Database) -> Next:
     """End all other sessions."""
     await sign_in.sign_out(database, viewer.user.id, but=viewer.session.id)
-    record_audit(session, AuditAction.USER_SESSIONS_ENDED, viewer.user.id)
+    await record_in_current_organization(database, viewer, AuditAction.USER_SESSIONS_ENDED, viewer.user.id)
     return Next(url_for("dashboard.account_page"), "All other sessions were signed out.")

@@ -1,6 +1,5 @@
 """OAuth clients: the applications that can request access. Superadmins register them for the whole installation."""
 
-from collections.abc import Iterable
 from typing import Annotated
 from uuid import UUID
 
@@ -10,9 +9,10 @@ from quart import url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.own_changes import record_in_current_organization
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.audit import AuditAction, record_audit
+from switchboard.foundation.audit import AuditAction
 from switchboard.foundation.database import Database
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.foundation.web.schemas import Name, RequestBody
@@ -55,7 +55,9 @@ async def register_oauth_client(viewer: Viewer, data: NewClient, database: Datab
     client, secret = await clients.register_client(
         database, name=data.name, redirect_uris=data.redirect_uris, public=data.public
     )
-    await _record(database, viewer, AuditAction.OAUTH_CLIENT_CREATED, client.id, data.model_fields_set)
+    await record_in_current_organization(
+        database, viewer, AuditAction.OAUTH_CLIENT_CREATED, client.id, data.model_fields_set
+    )
     return await render("dashboard/oauth_clients/made.html", client=client, secret_text=secret)
 
 
@@ -73,7 +75,9 @@ async def oauth_client_page(client_id: UUID, form: Form, database: Database) -> 
 async def save_oauth_client(viewer: Viewer, client_id: UUID, data: ClientForm, database: Database) -> Next:
     """Update an application's name and redirect URIs."""
     await clients.update_client(database, client_id, name=data.name, redirect_uris=data.redirect_uris)
-    await _record(database, viewer, AuditAction.OAUTH_CLIENT_UPDATED, client_id, data.model_fields_set)
+    await record_in_current_organization(
+        database, viewer, AuditAction.OAUTH_CLIENT_UPDATED, client_id, data.model_fields_set
+    )
     return Next(url_for("dashboard.oauth_client_page", client_id=client_id), "Saved.")
 
 
@@ -82,7 +86,7 @@ async def save_oauth_client(viewer: Viewer, client_id: UUID, data: ClientForm, d
 async def rotate_oauth_client_secret(viewer: Viewer, client_id: UUID, database: Database) -> str:
     """Create a new secret and show it once. The old secret stops working."""
     client, secret = await clients.rotate_client_secret(database, client_id)
-    await _record(database, viewer, AuditAction.OAUTH_CLIENT_SECRET_ROTATED, client_id)
+    await record_in_current_organization(database, viewer, AuditAction.OAUTH_CLIENT_SECRET_ROTATED, client_id)
     return await render("dashboard/oauth_clients/made.html", client=client, secret_text=secret)
 
 
@@ -91,15 +95,5 @@ async def rotate_oauth_client_secret(viewer: Viewer, client_id: UUID, database: 
 async def delete_oauth_client(viewer: Viewer, client_id: UUID, database: Database, limiter: RateLimiter) -> Next:
     """Delete an application and everything that users granted it."""
     await clients.delete_client(database, limiter, client_id)
-    await _record(database, viewer, AuditAction.OAUTH_CLIENT_DELETED, client_id)
+    await record_in_current_organization(database, viewer, AuditAction.OAUTH_CLIENT_DELETED, client_id)
     return Next(url_for("dashboard.oauth_clients_page"), "Application deleted. Its tokens no longer work.")
-
-
-async def _record(
-    database: Database, viewer: Viewer, action: AuditAction, client_id: UUID, fields: Iterable[str] = ()
-) -> None:
-    """Record a change in the audit log of the superadmin's current organization: an application belongs to none."""
-    if viewer.organization is None:
-        return
-    async with database.tenant(viewer.organization_id, actor=viewer.principal.actor) as session:
-        record_audit(session, action, client_id, fields=fields)

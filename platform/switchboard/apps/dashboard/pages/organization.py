@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from uuid import UUID
 from zoneinfo import available_timezones
 
 from pydantic import JsonValue
@@ -21,7 +22,7 @@ from switchboard.engine.providers import editing
 from switchboard.foundation.database import Database, TenantSession
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.foundation.web.errors import NotFound, ValidationFailed
 from switchboard.plugin_sdk.registry import ExtensionKind, Registry
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Policy
@@ -38,19 +39,21 @@ class OrganizationEditor:
     registry: Registry
 
 
-@dashboard.get("/dashboard/organization")
+@dashboard.get("/dashboard/console/organizations/<organization_id>/settings")
 @page(role="superadmin")
-async def organization_page(session: TenantSession, settings: Settings, form: Form) -> str:
-    """Show the organization's settings, as its tenant file has them."""
-    organization = await session.get_one(Organization, session.organization_id)
+async def organization_page(organization_id: UUID, editor: OrganizationEditor, form: Form) -> str:
+    """Show an organization's settings, as its tenant file has them."""
+    async with editor.database.tenant(organization_id) as session:
+        organization = await _get_organization(session)
     values: dict[str, JsonValue] = {
         "name": organization.name,
         "timezone": organization.timezone,
         "policy": policy_to_form(Policy.read(organization.policy)),
     }
-    path = editing.find_tenant_file(settings.tenants_dir, organization.slug)
+    path = editing.find_tenant_file(editor.settings.tenants_dir, organization.slug)
     return await render(
         "dashboard/organization.html",
+        organization=organization,
         form=form.starting_with(values),
         groups=list_policy_groups(),
         timezones=[(zone, zone.replace("_", " ")) for zone in list_timezones()],
@@ -58,11 +61,13 @@ async def organization_page(session: TenantSession, settings: Settings, form: Fo
     )
 
 
-@dashboard.post("/dashboard/organization")
+@dashboard.post("/dashboard/console/organizations/<organization_id>/settings")
 @action(role="superadmin", invalid=organization_page)
-async def save_organization(session: TenantSession, viewer: Viewer, editor: OrganizationEditor) -> Next:
+async def save_organization(viewer: Viewer, organization_id: UUID, editor: OrganizationEditor) -> Next:
     """Save the organization's settings."""
-    organization = await session.get_one(Organization, session.organization_id)
+    async with editor.database.tenant(organization_id) as session:
+        organization = await _get_organization(session)
+        rows = await editing.list_providers(session)
     editing.require_no_file(editor.settings.tenants_dir, organization.slug)
     fields = nest_fields(await request.form)
     name, timezone = _read_name(fields), str(fields.get("timezone", ""))
@@ -70,19 +75,25 @@ async def save_organization(session: TenantSession, viewer: Viewer, editor: Orga
         raise ValidationFailed.field("timezone", "is not an IANA time zone")
     typed = fields.get("policy")
     policy = read_policy(typed if isinstance(typed, dict) else {})
-    rows = await editing.list_providers(session)
     detectors = {row.name for row in rows if row.capability == ExtensionKind.PRIVATE_DATA_DETECTOR}
     if faults := list_policy_faults(policy, editor.registry, detectors):
         raise refuse_policy(faults)
     await update_organization(
         editor.database,
-        viewer.organization_id,
-        actor=viewer.principal.actor,
+        organization_id,
+        actor=viewer.operator,
         name=name,
         timezone=timezone,
         policy=policy,
     )
-    return Next(url_for("dashboard.organization_page"), "Saved.")
+    return Next(url_for("dashboard.organization_page", organization_id=organization_id), "Saved.")
+
+
+async def _get_organization(session: TenantSession) -> Organization:
+    organization = await session.get(Organization, session.organization_id)
+    if organization is None:
+        raise NotFound
+    return organization
 
 
 def _read_name(fields: Mapping[str, JsonValue]) -> str:
@@ -92,12 +103,15 @@ def _read_name(fields: Mapping[str, JsonValue]) -> str:
     return name
 
 
-@dashboard.post("/dashboard/organization/tenant-file")
+@dashboard.post("/dashboard/console/organizations/<organization_id>/tenant-file")
 @action(role="superadmin")
-async def download_tenant_file(session: TenantSession, registry: Registry, keyring: KeyRing) -> Response:
+async def download_tenant_file(
+    viewer: Viewer, organization_id: UUID, editor: OrganizationEditor, keyring: KeyRing
+) -> Response:
     """Download the organization's settings as a tenant file, without secrets."""
-    organization = await session.get_one(Organization, session.organization_id)
-    text = await export_tenant_file(session, registry, keyring)
+    async with editor.database.tenant(organization_id, actor=viewer.operator) as session:
+        organization = await _get_organization(session)
+        text = await export_tenant_file(session, editor.registry, keyring)
     name = f"{organization.slug or 'organization'}.toml"
     disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(text, headers=disposition, content_type="application/toml; charset=utf-8")

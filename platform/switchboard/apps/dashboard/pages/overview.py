@@ -21,6 +21,7 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.analytics import service as analytics
 from switchboard.resources.analytics.schemas import DayOut, DaysQuery, OverviewOut
 from switchboard.resources.calls import service as calls
+from switchboard.resources.identity.support import list_support_sessions
 
 RECENT = 8
 STEPS = {
@@ -46,6 +47,7 @@ async def overview(
     return await render(
         "dashboard/overview.html",
         query=query,
+        support_sessions=[one for one in await list_support_sessions(session) if one.is_active],
         setup=await read_setup(session, registry) if viewer.has_role("owner") else None,
         names=NAMES,
         file=find_own_file(settings, viewer),

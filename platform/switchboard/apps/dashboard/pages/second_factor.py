@@ -7,11 +7,12 @@ from quart import url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.own_changes import record_in_current_organization
 from switchboard.apps.dashboard.sign_in_limits import SignInLimits
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.audit import AuditAction
+from switchboard.foundation.database import Database
 from switchboard.resources.identity.second_factors import SecondFactors
 from switchboard.resources.identity.service import IdentityError
 
@@ -30,7 +31,7 @@ class FactorRemoval(BaseModel):
 
 
 @dashboard.get("/dashboard/account/second-factor")
-@page()
+@page(role="user")
 async def second_factor_page(viewer: Viewer, form: Form, factors: SecondFactors) -> str:
     """Show the second factor, or a new secret for an app."""
     if (factor := await factors.find(viewer.user.id)) is not None:
@@ -45,24 +46,24 @@ async def second_factor_page(viewer: Viewer, form: Form, factors: SecondFactors)
 
 
 @dashboard.post("/dashboard/account/second-factor")
-@action(role="viewer", form=NewApp, invalid=second_factor_page)
-async def add_second_factor(viewer: Viewer, session: TenantSession, data: NewApp, factors: SecondFactors) -> str:
+@action(role="user", form=NewApp, invalid=second_factor_page)
+async def add_second_factor(viewer: Viewer, database: Database, data: NewApp, factors: SecondFactors) -> str:
     """Store the app, and show the recovery codes once."""
     if not viewer.user.password_hash:
         raise IdentityError("You sign in through your identity provider, which has second factors of its own.")
     codes = await factors.add(viewer.user, data.secret, data.code)
-    record_audit(session, AuditAction.USER_SECOND_FACTOR_ADDED, viewer.user.id)
+    await record_in_current_organization(database, viewer, AuditAction.USER_SECOND_FACTOR_ADDED, viewer.user.id)
     return await render("dashboard/account/recovery_codes.html", codes=codes)
 
 
 @dashboard.post("/dashboard/account/second-factor/remove")
-@action(role="viewer", form=FactorRemoval, invalid=second_factor_page)
+@action(role="user", form=FactorRemoval, invalid=second_factor_page)
 async def remove_second_factor(
-    viewer: Viewer, session: TenantSession, data: FactorRemoval, factors: SecondFactors, limits: SignInLimits
+    viewer: Viewer, database: Database, data: FactorRemoval, factors: SecondFactors, limits: SignInLimits
 ) -> Next:
     """Remove the app. Codes are counted as on the sign-in page."""
     await limits.count_code(viewer.user.id)
     await factors.remove(viewer.user.id, data.code)
     await limits.uncount_code(viewer.user.id)
-    record_audit(session, AuditAction.USER_SECOND_FACTOR_REMOVED, viewer.user.id)
+    await record_in_current_organization(database, viewer, AuditAction.USER_SECOND_FACTOR_REMOVED, viewer.user.id)
     return Next(url_for("dashboard.account_page"), "The second factor was removed.")

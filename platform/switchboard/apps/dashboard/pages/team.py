@@ -17,6 +17,7 @@ from switchboard.foundation.web.schemas import RequestBody
 from switchboard.resources.identity import members
 from switchboard.resources.identity.invitation_mail import Inviter
 from switchboard.resources.identity.members import Role
+from switchboard.resources.identity.support import list_support_sessions
 from switchboard.resources.oauth.connections import list_live_grants, revoke_after_commit
 
 
@@ -36,13 +37,14 @@ class RoleChange(RequestBody):
 @dashboard.get("/dashboard/team")
 @page()
 async def team_page(session: TenantSession, form: Form) -> str:
-    """List the members and open invitations."""
+    """List the members, open invitations, and the operator's support sessions."""
     return await render(
         "dashboard/team/list.html",
         form=form,
         members=await members.list_members(session),
         roles=ROLES,
         invitations=await members.list_invitations(session),
+        support_sessions=await list_support_sessions(session),
     )
 
 
@@ -50,6 +52,7 @@ async def team_page(session: TenantSession, form: Form) -> str:
 @action(role="owner", form=NewInvitation, invalid=team_page)
 async def invite(viewer: Viewer, data: NewInvitation, inviter: Inviter) -> str:
     """Create an invitation, send its link if there is a mail server, and show it once."""
+    viewer.refuse_support()
     sent = await inviter.invite(viewer.principal, email=data.email, role=data.role, invited_by=viewer.user.email)
     return await render("dashboard/team/invited.html", sent=sent)
 
@@ -64,16 +67,18 @@ async def withdraw_invitation(session: TenantSession, invitation_id: UUID) -> Ne
 
 @dashboard.post("/dashboard/team/<user_id>/role")
 @action(role="owner", form=RoleChange)
-async def change_role(session: TenantSession, user_id: UUID, data: RoleChange) -> Next:
+async def change_role(session: TenantSession, viewer: Viewer, user_id: UUID, data: RoleChange) -> Next:
     """Change a member's role."""
+    viewer.refuse_support()
     await members.change_member_role(session, user_id, data.role)
     return Next(url_for("dashboard.team_page"), "Role changed.")
 
 
 @dashboard.post("/dashboard/team/<user_id>/remove")
 @action(role="owner")
-async def remove_member(session: TenantSession, user_id: UUID, limiter: RateLimiter) -> Next:
+async def remove_member(session: TenantSession, viewer: Viewer, user_id: UUID, limiter: RateLimiter) -> Next:
     """Remove a member, and revoke the access that the member granted to applications."""
+    viewer.refuse_support()
     grants = await list_live_grants(session, user_id)
     await members.remove_member(session, user_id)
     revoke_after_commit(session, limiter, grants)

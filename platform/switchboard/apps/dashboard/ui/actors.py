@@ -4,6 +4,7 @@ from switchboard.foundation.database import TenantSession
 from switchboard.resources.identity import members
 from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.models import ApiKey
+from switchboard.resources.identity.support import build_support_actor, list_support_sessions
 from switchboard.resources.oauth import connections
 
 
@@ -14,4 +15,6 @@ async def get_actor_names(session: TenantSession) -> dict[str, str]:
     names = {f"user:{person.user_id}": person.email for person in people} | {
         f"key:{key.id}": f"key {key.name}" for key in keys
     }
+    for started in await list_support_sessions(session):
+        names[build_support_actor(started.user_id)] = f"{started.user_email} (support)"
     return names | await connections.get_application_names(session)

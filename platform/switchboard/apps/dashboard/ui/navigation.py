@@ -6,7 +6,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A page in the navigation: `icon` is a name in `static/icons.svg`, `role` is required to open it, `beyond` is a
-    second path prefix of its pages, and `key` opens it after the key G.
+    second path prefix of its pages, `key` opens it after the key G, and `exact`
+    leaves the paths below it to other entries.
     """
 
     name: str
@@ -15,10 +16,11 @@ class Entry:
     role: str = "viewer"
     beyond: str | None = None
     key: str = ""
+    exact: bool = False
 
     def leads_to(self, path: str) -> bool:
         """Return whether a path belongs to this entry."""
-        below = path.startswith(f"{self.path}/") and self.path != "/dashboard"
+        below = path.startswith(f"{self.path}/") and self.path != "/dashboard" and not self.exact
         return path == self.path or below or (self.beyond is not None and path.startswith(self.beyond))
 
 
@@ -75,7 +77,10 @@ SECTIONS = (
     Section(
         "Installation",
         (
-            Entry("Organization settings", "/dashboard/organization", "list", "superadmin"),
+            Entry("Console", "/dashboard/console", "overview", "superadmin", exact=True),
+            Entry("All organizations", "/dashboard/console/organizations", "list", "superadmin"),
+            Entry("All users", "/dashboard/console/users", "team", "superadmin"),
+            Entry("Plugins", "/dashboard/console/plugins", "plug", "superadmin"),
             Entry("OAuth clients", "/dashboard/oauth-clients", "shield", "superadmin"),
         ),
     ),

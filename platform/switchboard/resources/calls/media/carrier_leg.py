@@ -6,7 +6,7 @@ from switchboard.engine.conversation.transfer import get_accept_prompt
 from switchboard.engine.providers.request_spans import span_request
 from switchboard.foundation.database import Database
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import DestinationNotAllowed, InvalidState, OutboundPaused
+from switchboard.foundation.web.errors import DestinationNotAllowed, InvalidState, OrganizationSuspended, OutboundPaused
 from switchboard.plugin_sdk import CallbackUrls, ProviderError, ProviderSettings, TelephonyProvider, WarmTransfer
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.calls import service as calls
@@ -82,7 +82,7 @@ class ProviderCarrierLeg:
                 raise ProviderError(calls.ON_DO_NOT_CALL_LIST, retryable=False)
             try:
                 await require_reachable(session, self.registry, self.call.carrier, destination)
-            except (DestinationNotAllowed, OutboundPaused, InvalidState) as error:
+            except (DestinationNotAllowed, OrganizationSuspended, OutboundPaused, InvalidState) as error:
                 raise ProviderError(error.detail, retryable=False) from error
 
     @property

@@ -1,0 +1,257 @@
+"""Queries of the operator console across organizations: counts, amounts, and names, never the content of a call or of a
+text message.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
+from uuid import UUID
+
+from sqlalchemy import RowMapping, text
+from sqlmodel import col, select
+
+from switchboard.foundation.audit import AuditAction, record_audit_as
+from switchboard.foundation.database import Database, now
+from switchboard.resources.identity import suspension
+from switchboard.resources.identity.models import Membership, Organization, User
+
+SortOrder: TypeAlias = Literal["name", "newest", "cost", "calls", "live_calls", "balance"]
+ORDERS: Final[Mapping[SortOrder, str]] = {
+    "name": "lower(organization.name)",
+    "newest": "organization.created_at desc",
+    "cost": "cost desc",
+    "calls": "calls desc",
+    "live_calls": "live_calls desc",
+    "balance": "balance",
+}
+ItemT = TypeVar("ItemT")
+FAILURES_PERIOD: Final = timedelta(hours=1)
+MAX_FAILURES: Final = 50
+
+# Of a sort by name, PostgreSQL computes the figures of the organizations on the page alone.
+_ORGANIZATIONS = """
+select organization.id, organization.name, organization.slug, organization.suspended_at,
+  organization.policy ->> 'billing_mode' as billing_mode,
+  coalesce((select balance from account where account.organization_id = organization.id), 0) as balance,
+  (select count(*) from call where call.organization_id = organization.id and created_at >= :since) as calls,
+  coalesce((select sum(duration_seconds) from call
+    where call.organization_id = organization.id and created_at >= :since), 0)::float8 / 60 as minutes,
+  (select count(*) from call where call.organization_id = organization.id and ended_at is null) as live_calls,
+  coalesce((select -sum(amount) from ledger_entry
+    where ledger_entry.organization_id = organization.id and kind <> 'credit' and created_at >= :since), 0) as cost
+from organization
+where strpos(lower(organization.name), :search) > 0 or strpos(lower(coalesce(organization.slug, '')), :search) > 0
+  or organization.id::text = :search
+order by {order}, organization.id limit :limit offset :offset
+"""
+_COUNT_ORGANIZATIONS = """
+select count(*) from organization
+where strpos(lower(name), :search) > 0 or strpos(lower(coalesce(slug, '')), :search) > 0 or id::text = :search
+"""
+_TOTALS = """
+select (select count(*) from organization) as organizations,
+  (select count(*) from organization where suspended_at is not null) as suspended,
+  (select count(*) from user_account) as users,
+  (select count(*) from call where ended_at is null) as live_calls
+"""
+_QUEUES = """
+select queue, count(due_at) as waiting, extract(epoch from now() - min(due_at))::float8 as seconds from (
+  values ('Calls to dial', null::timestamptz), ('Calls without progress', null), ('Analyses of calls', null),
+    ('Recordings to find', null), ('Text messages without progress', null), ('Answers to text messages', null),
+    ('Files of text messages', null), ('Webhook deliveries', null), ('Automation runs', null), ('Campaigns', null),
+    ('Events for plugins', null), ('Triggers of automations', null), ('Documents', null), ('Privacy requests', null),
+    ('Simulations', null)
+  union all select 'Calls to dial', created_at from call
+    where ended_at is null and status = 'queued' and dialing_at is null
+  union all select 'Calls without progress', watch_at from call
+    where watch_at < now() and (status <> 'queued' or dialing_at is not null)
+  union all select 'Analyses of calls', analysis_due_at from call where analysis_due_at < now()
+  union all select 'Recordings to find', recording_due_at from call where recording_due_at < now()
+  union all select 'Text messages without progress', watch_at from sms_message where watch_at < now()
+  union all select 'Answers to text messages', reply_due_at from sms_conversation where reply_due_at < now()
+  union all select 'Files of text messages', fetch_due_at from sms_media where fetch_due_at < now()
+  union all select 'Webhook deliveries', due_at from delivery where status = 'pending' and due_at < now()
+  union all select 'Automation runs', due_at from automation_run where due_at < now()
+  union all select 'Campaigns', due_at from campaign where due_at < now()
+  union all select 'Events for plugins', watch_due_at from event where watch_due_at < now()
+  union all select 'Triggers of automations', trigger_due_at from event where trigger_due_at < now()
+  union all select 'Documents', process_after from knowledge_document
+    where status = 'processing' and process_after < now()
+  union all select 'Privacy requests', due_at from privacy_request where due_at < now()
+  union all select 'Simulations', due_at from simulation where due_at < now()
+) work (queue, due_at) group by queue order by waiting desc, queue
+"""
+_FAILURES = """
+select organization.id as organization_id, organization.name as organization,
+  failure ->> 'capability' as capability, failure ->> 'provider' as provider,
+  sum((failure ->> 'count')::int)::int as failures, count(*)::int as calls, max(failed.created_at) as last_at
+from organization cross join lateral (
+  select created_at, provider_failures from call
+  where call.organization_id = organization.id and created_at > :since and provider_failures <> '[]'
+) failed cross join lateral jsonb_array_elements(failed.provider_failures) failure
+where (cast(:organization_id as uuid) is null or organization.id = :organization_id)
+group by 1, 2, 3, 4 order by failures desc limit :limit
+"""
+_USERS = """
+select user_account.id, user_account.email, user_account.is_superadmin,
+  (select count(*) from user_session where user_session.user_id = user_account.id) as sessions,
+  exists (select from authenticator_app where authenticator_app.user_id = user_account.id) as has_second_factor
+from user_account where strpos(email, :search) > 0
+order by email limit :limit offset :offset
+"""
+_COUNT_USERS = "select count(*) from user_account where strpos(email, :search) > 0"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[ItemT]):
+    """One page of a list, and the total of its rows."""
+
+    items: list[ItemT]
+    total: int
+    limit: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class OrganizationFigures:
+    """An organization in the operator's list. Calls, minutes, and cost (US dollars) are those of this month in UTC."""
+
+    id: UUID
+    name: str
+    slug: str | None
+    suspended_at: datetime | None
+    billing_mode: str | None
+    balance: Decimal
+    calls: int
+    minutes: float
+    live_calls: int
+    cost: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class InstallationTotals:
+    """Totals of the installation."""
+
+    organizations: int
+    suspended: int
+    users: int
+    live_calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """Rows that wait for a worker, and for how many seconds the oldest has been due; None if nothing waits."""
+
+    queue: str
+    waiting: int
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FailingProvider:
+    """Failures of an organization's provider in the calls of the last hour."""
+
+    organization_id: UUID
+    organization: str
+    capability: str
+    provider: str
+    failures: int
+    calls: int
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class UserFigures:
+    """A user in the operator's list."""
+
+    id: UUID
+    email: str
+    is_superadmin: bool
+    sessions: int
+    has_second_factor: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleQueries:
+    """Reads and changes of the operator console across organizations."""
+
+    database: Database
+
+    async def list_organizations(
+        self, *, search: str, sort: SortOrder, limit: int, offset: int
+    ) -> Listing[OrganizationFigures]:
+        """List the organizations whose name, slug, or id is searched for."""
+        month = now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+        values = {"search": search.strip().lower(), "since": month, "limit": limit, "offset": offset}
+        rows = await self._read(_ORGANIZATIONS.format(order=ORDERS[sort]), **values)
+        total = await self._read(_COUNT_ORGANIZATIONS, search=values["search"])
+        found = [OrganizationFigures(**row) for row in rows]
+        return Listing(found, total[0]["count"], limit, offset)
+
+    async def get_organization(self, organization_id: UUID) -> Organization | None:
+        """Return an organization; None for an unknown id."""
+        async with self.database.system() as session:
+            return await session.get(Organization, organization_id)
+
+    async def count_all(self) -> InstallationTotals:
+        """Count organizations, users, and live calls."""
+        return InstallationTotals(**(await self._read(_TOTALS))[0])
+
+    async def list_queues(self) -> list[QueueDepth]:
+        """List the queues of the workers, the longest first."""
+        return [QueueDepth(**row) for row in await self._read(_QUEUES)]
+
+    async def list_failing_providers(self, organization_id: UUID | None = None) -> list[FailingProvider]:
+        """List providers that failed in calls of the last hour, of one organization or of all, most failures first."""
+        values = {"since": now() - FAILURES_PERIOD, "organization_id": organization_id, "limit": MAX_FAILURES}
+        return [FailingProvider(**row) for row in await self._read(_FAILURES, **values)]
+
+    async def list_users(self, *, search: str, limit: int, offset: int) -> Listing[UserFigures]:
+        """List the users whose e-mail address contains the text, by address."""
+        wanted = search.strip().lower()
+        rows = await self._read(_USERS, search=wanted, limit=limit, offset=offset)
+        total = await self._read(_COUNT_USERS, search=wanted)
+        found = [UserFigures(**row) for row in rows]
+        return Listing(found, total[0]["count"], limit, offset)
+
+    async def list_memberships(self, user_ids: list[UUID]) -> dict[UUID, list[tuple[UUID, str, str]]]:
+        """Return the id and name of each user's organizations with the user's role there, by the user's id."""
+        rows = select(Membership.user_id, Organization.id, Organization.name, Membership.role).join(
+            Organization, col(Organization.id) == col(Membership.organization_id)
+        )
+        found: dict[UUID, list[tuple[UUID, str, str]]] = defaultdict(list)
+        async with self.database.system() as session:
+            for user_id, organization_id, name, role in await session.exec(
+                rows.where(col(Membership.user_id).in_(user_ids)).order_by(Organization.name)
+            ):
+                found[user_id].append((organization_id, name, role))
+        return found
+
+    async def get_user(self, user_id: UUID) -> User | None:
+        """Return a user; None for an unknown id."""
+        async with self.database.system() as session:
+            return await session.get(User, user_id)
+
+    async def record_for_user(self, user_id: UUID, actor: str, action: AuditAction) -> None:
+        """Record a change of a user in the audit log of each of the user's organizations."""
+        memberships = (await self.list_memberships([user_id])).get(user_id, [])
+        async with self.database.system() as session:
+            for organization_id, _, _ in memberships:
+                record_audit_as(session, organization_id, actor, action, user_id)
+
+    async def suspend(self, organization_id: UUID, *, reason: str, actor: str) -> None:
+        """Suspend an organization. Raises `IdentityError`."""
+        async with self.database.system() as session:
+            await suspension.suspend_organization(session, organization_id, reason=reason, actor=actor)
+
+    async def resume(self, organization_id: UUID, *, actor: str) -> None:
+        """Resume an organization. Raises `IdentityError`."""
+        async with self.database.system() as session:
+            await suspension.resume_organization(session, organization_id, actor=actor)
+
+    async def _read(self, statement: str, **values: object) -> Sequence[RowMapping]:
+        async with self.database.system() as session:
+            return (await (await session.connection()).execute(text(statement), values)).mappings().all()

@@ -1,0 +1,1 @@
+"""Pages of the operator console, for superadmins."""

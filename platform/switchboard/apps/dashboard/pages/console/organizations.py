@@ -1,0 +1,145 @@
+"""Organizations of the installation: search, figures, balance, suspension, and support sessions."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import Field
+from quart import url_for
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.console.system_queries import ORDERS, ConsoleQueries, SortOrder
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.engine.providers import editing
+from switchboard.foundation.audit import AuditAction, record_audit
+from switchboard.foundation.database import Database
+from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.schemas import PageQuery, RequestBody
+from switchboard.resources.billing import ledger
+from switchboard.resources.identity import members
+from switchboard.resources.identity.models import Organization
+from switchboard.resources.identity.policy import Policy
+from switchboard.resources.identity.support import SupportAccess, list_support_sessions
+from switchboard.resources.usage.service import summarize_months
+
+LARGEST_CREDIT = Decimal(10_000_000)
+
+
+class OrganizationQuery(PageQuery):
+    """A part of a name or slug, or an id, and the order."""
+
+    search: str = Field("", max_length=255)
+    sort: SortOrder = "name"
+
+
+class Credit(RequestBody):
+    """An amount in US dollars that is added to the balance; a negative one is charged."""
+
+    amount: Annotated[Decimal, Field(ge=-LARGEST_CREDIT, le=LARGEST_CREDIT, decimal_places=6)]
+    note: str = Field("", max_length=255)
+
+
+class ReasonForm(RequestBody):
+    """A reason that the organization's users see."""
+
+    reason: str = Field(max_length=500)
+
+
+@dataclass(frozen=True, slots=True)
+class OrganizationDesk:
+    """Parts of the process that the page of an organization reads and changes."""
+
+    database: Database
+    queries: ConsoleQueries
+    support: SupportAccess
+
+    async def get_organization(self, organization_id: UUID) -> Organization:
+        """Return an organization. Raises `NotFound`."""
+        organization = await self.queries.get_organization(organization_id)
+        if organization is None:
+            raise NotFound
+        return organization
+
+
+@dashboard.get("/dashboard/console/organizations")
+@page(role="superadmin", query=OrganizationQuery)
+async def console_organizations_page(queries: ConsoleQueries, query: OrganizationQuery) -> str:
+    """List or search the organizations with their figures."""
+    found = await queries.list_organizations(
+        search=query.search, sort=query.sort, limit=query.limit, offset=query.offset
+    )
+    return await render("dashboard/console/organizations.html", organizations=found, query=query, orders=list(ORDERS))
+
+
+@dashboard.get("/dashboard/console/organizations/<organization_id>")
+@page(role="superadmin")
+async def console_organization_page(organization_id: UUID, desk: OrganizationDesk, form: Form) -> str:
+    """Show an organization's usage, balance, limits, prices, providers, members, and support sessions."""
+    organization = await desk.get_organization(organization_id)
+    async with desk.database.tenant(organization_id) as session:
+        balance, _ = await ledger.get_account_balance(session)
+        months = await summarize_months(session, 1)
+        providers = await editing.list_providers(session)
+        people = await members.list_members(session)
+        sessions = await list_support_sessions(session)
+    figures = await desk.queries.list_organizations(search=str(organization_id), sort="name", limit=1, offset=0)
+    return await render(
+        "dashboard/console/organization.html",
+        form=form,
+        organization=organization,
+        policy=Policy.read(organization.policy),
+        balance=balance,
+        month=months[0],
+        live_calls=figures.items[0].live_calls,
+        providers=providers,
+        failures=await desk.queries.list_failing_providers(organization_id),
+        members=people,
+        support_sessions=sessions,
+    )
+
+
+@dashboard.post("/dashboard/console/organizations/<organization_id>/credit")
+@action(role="superadmin", form=Credit, invalid=console_organization_page)
+async def credit_organization(viewer: Viewer, organization_id: UUID, data: Credit, desk: OrganizationDesk) -> Next:
+    """Top up an organization's balance, or charge it."""
+    await desk.get_organization(organization_id)
+    async with desk.database.tenant(organization_id, actor=viewer.operator) as session:
+        balance = await ledger.credit_account(session, data.amount, note=data.note)
+        record_audit(session, AuditAction.BILLING_CREDITED, organization_id)
+    return Next(_address(organization_id), f"The balance is now ${balance:,.2f}.")
+
+
+@dashboard.post("/dashboard/console/organizations/<organization_id>/suspend")
+@action(role="superadmin", form=ReasonForm, invalid=console_organization_page)
+async def suspend_organization(
+    viewer: Viewer, organization_id: UUID, data: ReasonForm, queries: ConsoleQueries
+) -> Next:
+    """Suspend an organization."""
+    await queries.suspend(organization_id, reason=data.reason, actor=viewer.operator)
+    return Next(_address(organization_id), "The organization is suspended.")
+
+
+@dashboard.post("/dashboard/console/organizations/<organization_id>/resume")
+@action(role="superadmin")
+async def resume_organization(viewer: Viewer, organization_id: UUID, queries: ConsoleQueries) -> Next:
+    """Resume a suspended organization."""
+    await queries.resume(organization_id, actor=viewer.operator)
+    return Next(_address(organization_id), "The organization works again.")
+
+
+@dashboard.post("/dashboard/console/organizations/<organization_id>/support")
+@action(role="superadmin", form=ReasonForm, invalid=console_organization_page)
+async def start_support_session(
+    viewer: Viewer, organization_id: UUID, data: ReasonForm, desk: OrganizationDesk
+) -> Next:
+    """Enter an organization for support."""
+    await desk.support.start(viewer.user, viewer.session.id, organization_id, data.reason)
+    return Next(url_for("dashboard.overview"), "You are in the organization for an hour.")
+
+
+def _address(organization_id: UUID) -> str:
+    return url_for("dashboard.console_organization_page", organization_id=organization_id)

@@ -1,0 +1,64 @@
+"""Users of the installation: search, end sessions, and reset a second factor."""
+
+from uuid import UUID
+
+from pydantic import Field
+from quart import url_for
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.console.system_queries import ConsoleQueries
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.foundation.audit import AuditAction
+from switchboard.foundation.database import Database
+from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.schemas import PageQuery
+from switchboard.resources.identity import sign_in
+from switchboard.resources.identity.models import User
+from switchboard.resources.identity.second_factors import SecondFactors
+
+
+class UserQuery(PageQuery):
+    """A part of an e-mail address."""
+
+    search: str = Field("", max_length=254)
+
+
+@dashboard.get("/dashboard/console/users")
+@page(role="superadmin", query=UserQuery)
+async def console_users_page(queries: ConsoleQueries, query: UserQuery) -> str:
+    """List or search the users, with their organizations."""
+    users = await queries.list_users(search=query.search, limit=query.limit, offset=query.offset)
+    memberships = await queries.list_memberships([user.id for user in users.items])
+    return await render("dashboard/console/users.html", users=users, memberships=memberships, query=query)
+
+
+@dashboard.post("/dashboard/console/users/<account_id>/sign-out")
+@action(role="superadmin")
+async def sign_out_user(viewer: Viewer, account_id: UUID, queries: ConsoleQueries, database: Database) -> Next:
+    """End all sessions of a user."""
+    user = await _get_user(queries, account_id)
+    await sign_in.sign_out(database, user.id)
+    await queries.record_for_user(user.id, viewer.operator, AuditAction.USER_SESSIONS_ENDED)
+    return Next(url_for("dashboard.console_users_page", search=user.email), f"{user.email} was signed out everywhere.")
+
+
+@dashboard.post("/dashboard/console/users/<account_id>/reset-second-factor")
+@action(role="superadmin")
+async def reset_user_second_factor(
+    viewer: Viewer, account_id: UUID, queries: ConsoleQueries, factors: SecondFactors
+) -> Next:
+    """Let a user who has lost the second factor sign in with the password alone."""
+    user = await _get_user(queries, account_id)
+    await factors.reset(user.email)
+    await queries.record_for_user(user.id, viewer.operator, AuditAction.USER_SECOND_FACTOR_REMOVED)
+    notice = f"{user.email} signs in with the password alone."
+    return Next(url_for("dashboard.console_users_page", search=user.email), notice)
+
+
+async def _get_user(queries: ConsoleQueries, account_id: UUID) -> User:
+    user = await queries.get_user(account_id)
+    if user is None:
+        raise NotFound
+    return user

@@ -1,0 +1,47 @@
+"""Support sessions, as the organization that they are in sees them."""
+
+from uuid import UUID
+
+from quart import url_for
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action
+from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.foundation.database import TenantSession
+from switchboard.foundation.web.schemas import RequestBody
+from switchboard.resources.identity import support
+from switchboard.resources.identity.support import SupportAccess
+
+
+class SupportPolicy(RequestBody):
+    """Permission for support sessions."""
+
+    allowed: bool
+
+
+@dashboard.post("/dashboard/support/leave")
+@action()
+async def leave_support_session(viewer: Viewer, access: SupportAccess) -> Next:
+    """End the viewer's own support session."""
+    if viewer.support is None:
+        return Next(url_for("dashboard.overview"))
+    organization_id = viewer.organization_id
+    await access.leave(viewer.support)
+    return Next(url_for("dashboard.console_organization_page", organization_id=organization_id), "You left.")
+
+
+@dashboard.post("/dashboard/support/policy")
+@action(role="owner", form=SupportPolicy)
+async def change_support_policy(viewer: Viewer, session: TenantSession, data: SupportPolicy) -> Next:
+    """Allow or forbid support sessions."""
+    viewer.refuse_support()
+    await support.allow_support(session, allowed=data.allowed)
+    return Next(url_for("dashboard.team_page"), "Saved.")
+
+
+@dashboard.post("/dashboard/support/<support_session_id>/end")
+@action(role="owner")
+async def end_support_session(session: TenantSession, support_session_id: UUID) -> Next:
+    """End a support session."""
+    await support.end_support_session(session, support_session_id)
+    return Next(url_for("dashboard.team_page"), "The support session is over.")

@@ -1,0 +1,105 @@
+"""Support sessions: a superadmin enters an organization for an hour (docs/decisions/0083-operator-console.md).
+
+A superadmin is no member of an organization by being one. A support session gives an owner's role in one browser
+session; the organization's owners see it, may end it, and may forbid such sessions.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from sqlmodel import col, update
+
+from switchboard.foundation.audit import AuditAction, record_audit, record_audit_as
+from switchboard.foundation.database import Database, SystemSession, TenantSession, now
+from switchboard.foundation.web.errors import Forbidden, NotFound, ValidationFailed
+from switchboard.resources.identity.models import Organization, SupportSession, User, UserSession
+from switchboard.resources.identity.system_queries import get_role
+
+SUPPORT_LIFETIME = timedelta(hours=1)
+SHOWN_DAYS = 30
+MAX_REASON = 500
+
+
+def build_support_actor(user_id: UUID) -> str:
+    """Return the audit log's actor for a superadmin in a support session."""
+    return f"user:{user_id} (support)"
+
+
+@dataclass(frozen=True, slots=True)
+class SupportAccess:
+    """Starts and ends support sessions of superadmins."""
+
+    database: Database
+
+    async def start(self, user: User, browser_session_id: UUID, organization_id: UUID, reason: str) -> None:
+        """Enter an organization for an hour, instead of the one that the browser session had entered.
+
+        Raises `ValidationFailed` without a reason, `NotFound`, and `Forbidden` if the organization's owners do not
+        allow support sessions, or if the user is a member.
+        """
+        if not 0 < len(reason.strip()) <= MAX_REASON:
+            raise ValidationFailed.field("reason", f"must have 1 to {MAX_REASON} characters")
+        async with self.database.system() as session:
+            organization = await session.get(Organization, organization_id)
+            if organization is None:
+                raise NotFound
+            if await get_role(session, user, organization_id) is not None:
+                raise Forbidden("You are a member of this organization: open it under Organizations.")
+            if not organization.allows_support:
+                raise Forbidden("The owners of this organization do not allow support sessions.")
+            await _end_sessions(session, browser_session_id)
+            started = SupportSession(
+                organization_id=organization_id,
+                user_id=user.id,
+                user_email=user.email,
+                browser_session_id=browser_session_id,
+                reason=reason.strip(),
+                expires_at=now() + SUPPORT_LIFETIME,
+            )
+            session.add(started)
+            (await session.get_one(UserSession, browser_session_id)).organization_id = organization_id
+            actor, subject = build_support_actor(user.id), f"{started.id} {started.reason}"
+            record_audit_as(session, organization_id, actor, AuditAction.SUPPORT_SESSION_STARTED, subject)
+
+    async def leave(self, started: SupportSession) -> None:
+        """End a superadmin's own support session, and leave the organization."""
+        async with self.database.system() as session:
+            await _end_sessions(session, started.browser_session_id)
+            browser = await session.get(UserSession, started.browser_session_id)
+            if browser is not None and browser.organization_id == started.organization_id:
+                browser.organization_id = None
+            actor = build_support_actor(started.user_id)
+            record_audit_as(session, started.organization_id, actor, AuditAction.SUPPORT_SESSION_ENDED, started.id)
+
+
+async def _end_sessions(session: SystemSession, browser_session_id: UUID | None) -> None:
+    ended = update(SupportSession).where(
+        col(SupportSession.browser_session_id) == browser_session_id, col(SupportSession.ended_at).is_(None)
+    )
+    await session.exec(ended.values(ended_at=now()))
+
+
+async def list_support_sessions(session: TenantSession) -> list[SupportSession]:
+    """List the support sessions of the last 30 days in the organization, newest first."""
+    recent = session.select(SupportSession).where(col(SupportSession.created_at) > now() - timedelta(days=SHOWN_DAYS))
+    return list((await session.exec(recent.order_by(col(SupportSession.created_at).desc()))).all())
+
+
+async def end_support_session(session: TenantSession, support_session_id: UUID) -> None:
+    """End a support session for the organization's owners; harmless when repeated. Raises `NotFound`."""
+    found = await session.find(SupportSession, support_session_id)
+    if found is None:
+        raise NotFound
+    if found.ended_at is None:
+        found.ended_at = now()
+        record_audit(session, AuditAction.SUPPORT_SESSION_ENDED, found.id)
+
+
+async def allow_support(session: TenantSession, *, allowed: bool) -> None:
+    """Allow or forbid support sessions. Forbidding them ends those that are active."""
+    organization = await session.get_one(Organization, session.organization_id)
+    organization.allows_support = allowed
+    record_audit(session, AuditAction.SUPPORT_ACCESS_CHANGED, "allowed" if allowed else "forbidden")
+    for one in [] if allowed else await list_support_sessions(session):
+        await end_support_session(session, one.id)
