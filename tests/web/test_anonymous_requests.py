@@ -19,6 +19,7 @@ CHEAP = {
     "GET /dashboard/organizations",
     "GET /dashboard/sign-in",
     "GET /dashboard/sign-in/callback",
+    "GET /dashboard/sign-in/passkey",
     "GET /dashboard/static/<path:filename>",
     "GET /docs",
     "GET /docs/<path:page>",
@@ -55,6 +56,7 @@ LIMITED = {
     "POST /dashboard/new-password/<token>",
     "POST /dashboard/sign-in",
     "POST /dashboard/sign-in/code",
+    "POST /dashboard/sign-in/passkey",
 }
 """Limited by the client's address, before a password is hashed or another server is asked."""
 MAX_SECONDS = 0.02
