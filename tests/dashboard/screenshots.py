@@ -200,7 +200,7 @@ async def _take_screenshots(context: BrowserContext, demo: Demo, folder: Path) -
     await page.screenshot(path=folder / "sign-in.png")
     await page.get_by_label("E-mail address").fill(EMAIL)
     await page.get_by_label("Password").fill(demo.password)
-    await page.get_by_role("button", name="Sign in").click()
+    await page.get_by_role("button", name="Sign in", exact=True).click()
     await page.wait_for_url("**/dashboard")
     for name, path in PAGES.items():
         await page.goto(path)

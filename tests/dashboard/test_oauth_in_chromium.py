@@ -87,7 +87,7 @@ async def run_calendar_sync(live: LivePlatform) -> AsyncIterator[CalendarSync]:
 async def sign_in(page: Page, email: str) -> None:
     await page.get_by_label("E-mail address").fill(email)
     await page.get_by_label("Password").fill(PASSWORD)
-    await page.get_by_role("button", name="Sign in").click()
+    await page.get_by_role("button", name="Sign in", exact=True).click()
 
 
 async def test_a_user_connects_an_application_and_disconnects_it(

@@ -15,7 +15,14 @@ from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
 
-NOT_TENANTS = {"authenticator_app", "oauth_client", "recovery_code", "user_account"}
+NOT_TENANTS = {
+    "authenticator_app",
+    "oauth_client",
+    "passkey",
+    "recovery_code",
+    "used_passkey_challenge",
+    "user_account",
+}
 OF_MIGRATIONS = {"alembic_version", "schema_compatibility"}
 
 

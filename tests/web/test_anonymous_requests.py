@@ -19,6 +19,7 @@ CHEAP = {
     "GET /dashboard/organizations",
     "GET /dashboard/sign-in",
     "GET /dashboard/sign-in/callback",
+    "GET /dashboard/sign-in/passkey",
     "GET /dashboard/static/<path:filename>",
     "GET /demo/<public_key>",
     "GET /docs",
@@ -62,6 +63,7 @@ LIMITED = {
     "POST /dashboard/sign-in/code",
     "POST /widget/<public_key>/calls",
     "POST /widget/<public_key>/messages",
+    "POST /dashboard/sign-in/passkey",
 }
 """Limited by the client's address, before a password is hashed or another server is asked."""
 MAX_SECONDS = 0.02

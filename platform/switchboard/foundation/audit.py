@@ -110,6 +110,8 @@ class AuditAction(StrEnum):
     TRANSCRIPT_READ = "transcript.read"
     USER_SECOND_FACTOR_ADDED = "user.second_factor_added"
     USER_SECOND_FACTOR_REMOVED = "user.second_factor_removed"
+    USER_PASSKEY_ADDED = "user.passkey_added"
+    USER_PASSKEY_REMOVED = "user.passkey_removed"
     USER_PASSWORD_CHANGED = "user.password_changed"  # noqa: S105 - the name of an action
     USER_SESSIONS_ENDED = "user.sessions_ended"
     WEBHOOK_DELIVERY_REPLAYED = "webhook_delivery.replayed"

@@ -216,7 +216,7 @@ async def create_password_link(email: str, as_json: bool) -> None:
 @click.option("--email", required=True)
 @run_async
 async def reset_second_factor(email: str) -> None:
-    """Let a user who has lost the second factor sign in with the password alone."""
+    """Remove the authenticator app and the passkeys of a user who has lost them: the password alone signs in."""
     async with open_runtime() as runtime:
         await runtime.call(SecondFactors).reset(email)
     click.echo(f"{email} signs in with the password alone")

@@ -27,6 +27,7 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
     oauth_clients,
     organization,
     overview,
+    passkeys,
     password_links,
     phone_numbers,
     privacy,

@@ -5,6 +5,7 @@ a file.
 from contextlib import suppress
 from uuid import UUID
 
+from pydantic import JsonValue
 from sqlmodel import col, select
 
 from switchboard.apps.tenant_files.files import TenantFile
@@ -45,9 +46,11 @@ async def apply_tenant_file(
 
 
 async def update_organization(
-    database: Database, organization_id: UUID, *, actor: str, name: str, timezone: str, policy: Policy
+    database: Database, organization_id: UUID, *, actor: str, name: str, timezone: str, policy: Policy | None = None
 ) -> None:
-    """Change an organization that no tenant file sets, and record the changes in its audit log."""
+    """Change an organization that no tenant file sets, and record the changes in its audit log. Without a policy, the
+    organization keeps its own.
+    """
     async with database.system() as session:
         organization = await session.get_one(Organization, organization_id, with_for_update=True)
         if changes := _update(organization, name=name, timezone=timezone, policy=policy):
@@ -106,8 +109,10 @@ async def _save_organization(session: SystemSession, file: TenantFile) -> tuple[
     return organization, changes
 
 
-def _update(organization: Organization, *, name: str, timezone: str, policy: Policy) -> list[str]:
-    wanted = {"name": name, "timezone": timezone, "policy": policy.model_dump(mode="json")}
+def _update(organization: Organization, *, name: str, timezone: str, policy: Policy | None) -> list[str]:
+    wanted: dict[str, JsonValue] = {"name": name, "timezone": timezone}
+    if policy is not None:
+        wanted["policy"] = policy.model_dump(mode="json")
     changes = []
     for field, value in wanted.items():
         if getattr(organization, field) != value:

@@ -125,6 +125,32 @@ class RecoveryCode(SQLModel, table=True):
     user_id: UUID = Field(foreign_key="user_account.id", ondelete="CASCADE", index=True)
 
 
+class Passkey(SQLModel, table=True):
+    """A passkey of a user (WebAuthn). `sign_count` is the authenticator's counter at its last use; 0 for one that does
+    not count.
+    """
+
+    __tablename__ = "passkey"
+
+    id: UUID = Field(default_factory=new_id, primary_key=True)
+    user_id: UUID = Field(foreign_key="user_account.id", ondelete="CASCADE", index=True)
+    name: str
+    credential_id: bytes = Field(sa_type=LargeBinary, unique=True)
+    public_key: bytes = Field(sa_type=LargeBinary)
+    sign_count: int = Field(sa_type=BigInteger)
+    created_at: datetime = Field(default_factory=now)
+    last_used_at: datetime | None = None
+
+
+class UsedPasskeyChallenge(SQLModel, table=True):
+    """A challenge that was answered, so that it is not accepted again. Kept until the challenge expires."""
+
+    __tablename__ = "used_passkey_challenge"
+
+    challenge_hash: bytes = Field(sa_type=LargeBinary, primary_key=True)
+    expires_at: datetime = Field(index=True)
+
+
 class Membership(TenantTable, table=True):
     """A user's role in an organization. `member` is the name of builders in rows of older versions."""
 

@@ -20,7 +20,7 @@ from switchboard.foundation.database import Database, SystemSession, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.resources.identity import system_queries
 from switchboard.resources.identity.credentials import digest
-from switchboard.resources.identity.models import APP_LABEL, AuthenticatorApp, RecoveryCode, User
+from switchboard.resources.identity.models import APP_LABEL, AuthenticatorApp, Passkey, RecoveryCode, User
 from switchboard.resources.identity.service import IdentityError
 
 ISSUER: Final = "Switchboard"
@@ -102,12 +102,15 @@ class SecondFactors:
             await _delete(session, user_id)
 
     async def reset(self, email: str) -> None:
-        """Delete the second factor of a user who has lost it. Raises `IdentityError` for an unknown address."""
+        """Delete the second factor and the passkeys of a user who has lost them. Raises `IdentityError` for an unknown
+        address.
+        """
         async with self.database.system() as session:
             user = await system_queries.find_user(session, email)
             if user is None:
                 raise IdentityError(f"there is no user {email}")
             await _delete(session, user.id)
+            await session.exec(delete(Passkey).where(col(Passkey.user_id) == user.id))
 
     def prove_password(self, user: User) -> str:
         """Return the proof that somebody knows a user's password."""

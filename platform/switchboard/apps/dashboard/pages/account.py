@@ -16,8 +16,11 @@ from switchboard.foundation.audit import AuditAction
 from switchboard.foundation.database import Database
 from switchboard.foundation.web.errors import RateLimited
 from switchboard.foundation.web.rate_limits import RateLimiter
-from switchboard.resources.identity import sign_in
+from switchboard.resources.identity import passwords, sign_in
+from switchboard.resources.identity.models import User
+from switchboard.resources.identity.passkeys import Passkeys
 from switchboard.resources.identity.second_factors import SecondFactors
+from switchboard.resources.identity.service import IdentityError
 
 # Checked in this order: browsers based on Chromium also name Chrome and Safari.
 PROGRAMS = (("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
@@ -40,30 +43,45 @@ class PasswordChange(BaseModel):
 
 @dashboard.get("/dashboard/account")
 @page(role="user")
-async def account_page(viewer: Viewer, form: Form, database: Database, factors: SecondFactors) -> str:
+async def account_page(
+    viewer: Viewer, form: Form, database: Database, factors: SecondFactors, passkeys: Passkeys
+) -> str:
     """Show the account."""
     sessions = await sign_in.list_sessions(database, viewer.user.id)
     return await render(
         "dashboard/account/account.html",
         form=form,
-        sessions=[(one, _name(one.user_agent)) for one in sessions],
+        passkeys=await passkeys.list_passkeys(viewer.user.id),
+        sessions=[(one, name_browser(one.user_agent)) for one in sessions],
         second_factor=await factors.find(viewer.user.id),
     )
 
 
-def _name(user_agent: str) -> str:
+def name_browser(user_agent: str) -> str:
     """Return a readable browser name, such as `Firefox on Linux`."""
     program = next((name for mark, name in PROGRAMS if mark in user_agent), "")
     system = next((name for mark, name in SYSTEMS if mark in user_agent), "")
     return f"{program} on {system}" if program and system else user_agent[:60] or "unknown"
 
 
+async def count_password(limiter: RateLimiter, user: User) -> None:
+    """Count an attempt to prove a user's password, as on the sign-in page. Raises `RateLimited`."""
+    if not (await limiter.check("password", f"user:{user.id}", PER_ACCOUNT)).allowed:
+        raise RateLimited("Too many attempts. Wait a moment, then try again.")
+
+
+async def require_password(limiter: RateLimiter, user: User, password: str) -> None:
+    """Raise `RateLimited`, or `IdentityError` unless the password is the user's."""
+    await count_password(limiter, user)
+    if not await passwords.verify_password(user.password_hash, password):
+        raise IdentityError("The current password is wrong.")
+
+
 @dashboard.post("/dashboard/account/password")
 @action(role="user", form=PasswordChange, invalid=account_page)
 async def change_password(viewer: Viewer, data: PasswordChange, database: Database, limiter: RateLimiter) -> Next:
     """Change the password and end all other sessions. Attempts are rate-limited as on the sign-in page."""
-    if not (await limiter.check("password", f"user:{viewer.user.id}", PER_ACCOUNT)).allowed:
-        raise RateLimited("Too many attempts. Wait a moment, then try again.")
+    await count_password(limiter, viewer.user)
     await sign_in.change_password(database, viewer.user.id, current=data.current, new=data.new, keep=viewer.session.id)
     await record_in_current_organization(database, viewer, AuditAction.USER_PASSWORD_CHANGED, viewer.user.id)
     return Next(url_for("dashboard.account_page"), "Password changed. All other sessions were signed out.")

@@ -1,4 +1,4 @@
-"""The settings that an operator sets for an organization: those of a tenant file, in the browser."""
+"""The settings of an organization: name and time zone for owners, and all of a tenant file for the operator."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -70,9 +70,7 @@ async def save_organization(viewer: Viewer, organization_id: UUID, editor: Organ
         rows = await editing.list_providers(session)
     editing.require_no_file(editor.settings.tenants_dir, organization.slug)
     fields = nest_fields(await request.form)
-    name, timezone = _read_name(fields), str(fields.get("timezone", ""))
-    if timezone not in available_timezones():
-        raise ValidationFailed.field("timezone", "is not an IANA time zone")
+    name, timezone = _read_profile(fields)
     typed = fields.get("policy")
     policy = read_policy(typed if isinstance(typed, dict) else {})
     detectors = {row.name for row in rows if row.capability == ExtensionKind.PRIVATE_DATA_DETECTOR}
@@ -96,11 +94,42 @@ async def _get_organization(session: TenantSession) -> Organization:
     return organization
 
 
-def _read_name(fields: Mapping[str, JsonValue]) -> str:
-    name = str(fields.get("name", "")).strip()
+def _read_profile(fields: Mapping[str, JsonValue]) -> tuple[str, str]:
+    """Return name and time zone. Raises `ValidationFailed`."""
+    name, timezone = str(fields.get("name", "")).strip(), str(fields.get("timezone", ""))
     if not 0 < len(name) <= MAX_NAME:
         raise ValidationFailed.field("name", f"must have 1 to {MAX_NAME} characters")
-    return name
+    if timezone not in available_timezones():
+        raise ValidationFailed.field("timezone", "is not an IANA time zone")
+    return name, timezone
+
+
+@dashboard.get("/dashboard/general")
+@page(role="owner")
+async def general_settings_page(session: TenantSession, settings: Settings, form: Form) -> str:
+    """Show what owners set for their organization."""
+    organization = await session.get_one(Organization, session.organization_id)
+    path = editing.find_tenant_file(settings.tenants_dir, organization.slug)
+    return await render(
+        "dashboard/general.html",
+        form=form.starting_with({"name": organization.name, "timezone": organization.timezone}),
+        organization=organization,
+        timezones=[(zone, zone.replace("_", " ")) for zone in list_timezones()],
+        file=str(path) if path else "",
+    )
+
+
+@dashboard.post("/dashboard/general")
+@action(role="owner", invalid=general_settings_page)
+async def save_general_settings(session: TenantSession, viewer: Viewer, editor: OrganizationEditor) -> Next:
+    """Save what owners set for their organization."""
+    organization = await session.get_one(Organization, session.organization_id)
+    editing.require_no_file(editor.settings.tenants_dir, organization.slug)
+    name, timezone = _read_profile(nest_fields(await request.form))
+    await update_organization(
+        editor.database, viewer.organization_id, actor=viewer.principal.actor, name=name, timezone=timezone
+    )
+    return Next(url_for("dashboard.general_settings_page"), "Saved.")
 
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/tenant-file")

@@ -62,6 +62,7 @@ SECTIONS = (
     Section(
         "Organization",
         (
+            Entry("General", "/dashboard/general", "list", "owner"),
             Entry("Webhooks", "/dashboard/webhooks", "webhook", "builder", key="w"),
             Entry("API keys", "/dashboard/keys", "key", "owner"),
             Entry("Providers", "/dashboard/providers", "plug", "owner"),

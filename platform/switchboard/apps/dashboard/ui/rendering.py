@@ -20,6 +20,7 @@ from switchboard.foundation.web.paging import Row, paginate
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.calls.chats import VISITOR
 from switchboard.resources.identity import sign_in
+from switchboard.resources.identity.passkeys import can_have_passkeys
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.runtime import current_runtime
 
@@ -98,6 +99,7 @@ async def render(template: str, **values: object) -> str:
     own = {
         "request_id": g.request_id,
         "base_url": runtime.settings.base_url,
+        "offers_passkeys": can_have_passkeys(runtime.settings.base_url),
         "single_sign_on": bool(runtime.settings.oidc_issuer),
     }
     return await render_template(template, shell=shell, csrf_token=viewer.csrf if viewer else "", **own, **values)

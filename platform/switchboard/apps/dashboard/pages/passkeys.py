@@ -1,0 +1,127 @@
+"""Passkeys: adding and removing those of one's account, and signing in with one."""
+
+import secrets
+from dataclasses import asdict
+from typing import Annotated, Final
+from uuid import UUID
+
+from pydantic import BaseModel, StringConstraints
+from quart import Response, jsonify, request, url_for
+from quart.typing import ResponseReturnValue
+
+from switchboard.apps.dashboard.blueprint import dashboard
+from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.own_changes import record_in_current_organization
+from switchboard.apps.dashboard.pages.account import name_browser, require_password
+from switchboard.apps.dashboard.pages.sign_in import get_browser, get_safe_path, redirect_signed_in
+from switchboard.apps.dashboard.sign_in_limits import SignInLimits
+from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer, is_https
+from switchboard.foundation.audit import AuditAction
+from switchboard.foundation.database import Database
+from switchboard.foundation.web.errors import RateLimited
+from switchboard.foundation.web.pipeline import inject
+from switchboard.foundation.web.rate_limits import RateLimiter
+from switchboard.resources.identity import sign_in
+from switchboard.resources.identity.passkeys import CHALLENGE_SECONDS, PasskeyRequest, Passkeys
+from switchboard.resources.identity.service import IdentityError
+
+COOKIE: Final = "switchboard-passkey"
+
+
+class NewPasskey(BaseModel):
+    """The browser's new credential with the state of its request, and the password that allows it."""
+
+    name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+    password: str
+    credential: str
+    state: str
+
+
+def _send_request(request: PasskeyRequest) -> Response:
+    return jsonify(asdict(request))
+
+
+@dashboard.get("/dashboard/account/passkeys/request")
+@page(role="user")
+async def begin_passkey(viewer: Viewer, passkeys: Passkeys) -> Response:
+    """Return the request for a new passkey, for the script of `new_passkey_page`."""
+    return _send_request(await passkeys.begin_registration(viewer.user, viewer.session.id))
+
+
+@dashboard.get("/dashboard/account/passkeys/new")
+@page(role="user")
+async def new_passkey_page(viewer: Viewer, form: Form, passkeys: Passkeys) -> str:
+    """Show the form for a new passkey."""
+    form = form.starting_with({"name": name_browser(viewer.session.user_agent)})
+    return await render("dashboard/account/new_passkey.html", form=form, fault=passkeys.fault)
+
+
+@dashboard.post("/dashboard/account/passkeys/new")
+@action(role="user", form=NewPasskey, invalid=new_passkey_page)
+async def add_passkey(
+    viewer: Viewer,
+    database: Database,
+    data: NewPasskey,
+    passkeys: Passkeys,
+    limiter: RateLimiter,
+) -> Next:
+    """Add a passkey. The password is asked for, so that a stolen session cannot become a lasting key."""
+    await require_password(limiter, viewer.user, data.password)
+    added = await passkeys.add(
+        viewer.user, viewer.session.id, name=data.name, credential=data.credential, state=data.state
+    )
+    await record_in_current_organization(database, viewer, AuditAction.USER_PASSKEY_ADDED, added.id)
+    return Next(url_for("dashboard.account_page"), "The passkey was added. Sign in with it from now on.")
+
+
+@dashboard.post("/dashboard/account/passkeys/<passkey_id>/remove")
+@action(role="user")
+async def remove_passkey(viewer: Viewer, database: Database, passkey_id: UUID, passkeys: Passkeys) -> Next:
+    """Remove a passkey."""
+    await passkeys.remove(viewer.user.id, passkey_id)
+    await record_in_current_organization(database, viewer, AuditAction.USER_PASSKEY_REMOVED, passkey_id)
+    return Next(url_for("dashboard.account_page"), "The passkey was removed.")
+
+
+@dashboard.get("/dashboard/sign-in/passkey")
+@inject
+async def begin_passkey_sign_in(sessions: BrowserSessions, passkeys: Passkeys) -> ResponseReturnValue:
+    """Return the request for a passkey, for the sign-in page's script, and bind it to this browser by a cookie."""
+    browser = request.cookies.get(COOKIE) or secrets.token_urlsafe(32)
+    response = _send_request(passkeys.begin_sign_in(browser))
+    response.set_cookie(
+        COOKIE,
+        browser,
+        max_age=CHALLENGE_SECONDS,
+        secure=is_https(sessions.settings),
+        httponly=True,
+        samesite="Strict",
+        path="/dashboard/sign-in/passkey",
+    )
+    return response
+
+
+@dashboard.post("/dashboard/sign-in/passkey")
+@inject
+async def sign_in_with_passkey(
+    sessions: BrowserSessions, database: Database, limits: SignInLimits, passkeys: Passkeys
+) -> ResponseReturnValue:
+    """Start a session for the user of a passkey. No code is asked for: the authenticator has verified the user."""
+    sessions.check_origin()
+    fields = await request.form
+    after = get_safe_path(fields.get("after"))
+    try:
+        await limits.count_address()
+        user = await passkeys.verify_sign_in(
+            request.cookies.get(COOKIE, ""), credential=fields.get("credential", ""), state=fields.get("state", "")
+        )
+    except (IdentityError, RateLimited) as refusal:
+        page = await render("dashboard/sign_in/sign_in.html", form=Form(message=str(refusal)), after=after)
+        status = 429 if isinstance(refusal, RateLimited) else 422
+        return Response(page, status, content_type="text/html; charset=utf-8")
+    token = await sign_in.create_session(database, user.id, get_browser())
+    response = redirect_signed_in(sessions, token, after)
+    limits.remember_browser(response, user.email)
+    return response

@@ -1,0 +1,234 @@
+"""Passkeys: signing in without a password, by Web Authentication (https://www.w3.org/TR/webauthn-3/).
+
+The browser answers a challenge with a key that its authenticator keeps. The authenticator must have verified the user,
+by a fingerprint or a PIN, so that a passkey counts as both factors. A challenge is signed, and stored only when it is
+answered. It belongs to one holder: a browser that signs in, or a session that adds a passkey. It lasts five minutes,
+and is accepted once.
+"""
+
+import hmac
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from ipaddress import ip_address
+from typing import Final, TypeVar
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import webauthn
+from itsdangerous import BadSignature, URLSafeTimedSerializer
+from pydantic import JsonValue
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col, delete, func, select
+from webauthn.helpers import generate_challenge, parse_authentication_credential_json
+from webauthn.helpers.exceptions import WebAuthnException
+from webauthn.helpers.structs import (
+    AuthenticatorSelectionCriteria,
+    PublicKeyCredentialDescriptor,
+    ResidentKeyRequirement,
+    UserVerificationRequirement,
+)
+
+from switchboard.foundation.database import Database, now
+from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.errors import NotFound
+from switchboard.resources.identity.credentials import digest
+from switchboard.resources.identity.models import Passkey, UsedPasskeyChallenge, User
+from switchboard.resources.identity.service import IdentityError
+
+Answer = TypeVar("Answer")
+
+PURPOSE: Final = "passkey challenge"
+CHALLENGE_SECONDS: Final = 300
+KEPT: Final = timedelta(seconds=2 * CHALLENGE_SECONDS)
+"""Twice the lifetime of a challenge: the clock of another server may be behind."""
+MAX_PASSKEYS: Final = 20
+REQUIRED: Final = UserVerificationRequirement.REQUIRED
+
+
+class PasskeyRefused(IdentityError):
+    """The answer to a challenge is not valid. The message does not tell why, as that of a wrong password."""
+
+    def __init__(self) -> None:
+        super().__init__("This passkey was not accepted. Try again, or sign in with your password.")
+
+
+@dataclass(frozen=True, slots=True)
+class PasskeyRequest:
+    """Options of a call of `navigator.credentials`, and the state that comes back with the browser's answer."""
+
+    options: JsonValue
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Passkeys:
+    """Adds, lists, removes, and verifies passkeys."""
+
+    settings: Settings
+    database: Database
+    keyring: KeyRing
+
+    @property
+    def fault(self) -> str:
+        """The reason for which this installation can have no passkeys; empty if it can."""
+        if can_have_passkeys(self.settings.base_url):
+            return ""
+        return (
+            f"Passkeys need an address with https and a host name, or http://localhost; this installation's is "
+            f"{self.settings.base_url}. Whoever runs it sets it with SWITCHBOARD_PUBLIC_URL."
+        )
+
+    async def list_passkeys(self, user_id: UUID) -> list[Passkey]:
+        """List a user's passkeys, oldest first."""
+        async with self.database.system() as session:
+            mine = select(Passkey).where(col(Passkey.user_id) == user_id).order_by(col(Passkey.created_at))
+            return list(await session.exec(mine))
+
+    async def begin_registration(self, user: User, session_id: UUID) -> PasskeyRequest:
+        """Return the request for a new passkey of a user. Raises `NotFound` where there can be none."""
+        self._require_address()
+        known = [PublicKeyCredentialDescriptor(row.credential_id) for row in await self.list_passkeys(user.id)]
+        challenge = generate_challenge()
+        options = webauthn.generate_registration_options(
+            rp_id=self._host,
+            rp_name="Switchboard",
+            user_id=user.id.bytes,
+            user_name=user.email,
+            challenge=challenge,
+            timeout=CHALLENGE_SECONDS * 1000,
+            authenticator_selection=AuthenticatorSelectionCriteria(
+                resident_key=ResidentKeyRequirement.REQUIRED, require_resident_key=True, user_verification=REQUIRED
+            ),
+            exclude_credentials=known,
+        )
+        return PasskeyRequest(json.loads(webauthn.options_to_json(options)), self._seal(challenge, str(session_id)))
+
+    async def add(self, user: User, session_id: UUID, *, name: str, credential: str, state: str) -> Passkey:
+        """Store the passkey that a browser has created. Raises `IdentityError` for an answer that is not valid, and for
+        a user who has too many.
+        """
+        challenge = await self._redeem(state, str(session_id))
+        verified = _verify(
+            lambda: webauthn.verify_registration_response(
+                credential=credential,
+                expected_challenge=challenge,
+                expected_rp_id=self._host,
+                expected_origin=self.settings.base_url,
+                require_user_verification=True,
+            )
+        )
+        passkey = Passkey(
+            user_id=user.id,
+            name=name,
+            credential_id=verified.credential_id,
+            public_key=verified.credential_public_key,
+            sign_count=verified.sign_count,
+        )
+        async with self.database.system() as session:
+            await session.get(User, user.id, with_for_update=True)
+            mine = select(func.count()).select_from(Passkey).where(col(Passkey.user_id) == user.id)
+            if (await session.exec(mine)).one() >= MAX_PASSKEYS:
+                raise IdentityError(f"You have {MAX_PASSKEYS} passkeys already. Remove one first.")
+            same = select(Passkey.id).where(col(Passkey.credential_id) == passkey.credential_id)
+            if (await session.exec(same)).first() is not None:
+                raise IdentityError("This passkey was added already.")
+            session.add(passkey)
+        return passkey
+
+    async def remove(self, user_id: UUID, passkey_id: UUID) -> None:
+        """Delete a passkey of a user. Raises `NotFound`."""
+        async with self.database.system() as session:
+            mine = delete(Passkey).where(col(Passkey.id) == passkey_id, col(Passkey.user_id) == user_id)
+            if (await session.exec(mine)).rowcount != 1:
+                raise NotFound
+
+    def begin_sign_in(self, browser: str) -> PasskeyRequest:
+        """Return the request for any passkey of this installation. Raises `NotFound` where there can be none."""
+        self._require_address()
+        challenge = generate_challenge()
+        options = webauthn.generate_authentication_options(
+            rp_id=self._host, challenge=challenge, timeout=CHALLENGE_SECONDS * 1000, user_verification=REQUIRED
+        )
+        return PasskeyRequest(json.loads(webauthn.options_to_json(options)), self._seal(challenge, browser))
+
+    async def verify_sign_in(self, browser: str, *, credential: str, state: str) -> User:
+        """Return the user whose passkey has answered the challenge. Raises `IdentityError`.
+
+        A counter that has not grown since the last use is refused: it may be that of a copy (section 6.1.1).
+        """
+        challenge = await self._redeem(state, browser)
+        answer = _verify(lambda: parse_authentication_credential_json(credential))
+        async with self.database.system() as session:
+            found = select(Passkey).where(col(Passkey.credential_id) == answer.raw_id).with_for_update()
+            passkey = (await session.exec(found)).one_or_none()
+            if passkey is None or answer.response.user_handle != passkey.user_id.bytes:
+                raise PasskeyRefused
+            verified = _verify(
+                lambda: webauthn.verify_authentication_response(
+                    credential=answer,
+                    expected_challenge=challenge,
+                    expected_rp_id=self._host,
+                    expected_origin=self.settings.base_url,
+                    credential_public_key=passkey.public_key,
+                    credential_current_sign_count=passkey.sign_count,
+                    require_user_verification=True,
+                )
+            )
+            passkey.sign_count, passkey.last_used_at = verified.new_sign_count, now()
+            return await session.get_one(User, passkey.user_id)
+
+    def _require_address(self) -> None:
+        if self.fault:
+            raise NotFound(self.fault)
+
+    def _seal(self, challenge: bytes, holder: str) -> str:
+        return self._serializer.dumps([challenge.hex(), digest(holder).hex()])
+
+    async def _redeem(self, state: str, holder: str) -> bytes:
+        """Return the challenge of a state, once. Raises `IdentityError` for one that is old, used, or another's."""
+        expired = IdentityError("This request for a passkey was used or has expired. Try again.")
+        try:
+            challenge, owner = self._serializer.loads(state, max_age=CHALLENGE_SECONDS)
+        except BadSignature:
+            raise expired from None
+        if not hmac.compare_digest(owner, digest(holder).hex()):
+            raise expired
+        used = {"challenge_hash": digest(challenge), "expires_at": now() + KEPT}
+        async with self.database.system() as session:
+            await session.exec(delete(UsedPasskeyChallenge).where(col(UsedPasskeyChallenge.expires_at) < now()))
+            written = await session.exec(insert(UsedPasskeyChallenge).values(used).on_conflict_do_nothing())
+            if written.rowcount != 1:
+                raise expired
+        return bytes.fromhex(challenge)
+
+    @property
+    def _host(self) -> str:
+        """The relying party's id."""
+        return urlsplit(self.settings.base_url).hostname or ""
+
+    @property
+    def _serializer(self) -> URLSafeTimedSerializer:
+        return URLSafeTimedSerializer(self.keyring.derive(PURPOSE), salt=PURPOSE)
+
+
+def _verify(check: Callable[[], Answer]) -> Answer:
+    try:
+        return check()
+    except WebAuthnException:
+        raise PasskeyRefused from None
+
+
+def can_have_passkeys(base_url: str) -> bool:
+    """Return whether browsers allow passkeys at an address: a host name over HTTPS, or localhost."""
+    address = urlsplit(base_url)
+    host = address.hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        ip_address(host)
+    except ValueError:
+        return address.scheme == "https"
+    return False
