@@ -21,7 +21,7 @@ def list_forbidden(role: str) -> list[tuple[str, str]]:
     return sorted(
         (method, re.sub("<[^>]*>", ANOTHER, rule.rule))
         for rule, method, declared in iterate_pages(app.create_routes())
-        if declared.role not in ROLES[: ROLES.index(role) + 1]
+        if declared.role not in ("user", *ROLES[: ROLES.index(role) + 1])
     )
 
 

@@ -48,6 +48,7 @@ NOT_ENCRYPTED = {
     "automation_run.lease_token": "a random fencing token",
     "oauth_client.client_id": "public",
     "idempotency_record.key": "the client's name for its request",
+    "passkey.credential_id": "a name that browsers send, beside a public key",
 }
 
 
