@@ -1,9 +1,11 @@
 """The pages of knowledge bases and their documents."""
 
+import asyncio
 import re
 from pathlib import Path
 
 import pytest
+from playwright.async_api import Route
 from quart.typing import TestClientProtocol as Client
 from sqlalchemy import update
 from sqlmodel import col
@@ -11,7 +13,7 @@ from switchboard.resources.knowledge_bases.formats import MAX_CONTENT_BYTES
 from switchboard.resources.knowledge_bases.models import KnowledgeDocument
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import UNKNOWN_ID, Caller
+from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform
 from tests.fixtures.dashboard import People, Person, Window
 from tests.fixtures.eventually import eventually
 
@@ -192,3 +194,22 @@ async def test_other_organizations_knowledge_is_unreachable(member: Person, stra
     assert (await member.post(f"/dashboard/knowledge/{base}/paste", made_document)).status == 404
     assert (await upload_files(member, f"/dashboard/knowledge/{base}", {"a.txt": b"text"}))[0] == 404
     assert "secret" not in (await member.get("/dashboard/knowledge/search?query=recipe")).html
+
+
+async def test_files_that_were_chosen_before_the_script_ran_are_uploaded(
+    window: Window, live: LivePlatform, tmp_path: Path
+) -> None:
+    base = (await live.caller.post("/v1/knowledge-bases", {"name": "Bakery"})).json["id"]
+    file = tmp_path / "hours.md"
+    file.write_text(HOURS)
+    chosen = asyncio.Event()
+
+    async def delay(route: Route) -> None:
+        await chosen.wait()
+        await route.continue_()
+
+    await window.page.route("**/upload.js", delay)
+    await window.page.goto(f"/dashboard/knowledge/{base}", wait_until="commit")
+    await window.page.locator('input[type="file"]').set_input_files(file)
+    chosen.set()
+    await window.page.get_by_text("hours.md was added.").wait_for()

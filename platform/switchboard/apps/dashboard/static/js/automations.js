@@ -36,6 +36,15 @@ document.addEventListener("submit", (event) => {
   applyChange(event.target, event.submitter);
 });
 
+function changeTrigger(select) {
+  select.form.requestSubmit(getBuilder().querySelector('[value="trigger"]'));
+}
+
 document.addEventListener("change", (event) => {
-  if (event.target.name === "trigger_type") event.target.form.requestSubmit(getBuilder().querySelector('[value="trigger"]'));
+  if (event.target.name === "trigger_type") changeTrigger(event.target);
 });
+
+// The trigger may have been chosen before this module ran.
+const trigger = getBuilder()?.querySelector('[name="trigger_type"]');
+const served = trigger && [...trigger.options].findIndex((option) => option.defaultSelected);
+if (trigger && trigger.selectedIndex !== Math.max(served, 0)) changeTrigger(trigger);

@@ -36,10 +36,13 @@ async function uploadFiles(form, files) {
 
 for (const form of document.querySelectorAll("form[data-upload]")) {
   form.querySelector("button").hidden = true;
-  form.elements.files.addEventListener("change", (event) => {
-    uploadFiles(form, [...event.target.files]);
-    event.target.value = "";
-  });
+  const uploadChosen = () => {
+    uploadFiles(form, [...form.elements.files.files]);
+    form.elements.files.value = "";
+  };
+  form.elements.files.addEventListener("change", uploadChosen);
+  // Files may have been chosen before this module ran.
+  if (form.elements.files.files.length) uploadChosen();
   for (const name of ["dragenter", "dragover"]) {
     form.addEventListener(name, (event) => {
       event.preventDefault();
