@@ -21,7 +21,7 @@ MOST_BYTES = 100_000
 """A page with its styles and scripts, as they are sent to a browser without a cache."""
 ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
 SKIPPED = ("/dashboard/exports", "/dashboard/static", "/dashboard/client-sdks")
-FILES = ("/recording", "/text")
+FILES = ("/recording", "/text", "/export")
 FIND_LINKS = "links => links.map(link => new URL(link.getAttribute('href'), location).href)"
 FEWEST = 55
 """Pages that the links of the overview lead to; a link that is lost makes fewer."""
