@@ -4,7 +4,7 @@ of a desk, in light and dark, not wider than the window, and within a budget of 
 
 import re
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import pytest
@@ -57,9 +57,10 @@ async def create_rows(live: LivePlatform) -> None:
 
 @dataclass(eq=False)
 class Traffic:
-    """Bytes of responses as they were sent, from the last `reset()` on, without a cache."""
+    """Bytes of responses as they were sent, from the last `reset()` on, without a cache and without audio."""
 
     received: int = 0
+    audio: set[str] = field(default_factory=set)
 
     @classmethod
     async def watch(cls, window: Window) -> "Traffic":
@@ -67,11 +68,17 @@ class Traffic:
         session = await window.page.context.new_cdp_session(window.page)
         await session.send("Network.enable")
         await session.send("Network.setCacheDisabled", {"cacheDisabled": True})
+        session.on("Network.responseReceived", traffic.note_audio)
         session.on("Network.loadingFinished", traffic.count)
         return traffic
 
-    def count(self, event: dict[str, float]) -> None:
-        self.received += round(event["encodedDataLength"])
+    def note_audio(self, event: dict[str, str]) -> None:
+        if event["type"] == "Media":
+            self.audio.add(event["requestId"])
+
+    def count(self, event: dict[str, str]) -> None:
+        if event["requestId"] not in self.audio:
+            self.received += round(float(event["encodedDataLength"]))
 
     def reset(self) -> None:
         self.received = 0
