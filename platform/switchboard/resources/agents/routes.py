@@ -5,6 +5,7 @@ from uuid import UUID
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
+from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import paginate, paginate_table
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.row_answers import get_row_answer
@@ -47,14 +48,15 @@ async def get_agent(session: TenantSession, agent_id: UUID) -> AgentOut:
 
 
 @blueprint.put("/v1/agents/<agent_id>")
-@endpoint(scope="agents:write", body=AgentUpdate, answer=AgentOut)
+@endpoint(scope="agents:write", body=AgentUpdate, answer=AgentOut, errors=[InvalidState])
 async def update_agent(
     session: TenantSession, agent_id: UUID, data: AgentUpdate, principal: Principal, *, publisher: AgentPublisher
 ) -> AgentOut:
     """Update an agent.
 
     Only the given fields change. A change is published at once: new calls use it, and calls in progress keep the
-    previous version. New and changed `tools` need the scope `webhooks:write` too.
+    previous version. New and changed `tools` need the scope `webhooks:write` too. The settings of an agent with
+    `required_simulations` are changed by a draft.
     """
     return AgentOut.of(await publisher.update_agent(session, agent_id, data, principal))
 
