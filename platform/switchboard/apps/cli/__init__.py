@@ -1,16 +1,13 @@
 """`switchboard`: the operator's command line."""
 
-import gc
+from switchboard.apps.cli.starting import pause_collections
 
 
 def main() -> None:
     """Run a command of `commands`."""
-    # Imports create almost no garbage; collecting it anyway took a quarter of a command's start.
-    gc.disable()
-    from switchboard.apps.cli.commands import run
+    with pause_collections():
+        from switchboard.apps.cli.commands import run
 
-    gc.freeze()
-    gc.enable()
     run()
 
 

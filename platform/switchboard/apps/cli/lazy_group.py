@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from switchboard.apps.cli.starting import pause_collections
+
 
 class LazyGroup(click.Group):
     """Imports the module of a command only to run it, or to describe it in the help: all take a second and a half."""
@@ -24,5 +26,6 @@ class LazyGroup(click.Group):
         if cmd_name not in self._places:
             return super().get_command(ctx, cmd_name)
         module, _, function = self._places[cmd_name].partition(":")
-        command: click.Command = getattr(import_module(f"{__package__}.{module}"), function)
+        with pause_collections():
+            command: click.Command = getattr(import_module(f"{__package__}.{module}"), function)
         return command

@@ -1,6 +1,7 @@
 """The production processes of one role each: `serve` and `worker`."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeAlias
@@ -8,6 +9,7 @@ from typing import TypeAlias
 import uvloop
 
 from switchboard.apps.cli.output import Failure
+from switchboard.apps.cli.starting import resume_collections
 from switchboard.apps.embedded import get_server_urls
 from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.running_processes import Role, report_process
@@ -36,6 +38,7 @@ def run_process(role: Role, work: Work, inheritance: Inheritance | None = None) 
 
     Raises `OperatorError`.
     """
+    gc.disable()  # Until the process is ready.
     try:
         with export_spans(role):
             uvloop.run(_run(work, inheritance))
@@ -66,6 +69,7 @@ async def watch_process(parts: Runtime, role: Role) -> AsyncIterator[None]:
         report_process(parts.redis, parts.registry, node=parts.node, role=role),
     ):
         measuring = asyncio.create_task(_measure_pools(parts))
+        resume_collections()
         try:
             yield
         finally:
