@@ -42,6 +42,9 @@ FILTERS = (
     "transcript=invoice",
     "transcript=invoice&created_after=2026-11-01T00:00:00Z&created_before=2026-11-02T00:00:00Z",
     "transcript=hello",
+    "transcript=hello&offset=5000",
+    "transcript=hello&created_after=2026-11-01T00:00:00Z&created_before=2026-11-02T00:00:00Z",
+    "transcript=hello&user_sentiment=negative",
 )
 ADD_CALLS = """
 insert into call (id, organization_id, created_at, direction, status, from_number, to_number, duration_seconds,

@@ -159,6 +159,32 @@ async def test_each_filter_finds_its_calls(runtime: Runtime, caller: Caller, str
     assert [(len(objects_at(page, "items")), page["total"]) for page in pages] == [(1, 1), (0, 1)]
 
 
+COPY_CALLS = """
+with copies as (select gen_random_uuid() as id, call as row from call, generate_series(1, 10000)
+    where call.organization_id = :organization and call.created_at = :moment),
+  added as (insert into call select (jsonb_populate_record(row, jsonb_build_object('id', id))).* from copies)
+insert into transcript_line
+select (jsonb_populate_record(line, jsonb_build_object('id', gen_random_uuid(), 'call_id', copies.id))).*
+from copies, transcript_line as line where line.organization_id = :organization
+"""
+
+
+async def test_common_words_count_ten_thousand_calls(runtime: Runtime, caller: Caller) -> None:
+    sample = await add_sample(runtime, caller)
+    async with runtime.database.tenant(caller.organization_id) as session:
+        connection = await session.connection()
+        await connection.execute(text(COPY_CALLS), {"organization": caller.organization_id, "moment": MONDAY})
+        await connection.execute(text("update transcript_line set content = 'for an invoice' where position = 1"))
+    common = (await caller.get("/v1/calls?transcript=invoice&offset=9999&limit=1")).json
+    assert (common["total"], len(objects_at(common, "items"))) == (10_000, 1)
+    rare = (await caller.get("/v1/calls?transcript=need")).json
+    assert rare["total"] == 10_001, "each of 10 001 entries is counted"
+    filtered = (await caller.get("/v1/calls?transcript=invoice&created_after=2026-11-17T00:00:00Z")).json
+    assert filtered["total"] == 0
+    filtered = (await caller.get("/v1/calls?transcript=invoice&created_after=2026-11-16T00:00:00Z")).json
+    assert (filtered["total"], sample.second in str(filtered["items"])) == (10_001, False)
+
+
 @pytest.mark.parametrize(
     "query",
     [

@@ -20,8 +20,10 @@ from switchboard.resources.identity.service import get_policy
 
 TENANT, SEARCH = "switchboard_tenant", "switchboard_search"
 NOBODY = UUID(int=0)
-FEW = 10_000
-"""Matches up to which a search sorts all of them. Of more, the newest are soon found among the newest calls."""
+MANY_ENTRIES, MANY_CALLS = 20_000, 10_000
+"""Words in fewer entries are rare: all of their calls are counted and sorted. Of common words, the newest calls are
+soon found among the newest of all, and so many calls are counted.
+"""
 
 
 def filter_calls(session: TenantSession, query: CallFilters) -> SelectOfScalar[Call]:
@@ -35,8 +37,10 @@ def filter_by_number(rows: SelectOfScalar[Call], phone_number: str) -> SelectOfS
 
 
 async def find_calls(session: TenantSession, query: CallQuery) -> Page[Call]:
-    """Return one page of the calls that match a query, newest first. Raises `InvalidState` for words of encrypted
-    transcripts.
+    """Return one page of the calls that match a query, newest first.
+
+    The total of common words without other filters is `MANY_CALLS`: each of their entries would have to be looked at.
+    Raises `InvalidState` for words of encrypted transcripts.
     """
     if query.transcript is None:
         return await paginate(session, filter_calls(session, query), lambda call: call, query)
@@ -44,13 +48,20 @@ async def find_calls(session: TenantSession, query: CallQuery) -> Page[Call]:
     entries = select(TranscriptLine.call_id).where(session.owns(TranscriptLine))
     found = filter_calls(session, query)
     async with _show_only(session, query.transcript):
-        total = (await session.exec(select(func.count()).select_from(_keep(found, entries).subquery()))).one()
-        if total <= FEW:
+        sample = entries.limit(MANY_ENTRIES).subquery()
+        sizes = select(func.count(), func.count(func.distinct(sample.c.call_id))).select_from(sample)
+        matches, calls = (await session.exec(sizes)).one()
+        are_common = matches == MANY_ENTRIES
+        if not are_common:
             # PostgreSQL does not know how rare the words are, and would look through each call, newest first.
             visible = entries.cte("visible").prefix_with("materialized")
             entries = select(visible.c.call_id)
-        part = select_after(_keep(found, entries), None).offset(query.offset).limit(query.limit)
-        ids = await _list_ids(session, part)
+        matching = _keep(found, entries)
+        if are_common and calls >= MANY_CALLS and not _list_conditions(session, query):
+            total = MANY_CALLS
+        else:
+            total = (await session.exec(select(func.count()).select_from(matching.subquery()))).one()
+        ids = await _list_ids(session, select_after(matching, None).offset(query.offset).limit(query.limit))
     items = await _list_by_id(session, ids)
     return Page[Call].model_construct(items=items, total=total, limit=query.limit, offset=query.offset)
 
