@@ -1065,7 +1065,8 @@ class ListCallsQuery(TypedDict):
     """
     transcript: NotRequired[str | None]
     """
-    Words that one entry of the transcript contains, ignoring case. 409 if transcripts are encrypted.
+    Words that one entry of the transcript contains, ignoring case. Of common words without another filter,
+    `total` counts 10 000 calls. 409 if transcripts are encrypted.
     """
 
 
@@ -1228,7 +1229,8 @@ class ExportCallsQuery(TypedDict):
     """
     transcript: NotRequired[str | None]
     """
-    Words that one entry of the transcript contains, ignoring case. 409 if transcripts are encrypted.
+    Words that one entry of the transcript contains, ignoring case. Of common words without another filter,
+    `total` counts 10 000 calls. 409 if transcripts are encrypted.
     """
     format: NotRequired[Literal["csv", "jsonl"]]
     """
@@ -1370,7 +1372,8 @@ class ExportTranscriptsQuery(TypedDict):
     """
     transcript: NotRequired[str | None]
     """
-    Words that one entry of the transcript contains, ignoring case. 409 if transcripts are encrypted.
+    Words that one entry of the transcript contains, ignoring case. Of common words without another filter,
+    `total` counts 10 000 calls. 409 if transcripts are encrypted.
     """
     format: NotRequired[Literal["csv", "jsonl"]]
     """

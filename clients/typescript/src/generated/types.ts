@@ -1858,7 +1858,10 @@ export interface components {
             status?: ("queued" | "ringing" | "in-progress" | "completed" | "busy" | "no-answer" | "failed" | "canceled") | null;
             /** @description A tag of the contact, ignoring case; commas separate tags. */
             tag?: string | null;
-            /** @description Words that one entry of the transcript contains, ignoring case. 409 if transcripts are encrypted. */
+            /**
+             * @description Words that one entry of the transcript contains, ignoring case. Of common words without another filter,
+             *     `total` counts 10 000 calls. 409 if transcripts are encrypted.
+             */
             transcript?: string | null;
             /** @description Sentiment of the other party. */
             user_sentiment?: ("positive" | "neutral" | "negative" | "unknown") | null;
@@ -1941,7 +1944,10 @@ export interface components {
             status?: ("queued" | "ringing" | "in-progress" | "completed" | "busy" | "no-answer" | "failed" | "canceled") | null;
             /** @description A tag of the contact, ignoring case; commas separate tags. */
             tag?: string | null;
-            /** @description Words that one entry of the transcript contains, ignoring case. 409 if transcripts are encrypted. */
+            /**
+             * @description Words that one entry of the transcript contains, ignoring case. Of common words without another filter,
+             *     `total` counts 10 000 calls. 409 if transcripts are encrypted.
+             */
             transcript?: string | null;
             /** @description Sentiment of the other party. */
             user_sentiment?: ("positive" | "neutral" | "negative" | "unknown") | null;
@@ -2151,7 +2157,10 @@ export interface components {
             status?: ("queued" | "ringing" | "in-progress" | "completed" | "busy" | "no-answer" | "failed" | "canceled") | null;
             /** @description A tag of the contact, ignoring case; commas separate tags. */
             tag?: string | null;
-            /** @description Words that one entry of the transcript contains, ignoring case. 409 if transcripts are encrypted. */
+            /**
+             * @description Words that one entry of the transcript contains, ignoring case. Of common words without another filter,
+             *     `total` counts 10 000 calls. 409 if transcripts are encrypted.
+             */
             transcript?: string | null;
             /** @description Sentiment of the other party. */
             user_sentiment?: ("positive" | "neutral" | "negative" | "unknown") | null;

@@ -9,6 +9,7 @@ from functools import cached_property
 from switchboard.apps.docs.openapi_document import (
     Json,
     get_object,
+    get_success,
     get_text,
     list_objects,
     list_references,
@@ -37,8 +38,7 @@ class DescribedOperation:
     @property
     def answer(self) -> Json:
         """The description of the response of a success."""
-        responses = get_object(self.described, "responses")
-        return next(get_object(responses, status) for status in responses if status.startswith("2"))
+        return get_success(self.described)
 
     @property
     def errors(self) -> Iterator[tuple[str, str]]:
@@ -105,8 +105,7 @@ class ApiPages:
         shown = []
         for operation in self.operations[tag]:
             described = self._describe(operation)
-            successes = [part for status, part in get_object(described, "responses").items() if status.startswith("2")]
-            shown += list_references([described.get("requestBody"), *successes])
+            shown += list_references([described.get("requestBody"), get_success(described)])
         return reach_schemas(self.document, shown)
 
     def list_events(self) -> dict[str, tuple[str, str]]:

@@ -39,6 +39,12 @@ def list_objects(value: Mapping[str, JsonValue], name: str) -> list[Json]:
     return [get_object(item) for item in found] if isinstance(found, list) else []
 
 
+def get_success(operation: Json) -> Json:
+    """Return the description of an operation's success: of the whole, where parts can be asked for too."""
+    responses = get_object(operation, "responses")
+    return get_object(responses, next(status for status in responses if status.startswith("2")))
+
+
 def list_references(value: JsonValue) -> list[str]:
     """Return the names of the schemas that a part of the document refers to."""
     return re.findall(r'"#/components/schemas/(\w+)"', json.dumps(value))

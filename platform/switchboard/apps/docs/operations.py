@@ -5,7 +5,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from switchboard.apps.docs.openapi_document import Json, get_object, get_text, list_objects, list_references
+from switchboard.apps.docs.openapi_document import (
+    Json,
+    get_object,
+    get_success,
+    get_text,
+    list_objects,
+    list_references,
+)
 
 ResultKind = Literal["model", "page", "list", "bytes", "nothing"]
 
@@ -80,10 +87,7 @@ def _describe(parameter: Json) -> Json:
 
 
 def _read_result(document: Json, description: Json) -> tuple[ResultKind, str | None]:
-    (success,) = [
-        get_object(part) for status, part in get_object(description, "responses").items() if status.startswith("2")
-    ]
-    content = get_object(success, "content")
+    content = get_object(get_success(description), "content")
     if not content:
         return "nothing", None
     if "application/json" not in content:

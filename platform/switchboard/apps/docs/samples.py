@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from pydantic import JsonValue
 
-from switchboard.apps.docs.openapi_document import Json, get_object
+from switchboard.apps.docs.openapi_document import Json, get_object, get_success
 from switchboard.apps.docs.operations import Operation
 
 LANGUAGES = {"curl": "curl", "python": "Python", "typescript": "TypeScript"}
@@ -78,8 +78,8 @@ def fill_path(operation: Operation, ids: tuple[str, ...]) -> str:
 
 
 def _name_file(document: Json, operation: Operation) -> str:
-    responses = get_object(document, "paths", operation.path, operation.method.lower(), "responses")
-    types = next(list(get_object(part, "content")) for status, part in responses.items() if status.startswith("2"))
+    described = get_object(document, "paths", operation.path, operation.method.lower())
+    types = get_object(get_success(described), "content")
     extension = next((EXTENSIONS[kind] for kind in types if kind in EXTENSIONS), "bin")
     return f"{operation.operation_id.split('_', 1)[1].replace('_', '-')}.{extension}"
 

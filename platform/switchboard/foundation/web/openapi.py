@@ -24,6 +24,7 @@ from switchboard.foundation.web.errors import (
     OrganizationSuspended,
     PayloadTooLarge,
     Problem,
+    RangeNotSatisfiable,
     RateLimited,
     UnsupportedMediaType,
     ValidationFailed,
@@ -244,6 +245,9 @@ def _responses(rule: Rule, declared: Endpoint, schemas: _Schemas) -> Json:
         binary = {"schema": {"type": "string", "format": "binary"}}
         success["content"] = dict.fromkeys(declared.media_types, binary)
     responses: Json = {str(declared.status): success}
+    if RangeNotSatisfiable in declared.errors:
+        responses["206"] = success | {"description": "The part that `Range` asked for."}
+        responses["304"] = {"description": "Unchanged since the response whose `ETag` is in `If-None-Match`."}
     for error in _errors(rule, declared):
         problem = {"application/problem+json": {"schema": schemas.of(Problem, "serialization")}}
         entry = responses.setdefault(str(error.status), {"description": "", "content": problem})

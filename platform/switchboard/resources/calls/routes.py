@@ -88,8 +88,7 @@ async def get_call_recording(
     """Stream a call's recording.
 
     Stereo WAV with the caller left and the agent right, or a carrier's own recording in the carrier's format.
-    `Accept: audio/flac` or `audio/ogg` gets the recording as it is stored, if it is stored so. `Range` requests get
-    status 206.
+    `Accept: audio/flac` or `audio/ogg` gets the recording as it is stored, if it is stored so. `Range` asks for a part.
     """
     call = await calls.read_recorded_call(database, principal.organization_id, call_id, actor=principal.actor)
     return await responder.respond(call)
