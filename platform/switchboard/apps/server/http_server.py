@@ -19,6 +19,7 @@ from hypercorn.config import Config
 from hypercorn.events import Closed, RawData
 from hypercorn.protocol.h11 import H11Protocol
 
+from switchboard.apps.server.websocket_stream import WebSocketStream
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.settings import Settings
 
@@ -82,8 +83,9 @@ def _find_refusal(request: h11.Request) -> HTTPStatus | None:
     return HTTPStatus.BAD_REQUEST if {b"transfer-encoding", b"content-length"} <= names else None
 
 
-# hypercorn has no setting for this: `ProtocolWrapper` looks the class up in its module.
-setattr(hypercorn.protocol, "H11Protocol", Http1Protocol)  # noqa: B010 - the module does not export it
+# hypercorn has no setting for these: they are looked up in their modules, which do not export them.
+setattr(hypercorn.protocol, "H11Protocol", Http1Protocol)  # noqa: B010
+setattr(hypercorn.protocol.h11, "WSStream", WebSocketStream)  # noqa: B010
 
 
 class CannotListen(Exception):

@@ -1,0 +1,79 @@
+"""WebSockets of hypercorn whose incoming frames aiohttp's compiled parser reads.
+
+A carrier sends fifty frames in each second of each call. wsproto, which is Python, spent an eighth of a busy process on
+them (`make bench NAME=calls`); aiohttp's parser takes a fifth of that time. wsproto still writes frames.
+aiohttp's parser also takes frames without a mask. Masks protect proxies from browsers, not servers (RFC 6455, 10.3).
+"""
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING
+
+from aiohttp import WSMsgType
+from aiohttp._websocket.reader import WebSocketDataQueue
+from aiohttp.base_protocol import BaseProtocol
+from aiohttp.http import WebSocketError, WebSocketReader, WSMessage, WSMessageTextBytes
+from hypercorn.protocol.events import Data, StreamClosed
+from hypercorn.protocol.ws_stream import WSStream
+from wsproto.connection import ConnectionState
+from wsproto.events import CloseConnection, Pong
+from wsproto.frame_protocol import CloseReason
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from hypercorn.protocol.events import Event
+    from hypercorn.typing import ASGIReceiveEvent, WebsocketAcceptEvent
+
+
+class WebSocketStream(WSStream):
+    """A WebSocket without compression, which would cost more than it saves: audio does not get smaller by it."""
+
+    app_put: "Callable[[ASGIReceiveEvent], Awaitable[None]]"
+
+    async def _accept(self, message: "WebsocketAcceptEvent") -> None:
+        self._received = _Received(BaseProtocol(loop := asyncio.get_running_loop()), 0, loop=loop)
+        most = self.config.websocket_max_message_size
+        self._frames = WebSocketReader(self._received, most, compress=False, decode_text=True)
+        self.handshake.extensions = None
+        await super()._accept(message)
+
+    async def handle(self, event: "Event") -> None:
+        """Handle an event of the connection. A violation of the protocol closes it (RFC 6455, 7.1.7)."""
+        if self.closed or not isinstance(event, Data) or not self.handshake.accepted:
+            await super().handle(event)
+            return
+        self._frames.feed_data(event.data)
+        while self._received.messages:
+            await self._handle_message(self._received.messages.popleft())
+        error = self._received.exception()
+        if isinstance(error, WebSocketError):
+            await self._end(CloseConnection(code=error.code))
+
+    async def _handle_message(self, message: WSMessage | WSMessageTextBytes) -> None:
+        match message.type:
+            case WSMsgType.TEXT:
+                await self.app_put({"type": "websocket.receive", "bytes": None, "text": message.data})
+            case WSMsgType.BINARY:
+                await self.app_put({"type": "websocket.receive", "bytes": message.data, "text": None})
+            case WSMsgType.PING:
+                await self._send_wsproto_event(Pong(payload=message.data))
+            case WSMsgType.CLOSE:
+                await self._end(CloseConnection(code=message.data or CloseReason.NORMAL_CLOSURE))
+
+    async def _end(self, closing: CloseConnection) -> None:
+        if self.connection.state is ConnectionState.OPEN:
+            await self._send_wsproto_event(closing)
+        await self.send(StreamClosed(stream_id=self.stream_id))
+
+
+class _Received(WebSocketDataQueue):
+    """Messages of the data that was parsed last. Hypercorn's queue of the application slows down who sends too many."""
+
+    def __init__(self, protocol: BaseProtocol, limit: int, *, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(protocol, limit, loop=loop)
+        self.messages: deque[WSMessage | WSMessageTextBytes] = deque()
+
+    def feed_data(self, data: WSMessage | WSMessageTextBytes, size: int) -> None:
+        """Keep a message."""
+        self.messages.append(data)
