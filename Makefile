@@ -1,6 +1,6 @@
 # The one door: every target works on a fresh clone with Python 3.11+, make and git.
 .DEFAULT_GOAL := help
-.PHONY: help run test system check bench fuzz faults chaos attack holes docs screenshots lock clients wheels sbom package-check image-check clean
+.PHONY: help run test system check bench fuzz faults chaos attack holes docs catalogs screenshots lock clients wheels sbom package-check image-check clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -87,6 +87,9 @@ docs: $(DEVELOPED) ## write the generated pages of docs/ anew
 
 clients: $(DEVELOPED) $(NODE_TOOLS) ## generate the typed clients from the OpenAPI document; needs Node.js
 	$(BIN)/python -m clients.generator
+
+catalogs: $(DEVELOPED) ## extract the dashboard's messages, and update the catalogs of translations
+	$(BIN)/python -m tests.languages.catalogs
 
 screenshots: $(DEVELOPED) ## make the pictures of docs/screenshots anew; needs Chromium
 	$(BIN)/python -m tests.dashboard.screenshots docs/screenshots

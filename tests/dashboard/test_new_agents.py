@@ -123,3 +123,7 @@ async def test_an_agent_is_duplicated(owner: Person, caller: Caller) -> None:
         name: value for name, value in old.items() if name not in own
     }
     assert 'value="Europe/Berlin"' in (await owner.get(copied.location)).html
+
+
+async def test_the_placeholder_of_a_voicemail_message_is_shown_as_it_is_written(owner: Person) -> None:
+    assert "Spoken after the beep; {{name}} is replaced" in (await owner.get("/dashboard/agents/new")).html

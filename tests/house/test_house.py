@@ -39,6 +39,7 @@ PUBLIC = (
 )
 # Pages for users who are not signed in or have no organization yet.
 OPEN_PAGES = {
+    "organization_logo",
     "front_door",
     "nowhere",
     "static",

@@ -16,6 +16,7 @@ CHEAP = {
     "GET /.well-known/oauth-authorization-server",
     "GET /dashboard/<path:nowhere>",
     "GET /dashboard/forgotten-password",
+    "GET /dashboard/logos/<uuid:organization_id>/<digest>",
     "GET /dashboard/organizations",
     "GET /dashboard/sign-in",
     "GET /dashboard/sign-in/callback",

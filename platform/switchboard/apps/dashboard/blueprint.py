@@ -8,9 +8,17 @@ from quart.typing import ResponseReturnValue
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException
 
-from switchboard.apps.dashboard.ui.rendering import install_filters, render
-from switchboard.apps.dashboard.viewer import NoOrganization, NotSignedIn, Viewer, get_sending_page
+from switchboard.apps.dashboard.ui.rendering import install_filters, install_translations, render
+from switchboard.apps.dashboard.viewer import (
+    NoOrganization,
+    NotSignedIn,
+    Viewer,
+    choose_page_language,
+    get_sending_page,
+)
 from switchboard.foundation.keyring import SecretError
+from switchboard.foundation.languages import gettext as _
+from switchboard.foundation.languages import set_language
 from switchboard.foundation.web.errors import ApiError, NotFound, Unavailable
 from switchboard.foundation.web.problems import translate_database_error, translate_http_error
 
@@ -42,6 +50,13 @@ def content_security_policy(**changed: str) -> str:
 
 
 install_filters(dashboard)
+install_translations(dashboard)
+
+
+@dashboard.before_request
+async def choose_browser_language() -> None:
+    """Use the browser's language until the viewer is known."""
+    set_language(choose_page_language(None))
 
 
 @dashboard.after_request
@@ -55,7 +70,7 @@ async def set_security_headers(response: Response) -> Response:
     response.headers["Referrer-Policy"] = "same-origin"
     response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
     response.headers["Permissions-Policy"] = "microphone=(self), camera=(), geolocation=()"
-    if request.endpoint not in ("dashboard.static", "dashboard.client_sdk"):
+    if request.endpoint not in ("dashboard.static", "dashboard.client_sdk", "dashboard.organization_logo"):
         response.headers["Cache-Control"] = "no-store"
     return response
 
@@ -79,7 +94,7 @@ async def to_console(error: NoOrganization) -> ResponseReturnValue:
 @dashboard.errorhandler(ApiError)
 async def show_error(error: ApiError) -> ResponseReturnValue:
     """Show any other API error as a page."""
-    page = await render("dashboard/error.html", title=error.title, detail=error.detail, status=error.status)
+    page = await render("dashboard/error.html", title=_(error.title), detail=_(error.detail), status=error.status)
     return Response(page, error.status, error.headers, content_type="text/html; charset=utf-8")
 
 
@@ -120,4 +135,4 @@ async def front_door() -> ResponseReturnValue:
 @dashboard.get("/dashboard/<path:nowhere>")
 async def nowhere(nowhere: str) -> ResponseReturnValue:
     """Show an error for any other address."""
-    raise NotFound(f"The page /dashboard/{nowhere} does not exist.")
+    raise NotFound(_("The page /dashboard/%(nowhere)s does not exist.", nowhere=nowhere))

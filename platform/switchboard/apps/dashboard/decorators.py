@@ -32,6 +32,7 @@ from werkzeug.routing import Rule
 from switchboard.apps.dashboard.forms.form import Form, nest_fields, parse_form
 from switchboard.apps.dashboard.ui.live_parts import FINAL_HEADER, FinalPart
 from switchboard.apps.dashboard.viewer import BrowserSessions, PageForbidden, Viewer, get_sending_page
+from switchboard.foundation.languages import gettext
 from switchboard.foundation.web.errors import ApiError, NotFound
 from switchboard.foundation.web.pipeline import Arguments, Handler, HandlerPipeline, parse_path, parse_query
 from switchboard.foundation.web.schemas import Query
@@ -184,10 +185,10 @@ async def _refuse(
 ) -> Response:
     if isinstance(error, NotFound | PageForbidden):
         raise error
-    message = error.detail if isinstance(error, ApiError) else str(error)
+    message = gettext(error.detail if isinstance(error, ApiError) else str(error))
     errors = error.errors if isinstance(error, ApiError) else []
     if invalid is None:
-        notice = "; ".join([f"{fault['field']}: {fault['message']}" for fault in errors]) or message
+        notice = "; ".join([f"{fault['field']}: {gettext(fault['message'])}" for fault in errors]) or message
         return await redirect_to_next(Next(_came_from(), notice), viewer)
     form = Form(values, errors=errors, message=message)
     return await show_page(invalid, viewer, path, form, error.status if isinstance(error, ApiError) else 422)

@@ -24,6 +24,7 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
     knowledge,
     live_calls,
     live_parts,
+    logos,
     oauth_clients,
     organization,
     overview,

@@ -7,11 +7,14 @@ from urllib.parse import urlencode
 
 from sqlmodel import col
 
+from switchboard.apps.dashboard.ui.formats import number_name, phone
+from switchboard.apps.dashboard.ui.labels import describe_value
 from switchboard.apps.dashboard.ui.list_filters import SPACING
 from switchboard.apps.dashboard.ui.navigation import COMMANDS, SECTIONS, Entry
-from switchboard.apps.dashboard.ui.rendering import number_name, phone
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import LazyText
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import is_phone_number, parse_id
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.automations.models import Automation
@@ -28,10 +31,10 @@ SHORTEST: Final = 2
 """Letters from which rows are looked for."""
 Named: TypeAlias = Agent | Automation | Campaign | KnowledgeBase
 NAMED: Final[Sequence[tuple[str, type[Named], str, str]]] = (
-    ("Agents", Agent, "agent", "/dashboard/agents"),
-    ("Campaigns", Campaign, "campaign", "/dashboard/campaigns"),
-    ("Automations", Automation, "bolt", "/dashboard/automations"),
-    ("Knowledge", KnowledgeBase, "book", "/dashboard/knowledge"),
+    (LazyText("Agents"), Agent, "agent", "/dashboard/agents"),
+    (LazyText("Campaigns"), Campaign, "campaign", "/dashboard/campaigns"),
+    (LazyText("Automations"), Automation, "bolt", "/dashboard/automations"),
+    (LazyText("Knowledge"), KnowledgeBase, "book", "/dashboard/knowledge"),
 )
 
 
@@ -57,17 +60,17 @@ async def find_everywhere(session: TenantSession, viewer: Viewer, text: str) -> 
     """Return what matches a text, by kind; without a text, every page and action that the viewer may open."""
     text = text.strip()
     groups = [
-        HitGroup("Go to", _find_entries(viewer, text, [entry for section in SECTIONS for entry in section.entries]))
+        HitGroup(_("Go to"), _find_entries(viewer, text, [entry for section in SECTIONS for entry in section.entries]))
     ]
     if len(text) >= SHORTEST:
-        groups += [HitGroup("Contacts", await _find_contacts(session, text))]
-        groups += [HitGroup("Calls", await _find_calls(session, text))]
+        groups += [HitGroup(_("Contacts"), await _find_contacts(session, text))]
+        groups += [HitGroup(_("Calls"), await _find_calls(session, text))]
         groups += [
             HitGroup(name, await _find_named(session, model, text, icon, path)) for name, model, icon, path in NAMED
         ]
-        groups += [HitGroup("Documents", await _find_documents(session, text))]
-        groups += [HitGroup("Phone numbers", await _find_numbers(session, text))]
-    groups.append(HitGroup("Do", _find_entries(viewer, text, COMMANDS)))
+        groups += [HitGroup(_("Documents"), await _find_documents(session, text))]
+        groups += [HitGroup(_("Phone numbers"), await _find_numbers(session, text))]
+    groups.append(HitGroup(_("Do"), _find_entries(viewer, text, COMMANDS)))
     return [group for group in groups if group.hits]
 
 
@@ -76,7 +79,7 @@ def _find_entries(viewer: Viewer, text: str, entries: Sequence[Entry]) -> list[H
     return [
         Hit(entry.name, entry.path, entry.icon)
         for entry in entries
-        if viewer.has_role(entry.role) and all(word in entry.name.casefold() for word in words)
+        if viewer.has_role(entry.role) and all(word in _(entry.name).casefold() for word in words)
     ]
 
 
@@ -97,15 +100,26 @@ async def _find_calls(session: TenantSession, text: str) -> list[Hit]:
     """Return the call with an id, the calls with a number, or else those whose transcript has the words."""
     if call_id := parse_id(text):
         return [
-            Hit(f"Call with {phone(call.to_number)}", f"/dashboard/calls/{call.id}", "phone", call.status)
+            Hit(
+                _("Call with %(number)s", number=phone(call.to_number)),
+                f"/dashboard/calls/{call.id}",
+                "phone",
+                describe_value(call.status),
+            )
             for call in [await session.find(Call, call_id)]
             if call is not None
         ]
     number = SPACING.sub("", text)
     if is_phone_number(number):
-        return [Hit(f"Calls with {phone(number)}", f"/dashboard/calls?{urlencode({'phone': number})}", "phone")]
+        return [
+            Hit(
+                _("Calls with %(number)s", number=phone(number)),
+                f"/dashboard/calls?{urlencode({'phone': number})}",
+                "phone",
+            )
+        ]
     path = f"/dashboard/calls?{urlencode({'transcript': text})}"
-    return [Hit(f"Calls whose transcript has “{text}”", path, "phone")]
+    return [Hit(_("Calls whose transcript has “%(text)s”", text=text), path, "phone")]
 
 
 async def _find_named(session: TenantSession, model: type[Named], text: str, icon: str, path: str) -> list[Hit]:

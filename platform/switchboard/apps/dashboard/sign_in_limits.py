@@ -16,6 +16,7 @@ from quart import Response, request
 
 from switchboard.apps.dashboard.viewer import is_https
 from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import RateLimited
 from switchboard.foundation.web.principal import Limit
@@ -55,12 +56,12 @@ class SignInLimits:
     async def count_address(self) -> None:
         """Count an attempt of a client address. Raises `RateLimited`."""
         if not (await self.limiter.check_address("sign-in", request.remote_addr or "", PER_ADDRESS)).allowed:
-            raise RateLimited("Too many attempts. Wait a moment, then try again.")
+            raise RateLimited(_("Too many attempts. Wait a moment, then try again."))
 
     async def count_code(self, user_id: UUID) -> None:
         """Count a code of a user's second factor before it is looked at. Raises `RateLimited`."""
         if not (await self.limiter.check("second-factor", f"user:{user_id}", PER_CODE)).allowed:
-            raise RateLimited("Too many codes. Wait five minutes, then try again.")
+            raise RateLimited(_("Too many codes. Wait five minutes, then try again."))
 
     async def uncount_code(self, user_id: UUID) -> None:
         """Take a right code out of the count."""

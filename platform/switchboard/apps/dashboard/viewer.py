@@ -9,6 +9,8 @@ from uuid import UUID
 from quart import Response, g, request
 
 from switchboard.foundation.database import Database
+from switchboard.foundation.languages import DEFAULT_LANGUAGE, LANGUAGES, set_language
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ApiError, OrganizationSuspended
 from switchboard.foundation.web.principal import Limit, Principal, get_role_scopes, includes_role
@@ -98,7 +100,7 @@ class Viewer:
         `PageForbidden`.
         """
         if self.support is not None:
-            raise PageForbidden("A support session creates no credentials and changes no members.")
+            raise PageForbidden(_("A support session creates no credentials and changes no members."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,7 @@ class BrowserSessions:
         words = f"form {organization.id if organization else ''}"
         csrf = hmac.new(token.encode(), words.encode(), hashlib.sha256).hexdigest()
         g.viewer = Viewer(signed_in.session, signed_in.user, organization, signed_in.role, csrf, signed_in.support)
+        set_language(choose_page_language(g.viewer))
         return g.viewer  # type: ignore[no-any-return]
 
     async def require_viewer(self) -> Viewer:
@@ -153,7 +156,9 @@ class BrowserSessions:
         origin, base_url = request.headers.get("Origin"), self.settings.base_url
         if origin is None or origin == base_url or urlsplit(origin).netloc == request.host:
             return
-        raise PageForbidden(f"This form was sent from another site. Open the dashboard at {base_url}.")
+        raise PageForbidden(
+            _("This form was sent from another site. Open the dashboard at %(base_url)s.", base_url=base_url)
+        )
 
     async def check_form(self, viewer: Viewer) -> None:
         """Check the CSRF token of a form, which is bound to session and organization. Raises `Forbidden`."""
@@ -161,8 +166,23 @@ class BrowserSessions:
         given = (await request.form).get("csrf_token", "")
         if not hmac.compare_digest(given.encode(), viewer.csrf.encode()):
             raise PageForbidden(
-                "This page was opened in another session or for another organization. Reload it and try again."
+                _("This page was opened in another session or for another organization. Reload it and try again.")
             )
+
+
+def choose_page_language(viewer: Viewer | None) -> str:
+    """Return the language of a page: the user's own, the organization's, the browser's first that there is, English."""
+    own = viewer.user.language if viewer else None
+    shared = viewer.organization.language if viewer and viewer.organization else None
+    for language in (own, shared, *_list_browser_languages()):
+        if language in LANGUAGES:
+            return language
+    return DEFAULT_LANGUAGE
+
+
+def _list_browser_languages() -> list[str]:
+    """Return the languages that the browser asks for, best first, without their regions."""
+    return [tag.partition("-")[0].lower() for tag, quality in request.accept_languages if quality > 0]
 
 
 def is_https(settings: Settings) -> bool:

@@ -17,6 +17,7 @@ from switchboard.apps.docs.guides import ROOT, Guides
 from switchboard.apps.docs.openapi_document import build_openapi_document
 from switchboard.apps.docs.samples import LANGUAGES
 from switchboard.apps.docs.search import build_search_index
+from switchboard.foundation.languages import DEFAULT_LANGUAGE, use_language
 from switchboard.foundation.settings import Settings
 
 HTML, JSON, PNG = "text/html; charset=utf-8", "application/json", "image/png"
@@ -65,9 +66,12 @@ class _Builder:
         if path in self.guides.files:
             return _pack(self.guides.files[path].read_bytes(), PNG)
         template, values = self._find_template(path) or (MISSING, {})
-        shell = Shell(viewer=None, sections=[], path=path, notice="", theme=theme)
+        shell = Shell(
+            viewer=None, sections=[], path=path, notice="", theme=theme, language=DEFAULT_LANGUAGE, script_messages={}
+        )
         page = self._app.jinja_env.get_template(f"docs/{template}.html")
-        rendered = page.render(shell=shell, api=self.api, guides=self.guides, languages=LANGUAGES, **values)
+        with use_language(DEFAULT_LANGUAGE):
+            rendered = page.render(shell=shell, api=self.api, guides=self.guides, languages=LANGUAGES, **values)
         return _pack(rendered.encode(), HTML, 404 if template == MISSING else 200)
 
     def _find_template(self, path: str) -> tuple[str, Mapping[str, object]] | None:

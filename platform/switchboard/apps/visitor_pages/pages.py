@@ -14,6 +14,7 @@ from switchboard.foundation.web.errors import ApiError, Forbidden, NotFound
 from switchboard.foundation.web.pipeline import inject
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
+from switchboard.resources.identity.models import Organization
 from switchboard.resources.widgets.models import Widget
 from switchboard.resources.widgets.origins import is_allowed_origin
 from switchboard.resources.widgets.system_queries import get_public_widget
@@ -36,6 +37,11 @@ class WidgetViews:
     """Finds what the pages of a widget show."""
 
     database: Database
+
+    async def get_organization(self, widget: Widget) -> Organization:
+        """Return the organization of a widget."""
+        async with self.database.tenant(widget.organization_id) as session:
+            return await session.get_one(Organization, widget.organization_id)
 
     async def find(self, public_key: str) -> tuple[Widget, Agent]:
         """Return a widget and its agent. Raises `NotFound`."""
@@ -88,6 +94,7 @@ async def demo(public_key: str, views: WidgetViews) -> Response:
     shown = await render_template(
         "visitor_pages/demo.html",
         widget=widget,
+        organization=await views.get_organization(widget),
         labels=LABELS[language],
         language=language,
         title=widget.title or agent.name,

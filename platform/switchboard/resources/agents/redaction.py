@@ -13,6 +13,7 @@ from switchboard.engine.providers.extensions import (
 from switchboard.engine.redaction.detectors import BUILT_IN
 from switchboard.engine.redaction.redactor import KEYPAD, Redactor
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import LazyText
 from switchboard.foundation.observability.logs import locate_error
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.plugin_sdk import PrivateDataDetector
@@ -27,7 +28,7 @@ logger = structlog.get_logger()
 def list_kinds(registry: Registry) -> dict[str, str]:
     """Return the kinds of private data that can be redacted, with their titles."""
     detectors = (*BUILT_IN, *registry.detectors)
-    return {**{detector.name: detector.title for detector in detectors}, KEYPAD: "Keys that callers press"}
+    return {**{detector.name: detector.title for detector in detectors}, KEYPAD: LazyText("Keys that callers press")}
 
 
 async def check_redaction(session: TenantSession, redaction: Redaction | None) -> dict[str, Any] | None:

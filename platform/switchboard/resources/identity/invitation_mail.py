@@ -4,23 +4,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from switchboard.foundation.database import Database
+from switchboard.foundation.languages import DEFAULT_LANGUAGE, use_language
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.mail import Mailer, MailRefused
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.principal import Limit, Principal
 from switchboard.foundation.web.rate_limits import RateLimiter
+from switchboard.resources.identity import sign_in
 from switchboard.resources.identity.members import Role, create_invitation
 from switchboard.resources.identity.models import Invitation, Organization
 
 INVITATION_PATH: Final = "/dashboard/invitations/"
 PER_ORGANIZATION: Final = Limit(per_second=1 / 60, burst=50)
 """Bounds what an organization can have the operator's mail server send."""
-TEXT: Final = """\
-{invited_by} invites you to join {organization} at Switchboard:
-
-{link}
-
-The link works once, until {expires_at:%Y-%m-%d %H:%M} UTC.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +51,13 @@ class Inviter:
         link = f"{self.settings.base_url}{INVITATION_PATH}{token}"
         if not self.mailer.is_set_up:
             return SentInvitation(invitation, link, is_sent=False)
-        text = TEXT.format(
-            invited_by=invited_by, organization=organization.name, link=link, expires_at=invitation.expires_at
-        )
+        recipient = await sign_in.find_language(self.database, invitation.email)
+        with use_language(recipient or organization.language or DEFAULT_LANGUAGE):
+            subject = _("Invitation to %(organization)s", organization=organization.name)
+            text = _write_text(invitation, organization.name, link, invited_by)
         try:
             await self._count(principal)
-            await self.mailer.send(to=invitation.email, subject=f"Invitation to {organization.name}", text=text)
+            await self.mailer.send(to=invitation.email, subject=subject, text=text)
         except MailRefused as error:
             return SentInvitation(invitation, link, is_sent=False, fault=str(error))
         return SentInvitation(invitation, link, is_sent=True)
@@ -69,3 +66,17 @@ class Inviter:
         counted = await self.limiter.check("invitation-mail", str(principal.organization_id), PER_ORGANIZATION)
         if not counted.allowed:
             raise MailRefused("this organization has just sent many invitations")
+
+
+def _write_text(invitation: Invitation, organization: str, link: str, invited_by: str) -> str:
+    return "\n\n".join(
+        (
+            _(
+                "%(invited_by)s invites you to join %(organization)s at Switchboard:",
+                invited_by=invited_by,
+                organization=organization,
+            ),
+            link,
+            _("The link works once, until %(time)s UTC.", time=f"{invitation.expires_at:%Y-%m-%d %H:%M}") + "\n",
+        )
+    )

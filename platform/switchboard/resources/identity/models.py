@@ -16,6 +16,7 @@ class Organization(SQLModel, table=True):
     """A tenant. `slug` is the name of its tenant file, None without one; `policy` is the content of that file
     (`Policy`). `narrowed_destinations` is what owners close besides (`NarrowedDestinations`), None for nothing.
     `suspended_at` is None unless the operator has suspended it. `allows_support` is the owners' choice.
+    `language` is that of users who chose none, None for their browsers'. `logo_digest` identifies the logo, if any.
     """
 
     __tablename__ = "organization"
@@ -30,7 +31,19 @@ class Organization(SQLModel, table=True):
     suspended_at: datetime | None = None
     suspension_reason: str | None = None
     allows_support: bool = True
+    language: str | None = None
+    logo_digest: str | None = None
     created_at: datetime = Field(default_factory=now)
+
+
+class OrganizationLogo(SQLModel, table=True):
+    """The logo of an organization. It has a table of its own, because each request reads the organization."""
+
+    __tablename__ = "organization_logo"
+
+    organization_id: UUID = Field(primary_key=True, foreign_key="organization.id", ondelete="CASCADE")
+    media_type: str
+    content: bytes = Field(sa_type=LargeBinary)
 
 
 class ApiKey(TenantTable, table=True):
@@ -58,7 +71,8 @@ class ApiKey(TenantTable, table=True):
 class User(SQLModel, table=True):
     """A user of the dashboard. `email` is lower-case.
 
-    `password_hash` is empty for a user who signs in only through the operator's identity provider.
+    `password_hash` is empty for a user who signs in only through the operator's identity provider. `language` is None
+    for the organization's.
     """
 
     __tablename__ = "user_account"
@@ -67,6 +81,7 @@ class User(SQLModel, table=True):
     email: str = Field(unique=True)
     password_hash: str
     is_superadmin: bool = False
+    language: str | None = None
     created_at: datetime = Field(default_factory=now)
 
 

@@ -32,6 +32,7 @@ from webauthn.helpers.structs import (
 
 from switchboard.foundation.database import Database, now
 from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.identity.credentials import digest
@@ -76,9 +77,10 @@ class Passkeys:
         """The reason for which this installation can have no passkeys; empty if it can."""
         if can_have_passkeys(self.settings.base_url):
             return ""
-        return (
-            f"Passkeys need an address with https and a host name, or http://localhost; this installation's is "
-            f"{self.settings.base_url}. Whoever runs it sets it with SWITCHBOARD_PUBLIC_URL."
+        return _(
+            "Passkeys need an address with https and a host name, or http://localhost; this installation's is "
+            "%(base_url)s. Whoever runs it sets it with SWITCHBOARD_PUBLIC_URL.",
+            base_url=self.settings.base_url,
         )
 
     async def list_passkeys(self, user_id: UUID) -> list[Passkey]:

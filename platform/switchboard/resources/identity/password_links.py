@@ -16,6 +16,8 @@ from sqlmodel import col, delete
 from switchboard.foundation.database import Database, SystemSession, new_id
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.languages import DEFAULT_LANGUAGE, use_language
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.mail import Mailer, MailRefused
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
@@ -27,15 +29,6 @@ logger = structlog.get_logger()
 PURPOSE: Final = "password link"
 LINK_SECONDS: Final = 3600
 LINK_PATH: Final = "/dashboard/new-password/"
-TEXT: Final = """\
-Somebody, probably you, asked for a new password for {email} at {base_url}.
-
-Choose it here within an hour:
-
-{link}
-
-If you did not ask, do nothing: your password stays as it is.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +63,16 @@ class PasswordLinks:
             user = await session.get(User, user_id)
         if user is None or not user.password_hash:
             return
-        text = TEXT.format(email=user.email, base_url=self.settings.base_url, link=self._create_link(user))
-        await self.mailer.send(to=user.email, subject="Choose a new password", text=text)
+        with use_language(user.language or DEFAULT_LANGUAGE):
+            asked = _(
+                "Somebody, probably you, asked for a new password for %(email)s at %(base_url)s.",
+                email=user.email,
+                base_url=self.settings.base_url,
+            )
+            unasked = _("If you did not ask, do nothing: your password stays as it is.")
+            parts = (asked, _("Choose it here within an hour:"), self._create_link(user), f"{unasked}\n")
+            subject = _("Choose a new password")
+        await self.mailer.send(to=user.email, subject=subject, text="\n\n".join(parts))
 
     async def find_email(self, token: str) -> str:
         """Return the e-mail address of a link's user. Raises `NotFound` for a link that does not work."""

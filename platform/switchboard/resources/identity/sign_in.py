@@ -124,6 +124,19 @@ async def sign_out(database: Database, user_id: UUID, *, only: UUID | None = Non
         await session.exec(ended)
 
 
+async def find_language(database: Database, email: str) -> str | None:
+    """Return the language that the user with an address has chosen, if there is one."""
+    async with database.system() as session:
+        user = await system_queries.find_user(session, email)
+    return user.language if user else None
+
+
+async def save_language(database: Database, user_id: UUID, language: str | None) -> None:
+    """Save the language that a user reads; None for the organization's or the browser's."""
+    async with database.system() as session:
+        (await session.get_one(User, user_id)).language = language
+
+
 async def list_user_organizations(database: Database, user: User) -> list[tuple[Organization, str]]:
     """List the organizations that a user may enter, by name, with the user's role in each."""
     async with database.system() as session:

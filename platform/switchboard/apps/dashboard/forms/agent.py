@@ -8,6 +8,7 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from switchboard.apps.dashboard.forms.rows import Row, list_filled_rows, parse_with_errors, rename_error_fields
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import FieldError
 from switchboard.resources.agents.conversation_settings import TurnDetection, VoicemailPolicy
 from switchboard.resources.agents.declared_tools import NO_ARGUMENTS
@@ -118,7 +119,11 @@ def _pronunciations(text: JsonValue, faults: list[FieldError]) -> JsonValue:
         if sign and word and reading:
             found[word] = reading
         elif line.strip():
-            faults.append(FieldError(field="pronunciations", message=f"Line {number}: write word = pronunciation."))
+            faults.append(
+                FieldError(
+                    field="pronunciations", message=_("Line %(number)s: write word = pronunciation.", number=number)
+                )
+            )
     return found
 
 
@@ -173,7 +178,9 @@ def _json(text: JsonValue, faults: list[FieldError], *, field: str, empty: JsonV
                 if isinstance(error, json.JSONDecodeError)
                 else "too deep"
             )
-            faults.append(FieldError(field=field, message=f"This is not JSON: {parse_error}."))
+            faults.append(
+                FieldError(field=field, message=_("This is not JSON: %(parse_error)s.", parse_error=parse_error))
+            )
         else:
             return value
     return empty
@@ -186,7 +193,9 @@ def _extraction(values: Mapping[str, JsonValue], faults: list[FieldError]) -> tu
     for number, row in list_filled_rows(values.get("extraction"), "name", "description", "enum"):
         name = str(row.get("name", "")).strip()
         if name in properties:
-            faults.append(FieldError(field=f"extraction.{number}.name", message=f"{name} is a duplicate."))
+            faults.append(
+                FieldError(field=f"extraction.{number}.name", message=_("%(name)s is a duplicate.", name=name))
+            )
         places[f"extraction_schema.properties.{name}"] = f"extraction.{number}"
         properties[name] = _read_extraction_field(row)
         if row.get("required") == "true":

@@ -12,6 +12,8 @@ from switchboard.apps.dashboard.forms import schema_form
 from switchboard.apps.dashboard.forms.form import parse_form
 from switchboard.apps.dashboard.forms.schema_form import JsonObject, Options, SchemaField
 from switchboard.foundation.events.catalog import CATALOG
+from switchboard.foundation.languages import LazyText
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import FieldError, ValidationFailed
 from switchboard.foundation.web.principal import Principal
 from switchboard.plugin_sdk.registry import Registry
@@ -21,17 +23,17 @@ from switchboard.resources.automations.schemas import Action, AutomationCreate
 
 LISTS: Final = ("filters", "conditions", "actions")
 OPERATORS: Final = (
-    ("eq", "is"),
-    ("neq", "is not"),
-    ("contains", "contains"),
-    ("gt", "is more than"),
-    ("gte", "is at least"),
-    ("lt", "is less than"),
-    ("lte", "is at most"),
-    ("in", "is one of"),
-    ("not_in", "is not one of"),
-    ("exists", "exists"),
-    ("not_exists", "does not exist"),
+    ("eq", LazyText("is")),
+    ("neq", LazyText("is not")),
+    ("contains", LazyText("contains")),
+    ("gt", LazyText("is more than")),
+    ("gte", LazyText("is at least")),
+    ("lt", LazyText("is less than")),
+    ("lte", LazyText("is at most")),
+    ("in", LazyText("is one of")),
+    ("not_in", LazyText("is not one of")),
+    ("exists", LazyText("exists")),
+    ("not_exists", LazyText("does not exist")),
 )
 OF_LISTS: Final = ("in", "not_in")
 WITHOUT_VALUE: Final = ("exists", "not_exists")
@@ -189,7 +191,7 @@ def read_automation_form(values: Mapping[str, JsonValue], kinds: ActionTypes) ->
     given["actions"] = [_action(row, kinds, faults, f"actions.{n}.params.") for n, row in enumerate(actions)]
     paths = [str(row.get("field", "")) for row in filters]
     faults += [
-        {"field": f"filters.{n}.field", "message": "is a duplicate"}
+        {"field": f"filters.{n}.field", "message": _("is a duplicate")}
         for n, path in enumerate(paths)
         if path in paths[:n]
     ]
@@ -198,7 +200,7 @@ def read_automation_form(values: Mapping[str, JsonValue], kinds: ActionTypes) ->
     except ValidationFailed as error:
         faults += move_errors_to_fields(error.errors, paths)
     if faults:
-        raise ValidationFailed("Some fields are not valid.", errors=faults)
+        raise ValidationFailed(_("Some fields are not valid."), errors=faults)
     return automation
 
 

@@ -3,11 +3,14 @@
 import asyncio
 from collections.abc import Mapping
 
+from babel.numbers import format_decimal
 from pydantic import JsonValue
 from quart import request
 from werkzeug.datastructures import FileStorage
 
 from switchboard.apps.dashboard.forms.form import Form, nest_fields
+from switchboard.foundation.languages import get_display_locale, ngettext
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import FieldError, ValidationFailed
 from switchboard.resources.campaigns.csv_import import ColumnLayout, ContactList, parse_contact_list
 
@@ -34,7 +37,10 @@ async def read_list_form() -> tuple[Values, list[FieldError]]:
     text = _decode(file.read())
     if text is None:
         return values, [
-            {"field": "file", "message": f"{file.filename} is not a text file: save the spreadsheet as CSV"}
+            {
+                "field": "file",
+                "message": _("%(filename)s is not a text file: save the spreadsheet as CSV", filename=file.filename),
+            }
         ]
     values["people"] = text
     values.pop("columns", None)
@@ -76,11 +82,15 @@ def require_usable(people: ContactList, values: Mapping[str, JsonValue], faults:
     if faults:
         raise ValidationFailed(faults[0]["message"], errors=faults)
     if people.faults and values.get("leave_out") != "true":
-        lines = "1 line cannot" if len(people.faults) == 1 else f"{len(people.faults):,} lines cannot"
-        notice = f"{lines} be used. Correct the list, or skip the invalid lines."
+        notice = ngettext(
+            "%(number)s line cannot be used. Correct the list, or skip the invalid lines.",
+            "%(number)s lines cannot be used. Correct the list, or skip the invalid lines.",
+            len(people.faults),
+            number=format_decimal(len(people.faults), locale=get_display_locale()),
+        )
         raise ValidationFailed(notice, errors=[{"field": "people", "message": notice}])
     if not people.people:
-        raise ValidationFailed.field("people", "is empty")
+        raise ValidationFailed.field("people", _("is empty"))
     return people
 
 

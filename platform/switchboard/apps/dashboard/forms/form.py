@@ -14,23 +14,24 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, JsonValue, ValidationError
 from werkzeug.datastructures import MultiDict
 
+from switchboard.foundation.languages import LazyText, gettext
 from switchboard.foundation.web.errors import FieldError, ValidationFailed
 
 Model = TypeVar("Model", bound=BaseModel)
 OWN = ("csrf_token",)
 WORDS = {
-    "missing": "is required",
-    "string_too_short": "must have at least {min_length} characters",
-    "string_too_long": "must have at most {max_length:,} characters",
-    "int_parsing": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "float_parsing": "must be a number",
-    "decimal_parsing": "must be a number",
-    "greater_than_equal": "must be at least {ge}",
-    "less_than_equal": "must be at most {le}",
-    "literal_error": "must be {expected}",
-    "too_short": "needs at least {min_length}",
-    "too_long": "can have at most {max_length}",
+    "missing": LazyText("is required"),
+    "string_too_short": LazyText("must have at least {min_length} characters"),
+    "string_too_long": LazyText("must have at most {max_length:,} characters"),
+    "int_parsing": LazyText("must be a whole number"),
+    "int_from_float": LazyText("must be a whole number"),
+    "float_parsing": LazyText("must be a number"),
+    "decimal_parsing": LazyText("must be a number"),
+    "greater_than_equal": LazyText("must be at least {ge}"),
+    "less_than_equal": LazyText("must be at most {le}"),
+    "literal_error": LazyText("must be {expected}"),
+    "too_short": LazyText("needs at least {min_length}"),
+    "too_long": LazyText("can have at most {max_length}"),
 }
 """Messages for pydantic's error types. `{…}` is filled in from the error's context."""
 
@@ -42,8 +43,8 @@ class Form:
         self, values: Mapping[str, JsonValue] | None = None, *, errors: Sequence[FieldError] = (), message: str = ""
     ) -> None:
         self._values = dict(values or {})
-        self.errors = {error["field"]: error["message"] for error in errors}
-        self.message = message
+        self.errors = {error["field"]: gettext(error["message"]) for error in errors}
+        self.message = gettext(message)
         self.was_sent = bool(errors or message)
 
     def starting_with(self, values: Mapping[str, JsonValue]) -> "Form":
@@ -123,7 +124,7 @@ def _in_words(error: ValidationError) -> ValidationFailed:
         }
         kind = "missing" if found["type"] == "string_too_short" and known.get("min_length") == 1 else found["type"]
         if kind in WORDS:
-            fault["message"] = WORDS[kind].format(**known)
+            fault["message"] = gettext(WORDS[kind]).format(**known)
     return refusal
 
 

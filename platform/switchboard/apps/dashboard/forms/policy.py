@@ -8,6 +8,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from switchboard.apps.dashboard.forms import schema_form
 from switchboard.apps.dashboard.forms.schema_form import SchemaField, make_label
+from switchboard.foundation.languages import gettext
 from switchboard.foundation.web.errors import FieldError, ValidationFailed
 from switchboard.resources.identity.policy import Policy
 
@@ -34,10 +35,12 @@ def list_policy_groups() -> list[PolicyGroup]:
     tables = _list_tables(Policy, "")
     inside = {path.partition(".")[0] for path, _ in tables}
     plain = [field for field in schema_form.list_schema_fields(Policy) if field.name not in inside]
-    groups = [PolicyGroup("", "Limits and billing", "", plain)]
+    groups = [PolicyGroup("", gettext("Limits and billing"), "", plain)]
     for path, model in tables:
         fields = schema_form.list_schema_fields(model)
-        groups.append(PolicyGroup(path, make_label(path.replace(".", "_")), model.__doc__ or "", fields))
+        groups.append(
+            PolicyGroup(path, gettext(make_label(path.replace(".", "_"))), gettext(str(model.__doc__)), fields)
+        )
     return groups
 
 
@@ -64,7 +67,7 @@ def read_policy(typed: Mapping[str, JsonValue]) -> Policy:
         if read:
             _find_table(values, group.path).update(read)
     if faults:
-        raise ValidationFailed("Some settings are not valid.", errors=faults)
+        raise ValidationFailed(gettext("Some settings are not valid."), errors=faults)
     try:
         return Policy.model_validate(values)
     except ValidationError as error:
@@ -79,7 +82,7 @@ def refuse_policy(faults: Sequence[tuple[str, str]]) -> ValidationFailed:
     for key, message in faults:
         place = next((name for name in names if f"{PREFIX}{key}.".startswith(f"{name}.")), f"{PREFIX}{key}")
         errors.append({"field": place, "message": message.removeprefix("Value error, ")})
-    return ValidationFailed("Some settings are not valid.", errors=errors)
+    return ValidationFailed(gettext("Some settings are not valid."), errors=errors)
 
 
 def _list_tables(model: type[BaseModel], path: str) -> list[tuple[str, type[BaseModel]]]:

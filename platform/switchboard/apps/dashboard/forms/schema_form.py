@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias, TypeGuard, cast
 from pydantic import BaseModel, JsonValue
 
 from switchboard.engine.providers.secret_settings import find_secret_settings
+from switchboard.foundation.languages import LazyText, gettext
 from switchboard.foundation.web.errors import FieldError
 
 Kind: TypeAlias = Literal["text", "long", "number", "flag", "lines", "pairs", "object", "json"]
@@ -20,7 +21,7 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 Options: TypeAlias = Sequence[tuple[str, str]]
 
 LONG_TEXT: Final = 1000
-YES_OR_NO: Final = (("true", "Yes"), ("false", "No"))
+YES_OR_NO: Final = (("true", LazyText("Yes")), ("false", LazyText("No")))
 WORDS: Final = {
     "api": "API",
     "url": "URL",
@@ -148,7 +149,7 @@ def parse_json_or_text(text: str) -> JsonValue:
         return cast("JsonValue", json.loads(text, parse_constant=_no_constant))
     except ValueError as error:
         if _is_braced(text) or text.startswith("["):
-            raise ValueError(f"is not valid JSON: {error}. Put templates in quotes.") from None
+            raise ValueError(gettext("is not valid JSON: %(error)s. Put templates in quotes.", error=error)) from None
         return text
 
 
@@ -174,8 +175,8 @@ def _field(
         options = [(str(value), str(value)) for value in enum]
     return SchemaField(
         name=name,
-        label=label,
-        hint=str(schema.get("description", "")),
+        label=gettext(label),
+        hint=gettext(str(schema["description"])) if "description" in schema else "",
         kind=kind,
         required=required,
         blank=_blank(schema.get("default")),
@@ -185,7 +186,7 @@ def _field(
 
 def _blank(default: JsonValue) -> str:
     if isinstance(default, bool):
-        return "yes" if default else "no"
+        return gettext("yes") if default else gettext("no")
     return "" if default is None or isinstance(default, dict | list) else str(default)
 
 
@@ -237,14 +238,14 @@ def _is_braced(text: str) -> bool:
 def _json_object(text: str) -> JsonValue:
     value = parse_json_or_text(text) if _is_braced(text) else text
     if not isinstance(value, dict):
-        raise ValueError('write an object as JSON: {"name": "value"}')
+        raise ValueError(gettext('write an object as JSON: {"name": "value"}'))
     return value
 
 
 def _json_list(text: str) -> JsonValue:
     value = parse_json_or_text(text)
     if not isinstance(value, list):
-        raise ValueError("write one per line")
+        raise ValueError(gettext("write one per line"))
     return value
 
 
@@ -255,9 +256,9 @@ def _pairs(text: str) -> JsonValue:
         if not line.strip():
             continue
         if not colon or not name.strip():
-            raise ValueError(f"line {number}: write name: value")
+            raise ValueError(gettext("line %(number)s: write name: value", number=number))
         if name.strip() in pairs:
-            raise ValueError(f"line {number}: {name.strip()} is a duplicate")
+            raise ValueError(gettext("line %(number)s: %(name)s is a duplicate", number=number, name=name.strip()))
         pairs[name.strip()] = value.strip()
     return pairs
 

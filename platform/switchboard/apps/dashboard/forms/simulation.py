@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pydantic import JsonValue
 
 from switchboard.apps.dashboard.forms.rows import Row, list_filled_rows, parse_with_errors, rename_error_fields
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import FieldError
 from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.schemas import SimulationCreate
@@ -77,7 +78,7 @@ def _assertion(kind: str, row: Row, number: int, faults: list[FieldError]) -> Js
         except (ValueError, RecursionError):
             faults.append(
                 FieldError(
-                    field=f"assertions.{number}.arguments", message='Write a JSON object, such as {"number": "17"}.'
+                    field=f"assertions.{number}.arguments", message=_('Write a JSON object, such as {"number": "17"}.')
                 )
             )
     return made

@@ -9,11 +9,14 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.own_changes import record_in_current_organization
+from switchboard.apps.dashboard.pages.organization import LanguageChoice
 from switchboard.apps.dashboard.sign_in_limits import PER_ACCOUNT
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.apps.dashboard.viewer import Viewer, choose_page_language
 from switchboard.foundation.audit import AuditAction
 from switchboard.foundation.database import Database
+from switchboard.foundation.languages import LANGUAGES, set_language
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import RateLimited
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.identity import passwords, sign_in
@@ -51,6 +54,8 @@ async def account_page(
     return await render(
         "dashboard/account/account.html",
         form=form,
+        look=Form({"language": viewer.user.language}),
+        languages=list(LANGUAGES.items()),
         passkeys=await passkeys.list_passkeys(viewer.user.id),
         sessions=[(one, name_browser(one.user_agent)) for one in sessions],
         second_factor=await factors.find(viewer.user.id),
@@ -61,20 +66,20 @@ def name_browser(user_agent: str) -> str:
     """Return a readable browser name, such as `Firefox on Linux`."""
     program = next((name for mark, name in PROGRAMS if mark in user_agent), "")
     system = next((name for mark, name in SYSTEMS if mark in user_agent), "")
-    return f"{program} on {system}" if program and system else user_agent[:60] or "unknown"
+    return _("%(program)s on %(system)s", program=program, system=system) if program and system else user_agent[:60]
 
 
 async def count_password(limiter: RateLimiter, user: User) -> None:
     """Count an attempt to prove a user's password, as on the sign-in page. Raises `RateLimited`."""
     if not (await limiter.check("password", f"user:{user.id}", PER_ACCOUNT)).allowed:
-        raise RateLimited("Too many attempts. Wait a moment, then try again.")
+        raise RateLimited(_("Too many attempts. Wait a moment, then try again."))
 
 
 async def require_password(limiter: RateLimiter, user: User, password: str) -> None:
     """Raise `RateLimited`, or `IdentityError` unless the password is the user's."""
     await count_password(limiter, user)
     if not await passwords.verify_password(user.password_hash, password):
-        raise IdentityError("The current password is wrong.")
+        raise IdentityError(_("The current password is wrong."))
 
 
 @dashboard.post("/dashboard/account/password")
@@ -84,7 +89,17 @@ async def change_password(viewer: Viewer, data: PasswordChange, database: Databa
     await count_password(limiter, viewer.user)
     await sign_in.change_password(database, viewer.user.id, current=data.current, new=data.new, keep=viewer.session.id)
     await record_in_current_organization(database, viewer, AuditAction.USER_PASSWORD_CHANGED, viewer.user.id)
-    return Next(url_for("dashboard.account_page"), "Password changed. All other sessions were signed out.")
+    return Next(url_for("dashboard.account_page"), _("Password changed. All other sessions were signed out."))
+
+
+@dashboard.post("/dashboard/account/language")
+@action(role="user", form=LanguageChoice, invalid=account_page)
+async def choose_own_language(viewer: Viewer, data: LanguageChoice, database: Database) -> Next:
+    """Save the user's language."""
+    await sign_in.save_language(database, viewer.user.id, data.language)
+    viewer.user.language = data.language
+    set_language(choose_page_language(viewer))
+    return Next(url_for("dashboard.account_page"), _("Saved."))
 
 
 @dashboard.post("/dashboard/account/sessions/<session_id>/end")
@@ -93,7 +108,7 @@ async def end_session(viewer: Viewer, session_id: UUID, database: Database) -> N
     """End one session."""
     await sign_in.sign_out(database, viewer.user.id, only=session_id)
     await record_in_current_organization(database, viewer, AuditAction.USER_SESSIONS_ENDED, session_id)
-    return Next(url_for("dashboard.account_page"), "The session was signed out.")
+    return Next(url_for("dashboard.account_page"), _("The session was signed out."))
 
 
 @dashboard.post("/dashboard/account/sessions/end")
@@ -102,4 +117,4 @@ async def end_other_sessions(viewer: Viewer, database: Database) -> Next:
     """End all other sessions."""
     await sign_in.sign_out(database, viewer.user.id, but=viewer.session.id)
     await record_in_current_organization(database, viewer, AuditAction.USER_SESSIONS_ENDED, viewer.user.id)
-    return Next(url_for("dashboard.account_page"), "All other sessions were signed out.")
+    return Next(url_for("dashboard.account_page"), _("All other sessions were signed out."))

@@ -16,6 +16,8 @@ from switchboard.apps.dashboard.pages.agents.client_sdks import (
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import LazyText
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ApiError, InvalidState
 from switchboard.foundation.web.schemas import ClientName
@@ -23,7 +25,7 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.browser_calls import service as browser_calls
 from switchboard.resources.destinations.clients import build_client_identity, find_client_carrier
 
-NO_CARRIER = "None of the organization's carriers can ring browsers."
+NO_CARRIER = LazyText("None of the organization's carriers can ring browsers.")
 
 
 class AnsweringForm(BaseModel):
@@ -40,7 +42,10 @@ async def answering_page(session: TenantSession, viewer: Viewer, settings: Setti
     sdk = list_installed_sdks(settings).get(carrier or "")
     missing = "" if carrier else NO_CARRIER
     if carrier in CLIENT_SDKS and sdk is None:
-        missing = f"Answering calls here needs {CLIENT_SDKS[carrier].title}'s client SDK, which the operator installs."
+        missing = _(
+            "Answering calls here needs the client SDK of %(carrier)s, which the operator installs.",
+            carrier=CLIENT_SDKS[carrier].title,
+        )
     name = re.sub(r"[^A-Za-z0-9_]", "_", viewer.user.email.partition("@")[0])[:50]
     return await render_with_sdk(
         "dashboard/live/answer.html", None if missing else sdk, carrier=carrier or "", missing=missing, name=name

@@ -11,6 +11,7 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions
 from switchboard.foundation.database import Database
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ApiError
 from switchboard.foundation.web.openapi import AUTHORIZE
@@ -31,7 +32,9 @@ class NotConnected(ApiError):
 @dashboard.errorhandler(RequestRefused)
 async def show_refusal(refusal: RequestRefused) -> ResponseReturnValue:
     """Show the error to the user, without redirecting."""
-    return await show_error(NotConnected(f"The application sent a request that cannot be granted: {refusal}"))
+    return await show_error(
+        NotConnected(_("The application sent a request that cannot be granted: %(refusal)s", refusal=refusal))
+    )
 
 
 @dashboard.errorhandler(RedirectedError)
@@ -83,7 +86,7 @@ async def decide(settings: Settings, database: Database, sessions: BrowserSessio
         return redirect(await consent.decline_request(database, settings.base_url, parameters), 303)
     organization_id = parse_id(fields.get("organization_id", ""))
     if organization_id is None:
-        raise RequestRefused("Choose an organization.")
+        raise RequestRefused(_("Choose an organization."))
     return redirect(
         await consent.approve_request(
             database, settings.base_url, parameters, user_id=viewer.user.id, organization_id=organization_id

@@ -17,6 +17,7 @@ from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer
 from switchboard.engine.providers.extensions import Extensions
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.catalog import CATALOG
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.schemas import PageQuery
@@ -140,7 +141,7 @@ async def add_automation(
     made = await automations.create_automation(
         session, data, principal=viewer.principal, extensions=extensions, outbound=outbound
     )
-    return Next(url_for("dashboard.automations_page"), f"{made.name} was created.")
+    return Next(url_for("dashboard.automations_page"), _("%(name)s was created.", name=made.name))
 
 
 @dashboard.post("/dashboard/automations/<automation_id>")
@@ -154,7 +155,7 @@ async def save_automation(
     await automations.update_automation(
         session, automation_id, whole, principal=viewer.principal, extensions=extensions, outbound=outbound
     )
-    return Next(url_for("dashboard.automation_page", automation_id=automation_id), "Saved.")
+    return Next(url_for("dashboard.automation_page", automation_id=automation_id), _("Saved."))
 
 
 async def _read(session: TenantSession, extensions: Extensions) -> AutomationCreate:
@@ -176,12 +177,13 @@ async def switch_automation(
 ) -> Next:
     """Enable or disable an automation."""
     if data.model_fields_set != {"enabled"}:
-        raise ValidationFailed("Only `enabled` can be changed here.")
+        raise ValidationFailed(_("Only `enabled` can be changed here."))
     changed = await automations.update_automation(
         session, automation_id, data, principal=viewer.principal, extensions=extensions, outbound=outbound
     )
     return Next(
-        url_for("dashboard.automations_page"), f"{changed.name} is {'enabled' if changed.enabled else 'disabled'}."
+        url_for("dashboard.automations_page"),
+        (_("%(name)s is enabled.") if changed.enabled else _("%(name)s is disabled.")) % {"name": changed.name},
     )
 
 
@@ -190,7 +192,7 @@ async def switch_automation(
 async def delete_automation(session: TenantSession, automation_id: UUID) -> Next:
     """Delete an automation and its runs."""
     await automations.delete_automation(session, automation_id)
-    return Next(url_for("dashboard.automations_page"), "Automation deleted.")
+    return Next(url_for("dashboard.automations_page"), _("Automation deleted."))
 
 
 @dashboard.get("/dashboard/automations/<automation_id>/runs")
@@ -218,7 +220,7 @@ async def retry_automation_run(
     await automations.retry_run(session, automation_id, run_id, principal=viewer.principal, registry=registry)
     return Next(
         url_for("dashboard.automation_run_page", automation_id=automation_id, run_id=run_id),
-        "The run continues from the failed action.",
+        _("The run continues from the failed action."),
     )
 
 

@@ -12,11 +12,13 @@ from sqlmodel import col
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.pages.contacts import describe_contact_change
 from switchboard.apps.dashboard.ui.labels import ENDED
 from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.pipeline import parse_query
 from switchboard.foundation.web.schemas import Name, Page, RequestBody, is_phone_number
@@ -109,17 +111,17 @@ async def change_contacts_of_calls(session: TenantSession, data: ContactsOfCalls
     selected = (await session.exec(calls.list_calls(session).where(col(Call.id).in_(data.ids)))).all()
     numbers = sorted(filter(is_phone_number, {calls.get_other_number(call) for call in selected}))
     if data.act == "tag" and not data.tag:
-        raise ValidationFailed.field("tag", "is required")
+        raise ValidationFailed.field("tag", _("is required"))
     for number in numbers:
         if data.act == "do_not_call":
             await do_not_call.add_entry(session, number, source="api")
         else:
-            contact, _ = await contacts.get_or_create_contact(session, number)
+            contact, _created = await contacts.get_or_create_contact(session, number)
             await contacts.add_tag(session, contact, data.tag)
-    done = {"tag": "tagged", "do_not_call": "put on the do-not-call list"}[data.act]
-    count = "1 contact was" if len(numbers) == 1 else f"{len(numbers)} contacts were"
     query = parse_query(CallsQuery, dict(parse_qsl(data.query)))
-    return Next(f"{url_for('dashboard.calls_page')}?{query.encode_filters()}", f"{count} {done}.")
+    return Next(
+        f"{url_for('dashboard.calls_page')}?{query.encode_filters()}", describe_contact_change(data.act, len(numbers))
+    )
 
 
 @dashboard.post("/dashboard/calls/views")
@@ -128,7 +130,7 @@ async def save_calls_view(session: TenantSession, data: NewView) -> Next:
     """Save the filters under a name, for the whole organization."""
     query = parse_query(CallsQuery, dict(parse_qsl(data.query)))
     await saved_views.save_view(session, PAGE, data.name, query.encode_filters())
-    return Next(f"{url_for('dashboard.calls_page')}?{query.encode_filters()}", f"{data.name} was saved.")
+    return Next(f"{url_for('dashboard.calls_page')}?{query.encode_filters()}", _("%(name)s was saved.", name=data.name))
 
 
 @dashboard.post("/dashboard/calls/views/<view_id>/delete")
@@ -136,7 +138,7 @@ async def save_calls_view(session: TenantSession, data: NewView) -> Next:
 async def delete_calls_view(session: TenantSession, view_id: UUID) -> Next:
     """Delete a saved view."""
     await saved_views.delete_view(session, view_id)
-    return Next(url_for("dashboard.calls_page"), "The view was deleted.")
+    return Next(url_for("dashboard.calls_page"), _("The view was deleted."))
 
 
 async def _load_page(session: TenantSession, query: CallQuery) -> Page[Call]:

@@ -12,13 +12,15 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui import charts, waveform
+from switchboard.apps.dashboard.ui.formats import dollars, number_name
 from switchboard.apps.dashboard.ui.labels import CAPABILITIES, CONSENT_ANSWERS, COST_PARTS, ENDED
 from switchboard.apps.dashboard.ui.live_parts import FinalPart
-from switchboard.apps.dashboard.ui.rendering import dollars, number_name, render, render_part
+from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.ui.turn_latencies import STEPS, build_turns
 from switchboard.apps.dashboard.ui.turn_pauses import PauseMark, build_pause_marks
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.web.errors import NotFound, Unavailable
 from switchboard.foundation.web.schemas import Query
@@ -118,9 +120,9 @@ async def call_waveform(viewer: Viewer, call_id: UUID, database: Database, archi
     try:
         peaks = await waveform_peaks.measure_peaks(archive, call, waveform.PARTS)
     except (ObjectStoreAway, RecordingDamaged) as error:
-        raise Unavailable("The recording cannot be read at the moment.") from error
+        raise Unavailable(_("The recording cannot be read at the moment.")) from error
     if peaks is None:
-        raise NotFound("The store has no recording of the call.")
+        raise NotFound(_("The store has no recording of the call."))
     drawn = waveform.draw_waveform(peaks)
     return await render_part("dashboard/calls/waveform.html", drawn=drawn, width=waveform.WIDTH, height=waveform.HEIGHT)
 
@@ -160,7 +162,7 @@ async def _about(session: TenantSession, call: Call) -> dict[str, object]:
         "contact": await contacts.find_contact_by_number(session, other),
         "other": other,
         "ended": ENDED.get(call.ended_reason or "", call.ended_reason),
-        "consent_answer": CONSENT_ANSWERS.get((call.consent or {}).get("by") or "", "No answer"),
+        "consent_answer": CONSENT_ANSWERS.get((call.consent or {}).get("by") or "", _("No answer")),
         "served_by": [(CAPABILITIES.get(name, name), provider) for name, provider in call.served_by.items()],
         "costs": charts.build_shares(parts, dollars),
         "turns": build_turns(call.latencies),

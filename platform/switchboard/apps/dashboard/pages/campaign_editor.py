@@ -20,9 +20,13 @@ from switchboard.apps.dashboard.forms.contact_list import (
 )
 from switchboard.apps.dashboard.forms.form import Form, nest_fields, parse_form
 from switchboard.apps.dashboard.pages.campaigns import DELAYS, get_calling_hours, list_campaign_choices
+from switchboard.apps.dashboard.ui.formats import count as format_count
+from switchboard.apps.dashboard.ui.labels import describe_value
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import gettext as _
+from switchboard.foundation.languages import ngettext
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.campaigns import service as campaigns
@@ -78,7 +82,7 @@ async def add_campaign(session: TenantSession, viewer: Viewer) -> Next:
     campaign = await campaigns.create_campaign(session, data)
     return Next(
         url_for("dashboard.campaign_page", campaign_id=campaign.id),
-        "Campaign created. It calls nobody until you start it.",
+        _("Campaign created. It calls nobody until you start it."),
     )
 
 
@@ -110,7 +114,7 @@ async def save_campaign(session: TenantSession, viewer: Viewer, campaign_id: UUI
     await campaigns.update_campaign(
         session, campaign_id, parse_form(CampaignFields, _settings(nest_fields(await request.form), viewer))
     )
-    return Next(url_for("dashboard.campaign_page", campaign_id=campaign_id), "Saved.")
+    return Next(url_for("dashboard.campaign_page", campaign_id=campaign_id), _("Saved."))
 
 
 @dashboard.get("/dashboard/campaigns/<campaign_id>/people")
@@ -148,14 +152,18 @@ async def add_campaign_people(session: TenantSession, campaign_id: UUID) -> Next
     people = require_usable(await _people(session, values, campaign), values, faults)
     after = await campaigns.add_contacts(session, campaign_id, people.people)
     added = after.total_contacts - before
-    notice = "1 person was added." if added == 1 else f"{added:,} people were added."
+    notice = ngettext(
+        "%(number)s person was added.", "%(number)s people were added.", added, number=format_count(added)
+    )
     return Next(url_for("dashboard.campaign_page", campaign_id=campaign_id), notice)
 
 
 async def _open_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
     campaign = await campaigns.get_campaign(session, campaign_id)
     if campaign.status not in campaigns.OPEN:
-        raise InvalidState(f"The campaign is {campaign.status}. You cannot add people to it.")
+        raise InvalidState(
+            _("The campaign is %(status)s. You cannot add people to it.", status=describe_value(campaign.status))
+        )
     return campaign
 
 

@@ -7,9 +7,12 @@ from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, live_part, page
-from switchboard.apps.dashboard.ui.rendering import load_list, number_name, render, render_part
+from switchboard.apps.dashboard.ui.formats import number_name
+from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import LazyText
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.agents import service as agents
 from switchboard.resources.campaigns import lifecycle
@@ -20,13 +23,13 @@ from switchboard.resources.identity.policy import CallingHours, Policy
 from switchboard.resources.phone_numbers import service as numbers
 
 DELAYS = {
-    300: "5 minutes",
-    900: "15 minutes",
-    1800: "30 minutes",
-    3600: "an hour",
-    14_400: "4 hours",
-    86_400: "a day",
-    172_800: "2 days",
+    300: LazyText("5 minutes"),
+    900: LazyText("15 minutes"),
+    1800: LazyText("30 minutes"),
+    3600: LazyText("an hour"),
+    14_400: LazyText("4 hours"),
+    86_400: LazyText("a day"),
+    172_800: LazyText("2 days"),
 }
 """Delays between attempts that the form offers, by seconds."""
 LIVE = ("scheduled", "running", "paused")
@@ -130,7 +133,7 @@ async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> Next:
 async def delete_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     """Delete a campaign; a running one is canceled first. Its calls are kept."""
     await lifecycle.delete_campaign(session, campaign_id)
-    return Next(url_for("dashboard.campaigns_page"), "Campaign deleted. Its calls are kept.")
+    return Next(url_for("dashboard.campaigns_page"), _("Campaign deleted. Its calls are kept."))
 
 
 def _back(campaign_id: UUID) -> Next:

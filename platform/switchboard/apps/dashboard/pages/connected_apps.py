@@ -9,6 +9,7 @@ from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import PageForbidden, Viewer
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.oauth import connections
 
@@ -31,4 +32,4 @@ async def disconnect_app(
     if user_id != viewer.user.id and not viewer.has_role("owner"):
         raise PageForbidden
     await connections.disconnect(session, limiter, application=application_id, user_id=user_id)
-    return Next(url_for("dashboard.connected_apps_page"), "Application disconnected.")
+    return Next(url_for("dashboard.connected_apps_page"), _("Application disconnected."))

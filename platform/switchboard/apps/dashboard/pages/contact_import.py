@@ -17,9 +17,11 @@ from switchboard.apps.dashboard.forms.contact_list import (
     show_again,
 )
 from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.ui.formats import count
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.resources.campaigns.csv_import import ContactList, get_region
 from switchboard.resources.contacts import service as contacts
@@ -59,9 +61,16 @@ async def import_contacts(session: TenantSession) -> Next:
     values, faults = await read_list_form()
     found = require_usable(await _parse(session, values), values, faults)
     if len(found.people) > MAX_CONTACTS:
-        raise ValidationFailed.field("people", f"has more than {MAX_CONTACTS:,} contacts")
+        raise ValidationFailed.field("people", _("has more than %(number)s contacts", number=count(MAX_CONTACTS)))
     created, updated = await contacts.import_contacts(session, _read_contacts(found))
-    return Next(url_for("dashboard.contacts_page"), f"{created:,} contacts were created, and {updated:,} updated.")
+    return Next(
+        url_for("dashboard.contacts_page"),
+        _(
+            "%(created)s contacts were created, and %(updated)s updated.",
+            created=count(created),
+            updated=count(updated),
+        ),
+    )
 
 
 async def _parse(session: TenantSession, values: Values) -> ContactList:
@@ -84,5 +93,7 @@ def _read_contacts(found: ContactList) -> list[ContactCreate]:
             read.append(ContactCreate.model_validate(fields))
         except ValidationError as error:
             fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            raise ValidationFailed.field("people", f"line {line}: {fault['loc'][0]}: {fault['msg']}") from None
+            raise ValidationFailed.field(
+                "people", _("line %(line)s: %(fault)s", line=line, fault=f"{fault['loc'][0]}: {_(fault['msg'])}")
+            ) from None
     return read

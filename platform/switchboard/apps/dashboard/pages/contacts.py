@@ -12,6 +12,8 @@ from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import gettext as _
+from switchboard.foundation.languages import ngettext
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.schemas import Page, RequestBody
 from switchboard.resources.contacts import service as contacts
@@ -55,10 +57,24 @@ async def change_selected_contacts(session: TenantSession, data: SelectedContact
         elif data.tag:
             await contacts.add_tag(session, contact, data.tag)
         else:
-            raise ValidationFailed.field("tag", "is required")
-    done = {"tag": "tagged", "do_not_call": "put on the do-not-call list", "delete": "deleted"}[data.act]
-    count = "1 contact was" if len(selected) == 1 else f"{len(selected)} contacts were"
-    return Next(url_for("dashboard.contacts_page"), f"{count} {done}.")
+            raise ValidationFailed.field("tag", _("is required"))
+    return Next(url_for("dashboard.contacts_page"), describe_contact_change(data.act, len(selected)))
+
+
+def describe_contact_change(act: Literal["tag", "do_not_call", "delete"], number: int) -> str:
+    """Return the notice of a change of several contacts."""
+    match act:
+        case "tag":
+            text = ngettext("%(number)s contact was tagged.", "%(number)s contacts were tagged.", number)
+        case "delete":
+            text = ngettext("%(number)s contact was deleted.", "%(number)s contacts were deleted.", number)
+        case _:
+            text = ngettext(
+                "%(number)s contact was put on the do-not-call list.",
+                "%(number)s contacts were put on the do-not-call list.",
+                number,
+            )
+    return text % {"number": number}
 
 
 @dashboard.get("/dashboard/contacts/new")
@@ -73,7 +89,9 @@ async def new_contact_page(form: Form) -> str:
 async def add_contact(session: TenantSession, data: ContactCreate) -> Next:
     """Create a contact."""
     contact = await contacts.create_contact(session, data)
-    return Next(url_for("dashboard.contacts_page"), f"{contact.name or contact.phone_number} was created.")
+    return Next(
+        url_for("dashboard.contacts_page"), _("%(name)s was created.", name=contact.name or contact.phone_number)
+    )
 
 
 @dashboard.get("/dashboard/contacts/<contact_id>")
@@ -94,7 +112,7 @@ async def contact_page(session: TenantSession, contact_id: UUID, form: Form) -> 
 async def save_contact(session: TenantSession, contact_id: UUID, data: ContactUpdate) -> Next:
     """Update a contact."""
     await contacts.update_contact(session, contact_id, data)
-    return Next(url_for("dashboard.contact_page", contact_id=contact_id), "Saved.")
+    return Next(url_for("dashboard.contact_page", contact_id=contact_id), _("Saved."))
 
 
 @dashboard.post("/dashboard/contacts/<contact_id>/delete")
@@ -102,4 +120,4 @@ async def save_contact(session: TenantSession, contact_id: UUID, data: ContactUp
 async def delete_contact(session: TenantSession, contact_id: UUID) -> Next:
     """Delete a contact permanently. Its calls and text messages are kept."""
     await contacts.delete_contact(session, contact_id)
-    return Next(url_for("dashboard.contacts_page"), "Contact deleted.")
+    return Next(url_for("dashboard.contacts_page"), _("Contact deleted."))

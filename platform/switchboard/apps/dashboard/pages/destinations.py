@@ -8,6 +8,7 @@ from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import gettext as _
 from switchboard.resources.destinations import service as destinations
 from switchboard.resources.destinations.schemas import NarrowedDestinations
 
@@ -29,4 +30,4 @@ async def destinations_page(session: TenantSession, form: Form) -> str:
 async def narrow_destinations(session: TenantSession, data: NarrowedDestinations) -> Next:
     """Save what the organization closes."""
     await destinations.narrow_destinations(session, data)
-    return Next(url_for("dashboard.destinations_page"), "Saved.")
+    return Next(url_for("dashboard.destinations_page"), _("Saved."))

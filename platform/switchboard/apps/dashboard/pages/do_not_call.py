@@ -7,9 +7,12 @@ from quart import url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.ui.formats import phone
 from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
-from switchboard.apps.dashboard.ui.rendering import load_list, phone, render
+from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import LazyText
+from switchboard.foundation.languages import gettext as _
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.do_not_call.schemas import DoNotCallCreate, DoNotCallQuery
@@ -21,7 +24,7 @@ class ListQuery(DoNotCallQuery):
     phone_number: WrittenNumber | None = None
 
 
-HEARD = {"api": "dashboard or API", "text": "text message", "call": "call"}
+HEARD = {"api": LazyText("dashboard or API"), "text": LazyText("text message"), "call": LazyText("call")}
 """Labels of an entry's source."""
 
 
@@ -42,7 +45,8 @@ async def forbid_calling(session: TenantSession, data: DoNotCallCreate) -> Next:
     """Add a number to the do-not-call list."""
     entry = await do_not_call.add_entry(session, data.phone_number, source="api", note=data.note)
     return Next(
-        url_for("dashboard.do_not_call_page"), f"{phone(entry.phone_number)} was added to the do-not-call list."
+        url_for("dashboard.do_not_call_page"),
+        _("%(phone_number)s was added to the do-not-call list.", phone_number=phone(entry.phone_number)),
     )
 
 
@@ -51,4 +55,4 @@ async def forbid_calling(session: TenantSession, data: DoNotCallCreate) -> Next:
 async def allow_calling(session: TenantSession, entry_id: UUID) -> Next:
     """Remove a number from the do-not-call list."""
     await do_not_call.delete_entry(session, entry_id)
-    return Next(url_for("dashboard.do_not_call_page"), "The number was removed from the do-not-call list.")
+    return Next(url_for("dashboard.do_not_call_page"), _("The number was removed from the do-not-call list."))

@@ -11,6 +11,7 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.schemas import RequestBody
 from switchboard.resources.integrations import service as integrations
@@ -42,7 +43,7 @@ async def save_integration(
     """Update the integration. A secret that was left empty does not change."""
     data.model_fields_set.difference_update([name for name in SECRETS if getattr(data, name) is None])
     await integrations.update_integration(session, data, keyring=keyring, outbound=outbound)
-    return Next(url_for("dashboard.integration_page"), "Saved.")
+    return Next(url_for("dashboard.integration_page"), _("Saved."))
 
 
 @dashboard.post("/dashboard/webhooks/integration/forget")
@@ -53,4 +54,4 @@ async def forget_integration_secret(
     """Delete one of the secrets."""
     forgotten = IntegrationUpdate.model_validate({data.secret: None})
     await integrations.update_integration(session, forgotten, keyring=keyring, outbound=outbound)
-    return Next(url_for("dashboard.integration_page"), "Secret deleted.")
+    return Next(url_for("dashboard.integration_page"), _("Secret deleted."))

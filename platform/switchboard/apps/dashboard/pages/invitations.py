@@ -12,6 +12,7 @@ from switchboard.apps.dashboard.sign_in_limits import PER_ADDRESS
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions
 from switchboard.foundation.database import Database
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import RateLimited
 from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.rate_limits import RateLimiter
@@ -31,7 +32,7 @@ class InvitationPage:
     async def count_attempt(self) -> None:
         """Count a request, before anything is done for it. Raises `RateLimited`."""
         if not (await self.limiter.check_address("invitation", get_browser().address, PER_ADDRESS)).allowed:
-            raise RateLimited("Too many attempts. Wait a moment, then try again.")
+            raise RateLimited(_("Too many attempts. Wait a moment, then try again."))
 
     async def show(self, token: str, form: Form) -> Response:
         """Show an invitation."""

@@ -14,12 +14,19 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession, after_commit, now
+from switchboard.foundation.languages import LazyText
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.foundation.web.schemas import Name, PageQuery, RequestBody
 from switchboard.resources.identity import service as identity
 
-OVERLAPS = (("0", "immediately"), ("1", "in an hour"), ("24", "in a day"), ("168", "in a week"))
+OVERLAPS = (
+    ("0", LazyText("immediately")),
+    ("1", LazyText("in an hour")),
+    ("24", LazyText("in a day")),
+    ("168", LazyText("in a week")),
+)
 
 
 class NewKey(RequestBody):
@@ -52,7 +59,7 @@ async def keys_page(session: TenantSession, query: PageQuery) -> str:
 async def new_key_page(form: Form) -> str:
     """Show the form of a new key."""
     return await render(
-        "dashboard/keys/new.html", form=form, scopes=[(name, f"{name}: {words}") for name, words in SCOPES.items()]
+        "dashboard/keys/new.html", form=form, scopes=[(name, f"{name}: {_(words)}") for name, words in SCOPES.items()]
     )
 
 
@@ -86,4 +93,4 @@ async def revoke_key(session: TenantSession, viewer: Viewer, key_id: UUID, limit
     """Revoke a key."""
     key = await identity.revoke_api_key(session, key_id)
     after_commit(session, partial(limiter.announce_revocation, str(key.id)))
-    return Next(url_for("dashboard.keys_page"), f"{key.name} was revoked.")
+    return Next(url_for("dashboard.keys_page"), _("%(name)s was revoked.", name=key.name))

@@ -12,6 +12,8 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.languages import gettext as _
+from switchboard.foundation.languages import ngettext
 from switchboard.foundation.web.errors import FieldError, NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.plugin_sdk import ProviderError
@@ -55,7 +57,7 @@ async def new_knowledge_base_page(form: Form) -> str:
 async def add_knowledge_base(session: TenantSession, data: KnowledgeBaseCreate) -> Next:
     """Create a knowledge base."""
     base = await knowledge.create_knowledge_base(session, data)
-    return Next(_address(base.id), f"{base.name} was created. Add its first document.")
+    return Next(_address(base.id), _("%(name)s was created. Add its first document.", name=base.name))
 
 
 @dashboard.get("/dashboard/knowledge/search")
@@ -74,7 +76,7 @@ async def search_knowledge_page(viewer: Viewer, query: SearchQuery, database: Da
         except ProviderError as error:
             fault = error.message
         except ValidationFailed:
-            raise NotFound("The knowledge base does not exist.") from None
+            raise NotFound(_("The knowledge base does not exist.")) from None
     best = max((passage.score for passage in found), default=0.0)
     names = {base.id: base.name for base in bases}
     return await render(
@@ -117,14 +119,14 @@ async def upload_documents(
     `upload.js` sends one file at a time and accepts `text/plain`: the response is the file's error, or empty.
     """
     given = [file for file in files.getlist("files") if file.filename]
-    faults: list[FieldError] = [] if given else [FieldError(field="files", message="Choose at least one file.")]
+    faults: list[FieldError] = [] if given else [FieldError(field="files", message=_("Choose at least one file."))]
     for file in given:
         try:
             filename, actor = (file.filename or "")[-255:], viewer.principal.actor
             await ingestion.add_file(database, viewer.organization_id, base_id, filename, file.read(), actor=actor)
         except ValidationFailed as refusal:
             faults += [
-                FieldError(field="files", message=f"{file.filename} {fault['message']}.") for fault in refusal.errors
+                FieldError(field="files", message=f"{file.filename} {_(fault['message'])}.") for fault in refusal.errors
             ]
     problems = " ".join(fault["message"] for fault in faults)
     if request.headers.get("Accept") == "text/plain":
@@ -132,7 +134,13 @@ async def upload_documents(
     if faults:
         raise ValidationFailed(errors=[FieldError(field="files", message=problems)])
     return Next(
-        _address(base_id), f"{len(given)} {'document is' if len(given) == 1 else 'documents are'} being processed."
+        _address(base_id),
+        ngettext(
+            "%(number)s document is being processed.",
+            "%(number)s documents are being processed.",
+            len(given),
+            number=len(given),
+        ),
     )
 
 
@@ -141,7 +149,7 @@ async def upload_documents(
 async def paste_document(viewer: Viewer, base_id: UUID, data: DocumentCreate, database: Database) -> Next:
     """Add pasted text as a document."""
     await ingestion.add_text(database, viewer.organization_id, base_id, data, actor=viewer.principal.actor)
-    return Next(_address(base_id), f"{data.filename} is being processed.")
+    return Next(_address(base_id), _("%(filename)s is being processed.", filename=data.filename))
 
 
 @dashboard.get("/dashboard/knowledge/<base_id>/edit")
@@ -161,7 +169,7 @@ async def edit_knowledge_base_page(session: TenantSession, base_id: UUID, form: 
 async def save_knowledge_base(session: TenantSession, base_id: UUID, data: KnowledgeBaseCreate) -> Next:
     """Update the name and description."""
     await knowledge.rename_knowledge_base(session, base_id, data)
-    return Next(_address(base_id), "Saved.")
+    return Next(_address(base_id), _("Saved."))
 
 
 @dashboard.post("/dashboard/knowledge/<base_id>/delete")
@@ -169,7 +177,7 @@ async def save_knowledge_base(session: TenantSession, base_id: UUID, data: Knowl
 async def delete_knowledge_base(session: TenantSession, base_id: UUID) -> Next:
     """Delete a knowledge base and its documents."""
     await knowledge.delete_knowledge_base(session, base_id)
-    return Next(url_for("dashboard.knowledge_page"), "Knowledge base deleted.")
+    return Next(url_for("dashboard.knowledge_page"), _("Knowledge base deleted."))
 
 
 @dashboard.get("/dashboard/documents/<document_id>")
@@ -210,7 +218,8 @@ async def retry_document(session: TenantSession, document_id: UUID) -> Next:
     """Process a failed document again."""
     document = await knowledge.retry_document(session, document_id)
     return Next(
-        url_for("dashboard.document_page", document_id=document_id), f"{document.filename} is being processed again."
+        url_for("dashboard.document_page", document_id=document_id),
+        _("%(filename)s is being processed again.", filename=document.filename),
     )
 
 
@@ -220,7 +229,7 @@ async def delete_document(session: TenantSession, document_id: UUID) -> Next:
     """Delete a document permanently."""
     document = await knowledge.get_document(session, document_id)
     await knowledge.delete_document(session, document_id)
-    return Next(_address(document.knowledge_base_id), f"{document.filename} was deleted.")
+    return Next(_address(document.knowledge_base_id), _("%(filename)s was deleted.", filename=document.filename))
 
 
 def _address(base_id: UUID) -> str:

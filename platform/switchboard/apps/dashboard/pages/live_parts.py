@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
+from markupsafe import escape
 from quart import Response, current_app, request, stream_with_context
 from werkzeug.exceptions import HTTPException
 
@@ -18,6 +19,7 @@ from switchboard.apps.dashboard.decorators import PageDeclaration, page, render_
 from switchboard.apps.dashboard.ui.live_parts import FinalPart
 from switchboard.apps.dashboard.viewer import BrowserSessions, PageForbidden, Viewer
 from switchboard.engine.conversation.engine import CallEngine
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import NotFound, ValidationFailed
 
 EVERY_SECONDS = 1.0
@@ -27,7 +29,11 @@ RECONNECT = b"retry: 1000\n\n"
 """The end of a stream whose server stops: the browser connects again, to another server, after a second."""
 OVER = b"event: over\ndata:\n\n"
 STILL_HERE = b": still here\n\n"
-DELETED = FinalPart('<p class="empty">This was deleted.</p>')
+
+
+def build_deleted_part() -> FinalPart:
+    """Return what stands in the place of a part that is no more."""
+    return FinalPart(f'<p class="empty">{escape(_("This was deleted."))}</p>')
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +52,20 @@ class FollowedPart:
             parts = urlsplit(address)
             endpoint, path = current_app.url_map.bind("").match(parts.path, "GET")
         except (ValueError, HTTPException) as error:
-            raise NotFound(f"There is no live part {address}.") from error
+            raise NotFound(_("There is no live part %(address)s.", address=address)) from error
         declared = getattr(current_app.view_functions[endpoint], "page", None)
         if not isinstance(declared, PageDeclaration) or not declared.is_live:
-            raise NotFound(f"There is no live part {address}.")
+            raise NotFound(_("There is no live part %(address)s.", address=address))
         return cls(address, declared, path, dict(parse_qsl(parts.query)))
 
     async def render(self, viewer: Viewer) -> str:
         """Render the part. One that was deleted, or that the viewer may no longer see, is final."""
         if not viewer.has_role(self.page.role):
-            return DELETED
+            return build_deleted_part()
         try:
             html: str = await render_page(self.page, viewer, self.path, self.query)
         except (NotFound, PageForbidden):
-            return DELETED
+            return build_deleted_part()
         return html
 
 
@@ -104,7 +110,9 @@ async def live_parts(viewer: Viewer, streamer: LivePartStreamer) -> Response:
     """Stream the parts whose addresses are the parameters `part`."""
     addresses = list(dict.fromkeys(request.args.getlist("part")))
     if not 0 < len(addresses) <= MAX_PARTS:
-        raise ValidationFailed(errors=[{"field": "part", "message": f"Name 1 to {MAX_PARTS} live parts."}])
+        raise ValidationFailed(
+            errors=[{"field": "part", "message": _("Name 1 to %(max_parts)s live parts.", max_parts=MAX_PARTS)}]
+        )
     parts = [FollowedPart.find(address) for address in addresses]
     stream = stream_with_context(streamer.stream_parts)(viewer, parts)
     response = Response(stream, headers={"X-Accel-Buffering": "no"}, content_type="text/event-stream")

@@ -14,6 +14,7 @@ from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.audit import AuditAction
 from switchboard.foundation.database import Database
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.foundation.web.schemas import Name, RequestBody
 from switchboard.resources.oauth import clients
@@ -78,7 +79,7 @@ async def save_oauth_client(viewer: Viewer, client_id: UUID, data: ClientForm, d
     await record_in_current_organization(
         database, viewer, AuditAction.OAUTH_CLIENT_UPDATED, client_id, data.model_fields_set
     )
-    return Next(url_for("dashboard.oauth_client_page", client_id=client_id), "Saved.")
+    return Next(url_for("dashboard.oauth_client_page", client_id=client_id), _("Saved."))
 
 
 @dashboard.post("/dashboard/oauth-clients/<client_id>/rotate-secret")
@@ -96,4 +97,4 @@ async def delete_oauth_client(viewer: Viewer, client_id: UUID, database: Databas
     """Delete an application and everything that users granted it."""
     await clients.delete_client(database, limiter, client_id)
     await record_in_current_organization(database, viewer, AuditAction.OAUTH_CLIENT_DELETED, client_id)
-    return Next(url_for("dashboard.oauth_clients_page"), "Application deleted. Its tokens no longer work.")
+    return Next(url_for("dashboard.oauth_clients_page"), _("Application deleted. Its tokens no longer work."))

@@ -1,12 +1,16 @@
-"""The settings of an organization: name and time zone for owners, and all of a tenant file for the operator."""
+"""The settings of an organization: name, time zone, language, and logo for owners, and all of a tenant file for the
+operator.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 from uuid import UUID
 from zoneinfo import available_timezones
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 from quart import Response, request, url_for
+from werkzeug.datastructures import FileStorage, MultiDict
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
@@ -19,15 +23,25 @@ from switchboard.apps.tenant_files.apply import update_organization
 from switchboard.apps.tenant_files.export import export_tenant_file
 from switchboard.apps.tenant_files.policy_faults import list_policy_faults
 from switchboard.engine.providers import editing
+from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, TenantSession
 from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.languages import LANGUAGES
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound, ValidationFailed
 from switchboard.plugin_sdk.registry import ExtensionKind, Registry
+from switchboard.resources.identity import logos
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Policy
 
 MAX_NAME = 255
+
+
+class LanguageChoice(BaseModel):
+    """A language of the dashboard, None for the browser's or the organization's."""
+
+    language: Literal["en", "de", "es", "fr"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +98,7 @@ async def save_organization(viewer: Viewer, organization_id: UUID, editor: Organ
         timezone=timezone,
         policy=policy,
     )
-    return Next(url_for("dashboard.organization_page", organization_id=organization_id), "Saved.")
+    return Next(url_for("dashboard.organization_page", organization_id=organization_id), _("Saved."))
 
 
 async def _get_organization(session: TenantSession) -> Organization:
@@ -98,9 +112,9 @@ def _read_profile(fields: Mapping[str, JsonValue]) -> tuple[str, str]:
     """Return name and time zone. Raises `ValidationFailed`."""
     name, timezone = str(fields.get("name", "")).strip(), str(fields.get("timezone", ""))
     if not 0 < len(name) <= MAX_NAME:
-        raise ValidationFailed.field("name", f"must have 1 to {MAX_NAME} characters")
+        raise ValidationFailed.field("name", _("must have 1 to %(max_name)s characters", max_name=MAX_NAME))
     if timezone not in available_timezones():
-        raise ValidationFailed.field("timezone", "is not an IANA time zone")
+        raise ValidationFailed.field("timezone", _("is not an IANA time zone"))
     return name, timezone
 
 
@@ -113,8 +127,10 @@ async def general_settings_page(session: TenantSession, settings: Settings, form
     return await render(
         "dashboard/general.html",
         form=form.starting_with({"name": organization.name, "timezone": organization.timezone}),
+        look=Form({"language": organization.language}),
         organization=organization,
         timezones=[(zone, zone.replace("_", " ")) for zone in list_timezones()],
+        languages=list(LANGUAGES.items()),
         file=str(path) if path else "",
     )
 
@@ -129,7 +145,36 @@ async def save_general_settings(session: TenantSession, viewer: Viewer, editor: 
     await update_organization(
         editor.database, viewer.organization_id, actor=viewer.principal.actor, name=name, timezone=timezone
     )
-    return Next(url_for("dashboard.general_settings_page"), "Saved.")
+    return Next(url_for("dashboard.general_settings_page"), _("Saved."))
+
+
+@dashboard.post("/dashboard/general/language")
+@action(role="owner", form=LanguageChoice, invalid=general_settings_page)
+async def save_language(session: TenantSession, data: LanguageChoice) -> Next:
+    """Save the language of users who chose none. No tenant file sets it."""
+    organization = await session.get_one(Organization, session.organization_id)
+    organization.language = data.language
+    record_audit(session, AuditAction.ORGANIZATION_UPDATED, organization.id, fields=("language",))
+    return Next(url_for("dashboard.general_settings_page"), _("Saved."))
+
+
+@dashboard.post("/dashboard/general/logo")
+@action(role="owner", invalid=general_settings_page)
+async def upload_logo(session: TenantSession, files: "MultiDict[str, FileStorage]") -> Next:
+    """Save the organization's logo."""
+    file = files.get("logo")
+    if file is None or not file.filename:
+        raise ValidationFailed.field("logo", _("Choose a file."))
+    await logos.save_logo(session, file.read(logos.MAX_LOGO_BYTES + 1))
+    return Next(url_for("dashboard.general_settings_page"), _("Saved."))
+
+
+@dashboard.post("/dashboard/general/logo/remove")
+@action(role="owner")
+async def remove_organization_logo(session: TenantSession) -> Next:
+    """Remove the organization's logo."""
+    await logos.remove_logo(session)
+    return Next(url_for("dashboard.general_settings_page"), _("The logo was removed."))
 
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/tenant-file")

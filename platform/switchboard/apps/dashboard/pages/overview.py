@@ -11,10 +11,13 @@ from switchboard.apps.dashboard.pages.providers import NAMES, find_own_file
 from switchboard.apps.dashboard.setup import read_setup
 from switchboard.apps.dashboard.ui import charts
 from switchboard.apps.dashboard.ui.charts import Series
-from switchboard.apps.dashboard.ui.labels import ENDED
-from switchboard.apps.dashboard.ui.rendering import TONES, count, dollars, load_list, render
+from switchboard.apps.dashboard.ui.formats import count, dollars
+from switchboard.apps.dashboard.ui.labels import ENDED, describe_value
+from switchboard.apps.dashboard.ui.rendering import TONES, load_list, render
 from switchboard.apps.dashboard.viewer import Viewer, is_https
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import LazyText
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.plugin_sdk.registry import Registry
@@ -25,11 +28,11 @@ from switchboard.resources.identity.support import list_support_sessions
 
 RECENT = 8
 STEPS = {
-    "endpoint": "End of turn",
-    "transcript": "Transcript",
-    "first_token": "First token",
-    "first_audio": "First audio",
-    "first_frame": "Heard",
+    "endpoint": LazyText("End of turn"),
+    "transcript": LazyText("Transcript"),
+    "first_token": LazyText("First token"),
+    "first_audio": LazyText("First audio"),
+    "first_frame": LazyText("Heard"),
 }
 
 
@@ -55,21 +58,21 @@ async def overview(
         figures=figures,
         calls_chart=_calls(days),
         cost_chart=charts.build_bar_chart(
-            "Cost per day",
+            _("Cost per day"),
             [day.date for day in days],
-            [Series("cost", "accent", [float(day.cost) for day in days])],
+            [Series(_("cost"), "accent", [float(day.cost) for day in days])],
             dollars,
             _link_day,
         ),
         outcomes=charts.build_shares(
-            [(one.reason.replace("_", " "), one.calls, TONES.get(one.reason, "calm")) for one in ended],
+            [(describe_value(one.reason), one.calls, TONES.get(one.reason, "calm")) for one in ended],
             count,
             [_link(first, **{"ended_reason" if one.reason in ENDED else "status": one.reason}) for one in ended],
         ),
         sentiment=_sentiment(figures),
         latencies=charts.build_shares(
-            [(STEPS[step.step], step.p50, "accent") for step in steps],
-            lambda ms: f"{ms:,.0f} ms",
+            [(_(STEPS[step.step]), step.p50, "accent") for step in steps],
+            lambda ms: f"{count(ms)} ms",
             [_link(first, status="completed") for _ in steps],
         ),
         slowest=steps[-1].p95 if steps else None,
@@ -80,11 +83,11 @@ async def overview(
 def _calls(days: list[DayOut]) -> charts.BarChart:
     other = [float(day.total - day.completed - day.failed) for day in days]
     series = [
-        Series("completed", "good", [float(day.completed) for day in days]),
-        Series("failed", "bad", [float(day.failed) for day in days]),
-        Series("other", "calm", other),
+        Series(_("completed"), "good", [float(day.completed) for day in days]),
+        Series(_("failed"), "bad", [float(day.failed) for day in days]),
+        Series(_("other"), "calm", other),
     ]
-    return charts.build_bar_chart("Calls per day", [day.date for day in days], series, count, _link_day)
+    return charts.build_bar_chart(_("Calls per day"), [day.date for day in days], series, count, _link_day)
 
 
 def _link(first_day: date, **filters: str) -> str:
@@ -99,16 +102,16 @@ def _link_day(day: date) -> str:
 def _sentiment(figures: OverviewOut) -> list[charts.Share]:
     felt = figures.sentiment
     named = (
-        ("positive", felt.positive),
-        ("neutral", felt.neutral),
-        ("negative", felt.negative),
-        ("not judged", felt.unknown),
+        ("positive", _("positive"), felt.positive),
+        ("neutral", _("neutral"), felt.neutral),
+        ("negative", _("negative"), felt.negative),
+        ("unknown", _("not judged"), felt.unknown),
     )
     return (
         charts.build_shares(
-            [(name, float(number), TONES.get(name, "calm")) for name, number in named],
+            [(name, float(number), TONES.get(value, "calm")) for value, name, number in named],
             count,
-            [_link(figures.period.first, user_sentiment=name.replace("not judged", "unknown")) for name, _ in named],
+            [_link(figures.period.first, user_sentiment=value) for value, *_rest in named],
         )
         if figures.total_calls
         else []

@@ -20,6 +20,7 @@ from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer, is_https
 from switchboard.foundation.audit import AuditAction
 from switchboard.foundation.database import Database
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import RateLimited
 from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.rate_limits import RateLimiter
@@ -73,7 +74,7 @@ async def add_passkey(
         viewer.user, viewer.session.id, name=data.name, credential=data.credential, state=data.state
     )
     await record_in_current_organization(database, viewer, AuditAction.USER_PASSKEY_ADDED, added.id)
-    return Next(url_for("dashboard.account_page"), "The passkey was added. Sign in with it from now on.")
+    return Next(url_for("dashboard.account_page"), _("The passkey was added. Sign in with it from now on."))
 
 
 @dashboard.post("/dashboard/account/passkeys/<passkey_id>/remove")
@@ -82,7 +83,7 @@ async def remove_passkey(viewer: Viewer, database: Database, passkey_id: UUID, p
     """Remove a passkey."""
     await passkeys.remove(viewer.user.id, passkey_id)
     await record_in_current_organization(database, viewer, AuditAction.USER_PASSKEY_REMOVED, passkey_id)
-    return Next(url_for("dashboard.account_page"), "The passkey was removed.")
+    return Next(url_for("dashboard.account_page"), _("The passkey was removed."))
 
 
 @dashboard.get("/dashboard/sign-in/passkey")

@@ -10,6 +10,7 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.sign_in_limits import PER_ADDRESS, digest_email
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.mail import Mailer
 from switchboard.foundation.web.errors import RateLimited
 from switchboard.foundation.web.pipeline import inject
@@ -32,7 +33,7 @@ class PasswordLinkPages:
     async def count_attempt(self) -> None:
         """Count a request, before anything is done for it. Raises `RateLimited`."""
         if not (await self.limiter.check_address("password-link", request.remote_addr or "", PER_ADDRESS)).allowed:
-            raise RateLimited("Too many attempts. Wait a moment, then try again.")
+            raise RateLimited(_("Too many attempts. Wait a moment, then try again."))
 
     async def may_send(self, email: str) -> bool:
         """Count an e-mail to an address, whether it has an account or not; return whether it may be sent."""

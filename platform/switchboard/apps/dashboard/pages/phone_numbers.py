@@ -8,13 +8,15 @@ from quart import url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form, parse_form
-from switchboard.apps.dashboard.ui.labels import COUNTRIES, OUTSIDE
+from switchboard.apps.dashboard.ui.formats import day, phone
+from switchboard.apps.dashboard.ui.labels import OUTSIDE, list_countries
 from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
 from switchboard.apps.dashboard.ui.opening_hours import HOURS, Opening, drop_blank_rows, list_slots, list_timezones
-from switchboard.apps.dashboard.ui.rendering import day, load_list, phone, render
+from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ApiError
 from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.plugin_sdk import AvailableNumber
@@ -70,7 +72,7 @@ async def search_numbers_page(viewer: Viewer, session: TenantSession, query: Sea
         "dashboard/numbers/search.html",
         form=form,
         found=found,
-        countries=COUNTRIES,
+        countries=list_countries(),
         price=await rent.get_monthly_price(session),
     )
 
@@ -104,7 +106,10 @@ async def order_page(session: TenantSession, query: OrderQuery, form: Form) -> s
 async def buy_number(viewer: Viewer, data: PhoneNumberBuy, buyer: purchases.NumberBuyer) -> Next:
     """Buy a phone number."""
     number = await buyer.buy_number(viewer.organization_id, data, actor=viewer.principal.actor)
-    return Next(url_for("dashboard.number_page", number_id=number.id), f"{phone(number.phone_number)} was bought.")
+    return Next(
+        url_for("dashboard.number_page", number_id=number.id),
+        _("%(phone_number)s was bought.", phone_number=phone(number.phone_number)),
+    )
 
 
 @dashboard.get("/dashboard/numbers/<number_id>")
@@ -162,7 +167,7 @@ async def save_number(
     # Another webhook URL creates a secret, which only `save_number_webhook` shows.
     data.model_fields_set.discard("forward_webhook_url")
     await updater.update(session, number_id, data)
-    return Next(url_for("dashboard.number_page", number_id=number_id), "Saved.")
+    return Next(url_for("dashboard.number_page", number_id=number_id), _("Saved."))
 
 
 @dashboard.post("/dashboard/numbers/<number_id>/webhook")
@@ -177,7 +182,7 @@ async def save_number_webhook(
     """Set the webhook for calls outside opening hours, and show its signing secret."""
     number, secret = await updater.update(session, number_id, data)
     if secret is None:
-        result = "Saved." if number.forward_webhook_url else "Webhook disabled."
+        result = _("Saved.") if number.forward_webhook_url else _("Webhook disabled.")
         return Next(url_for("dashboard.number_page", number_id=number_id), result)
     return await _number_page(viewer, session, number, Form(), secret=secret)
 
@@ -189,5 +194,9 @@ async def release_number(session: TenantSession, number_id: UUID) -> Next:
     number = await numbers.schedule_release(session, number_id)
     return Next(
         url_for("dashboard.numbers_page"),
-        f"{phone(number.phone_number)} works until {day(number.release_at)} and is then released.",
+        _(
+            "%(phone_number)s works until %(release_at)s and is then released.",
+            phone_number=phone(number.phone_number),
+            release_at=day(number.release_at),
+        ),
     )

@@ -7,9 +7,11 @@ from quart import Response, redirect, url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.ui.rendering import load_list, phone, render
+from switchboard.apps.dashboard.ui.formats import phone
+from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.privacy import service as privacy
 from switchboard.resources.privacy.export_files import ExportFiles
@@ -31,8 +33,12 @@ async def privacy_page(session: TenantSession, query: PageQuery, form: Form, key
 async def create_privacy_request(session: TenantSession, data: PrivacyRequestCreate, keyring: KeyRing) -> Next:
     """Request an export or an erasure."""
     await privacy.create_privacy_request(session, data, keyring=keyring)
-    noun = "export" if data.kind == "export" else "erasure"
-    return Next(url_for("dashboard.privacy_page"), f"The {noun} of {phone(data.phone_number)} was requested.")
+    export, erasure = _("The export of %(number)s was requested."), _("The erasure of %(number)s was requested.")
+    notice = (export if data.kind == "export" else erasure) % {"number": phone(data.phone_number)}
+    return Next(
+        url_for("dashboard.privacy_page"),
+        notice,
+    )
 
 
 @dashboard.get("/dashboard/privacy/<request_id>/file")

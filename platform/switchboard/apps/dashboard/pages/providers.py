@@ -28,6 +28,8 @@ from switchboard.engine.providers.models import (
 )
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.languages import LazyText
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
 from switchboard.plugin_sdk import Extension, ProviderError, ProviderSettings
@@ -41,28 +43,40 @@ from switchboard.resources.phone_numbers import service as numbers
 CHECK_SECONDS = 20
 MOST_NAMED = 5
 NAMES: Mapping[AnyCapability, tuple[str, str]] = {
-    Capability.TELEPHONY: ("Phone carrier", "Places and takes calls, sends text messages, and sells phone numbers."),
-    Capability.SPEECH_TO_TEXT: ("Speech to text", "Transcribes callers."),
-    Capability.TEXT_TO_SPEECH: ("Text to speech", "Speaks for agents."),
-    Capability.LLM: ("Language model", "Decides what agents say and do."),
-    Capability.EMBEDDING: ("Embeddings", "Embeds documents and questions for knowledge search."),
-    Capability.VECTOR_STORE: ("Vector store", "Stores the embeddings of knowledge bases."),
-    Capability.TURN_DETECTOR: ("Turn detection", "Judges by their voice whether callers have finished."),
-    ExtensionKind.AUTOMATION_ACTION: ("Automation actions", "Actions of plugins, and their settings."),
-    ExtensionKind.AGENT_TOOL: (
-        "Agent tools",
-        "Tools of plugins that every agent has, with the organization's settings.",
+    Capability.TELEPHONY: (
+        LazyText("Phone carrier"),
+        LazyText("Places and takes calls, sends text messages, and sells phone numbers."),
     ),
-    ExtensionKind.EVENT_WATCHER: ("Event watchers", "Parts of plugins that receive events, and their settings."),
+    Capability.SPEECH_TO_TEXT: (LazyText("Speech to text"), LazyText("Transcribes callers.")),
+    Capability.TEXT_TO_SPEECH: (LazyText("Text to speech"), LazyText("Speaks for agents.")),
+    Capability.LLM: (LazyText("Language model"), LazyText("Decides what agents say and do.")),
+    Capability.EMBEDDING: (LazyText("Embeddings"), LazyText("Embeds documents and questions for knowledge search.")),
+    Capability.VECTOR_STORE: (LazyText("Vector store"), LazyText("Stores the embeddings of knowledge bases.")),
+    Capability.TURN_DETECTOR: (
+        LazyText("Turn detection"),
+        LazyText("Judges by their voice whether callers have finished."),
+    ),
+    ExtensionKind.AUTOMATION_ACTION: (
+        LazyText("Automation actions"),
+        LazyText("Actions of plugins, and their settings."),
+    ),
+    ExtensionKind.AGENT_TOOL: (
+        LazyText("Agent tools"),
+        LazyText("Tools of plugins that every agent has, with the organization's settings."),
+    ),
+    ExtensionKind.EVENT_WATCHER: (
+        LazyText("Event watchers"),
+        LazyText("Parts of plugins that receive events, and their settings."),
+    ),
     ExtensionKind.PRIVATE_DATA_DETECTOR: (
-        "Private data",
-        "Detectors of plugins that agents may redact with, and their settings.",
+        LazyText("Private data"),
+        LazyText("Detectors of plugins that agents may redact with, and their settings."),
     ),
 }
 PREFIX = "settings."
 PROCESSES: tuple[tuple[ProcessMode, str], ...] = (
-    (SHARED_PROCESS, "The platform's process"),
-    (OWN_PROCESS, "A process of its own"),
+    (SHARED_PROCESS, LazyText("The platform's process")),
+    (OWN_PROCESS, LazyText("A process of its own")),
 )
 
 
@@ -166,7 +180,7 @@ async def provider_page(
         "dashboard/providers/edit.html",
         form=form.starting_with(kept),
         kind=kind,
-        about="" if kind.Settings is ProviderSettings else kind.Settings.__doc__ or "",
+        about="" if kind.Settings is ProviderSettings else _(str(kind.Settings.__doc__)),
         fields=fields,
         locked=locked,
         kept=editing.list_saved_secrets(editor.keyring, row),
@@ -195,7 +209,7 @@ async def save_provider(
     if fault := find_process_fault(_capability(capability), process):
         faults = [*faults, {"field": "process", "message": fault}]
     if faults:
-        raise ValidationFailed("Some settings are not valid.", errors=faults)
+        raise ValidationFailed(_("Some settings are not valid."), errors=faults)
     wanted = ProviderSpec(
         _capability(capability), name, values, OWN_PROCESS if process == OWN_PROCESS else SHARED_PROCESS
     )
@@ -212,7 +226,7 @@ async def save_provider(
         problems = [(fault["field"], fault["message"]) for fault in error.errors]
         raise ValidationFailed(error.detail, errors=schema_form.merge_errors_by_field(problems, PREFIX)) from None
     after = url_for("dashboard.overview" if in_setup else "dashboard.providers_page")
-    return Next(after, f"{kind.title or name} was saved. Use Check to test it.")
+    return Next(after, _("%(name)s was saved. Use Check to test it.", name=kind.title or name))
 
 
 @dashboard.post("/dashboard/providers/<capability>/<provider:name>/up")
@@ -237,11 +251,13 @@ async def remove_provider(
     _require_no_file(settings, viewer)
     if users := await _users(session, _capability(capability), name):
         named = ", ".join(users[:MOST_NAMED]) + (
-            f" and {len(users) - MOST_NAMED} more" if len(users) > MOST_NAMED else ""
+            _(" and %(number)s more", number=len(users) - MOST_NAMED) if len(users) > MOST_NAMED else ""
         )
-        raise InvalidState(f"{name} is still used by {named}. Choose another one there first.")
+        raise InvalidState(
+            _("%(name)s is still used by %(users)s. Choose another one there first.", name=name, users=named)
+        )
     await editing.remove_provider(session, _capability(capability), name)
-    return Next(url_for("dashboard.providers_page"), f"{name} was removed.")
+    return Next(url_for("dashboard.providers_page"), _("%(name)s was removed.", name=name))
 
 
 async def _users(session: TenantSession, capability: AnyCapability, name: str) -> list[str]:
@@ -280,13 +296,13 @@ async def check_provider(viewer: Viewer, capability: str, name: str, check: Sett
         async with asyncio.timeout(CHECK_SECONDS):
             await check.check(viewer.organization_id, _capability(capability), name)
         kind = check.extensions.registry.find_class(_capability(capability), name)
-        notice = f"{(kind and kind.title) or name} works."
+        notice = _("%(name)s works.", name=(kind and kind.title) or name)
         async with database.tenant(viewer.organization_id) as session:
             await editing.record_check(session, _capability(capability), name, began_at)
     except ProviderError as error:
-        notice = f"{name} does not work: {error.message}"
+        notice = _("%(name)s does not work: %(message)s", name=name, message=error.message)
     except TimeoutError:
-        notice = f"{name} did not respond within {CHECK_SECONDS} seconds."
+        notice = _("%(name)s did not respond within %(check_seconds)s seconds.", name=name, check_seconds=CHECK_SECONDS)
     return Next(get_sending_page() or url_for("dashboard.providers_page"), notice)
 
 

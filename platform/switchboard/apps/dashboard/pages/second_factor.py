@@ -13,6 +13,7 @@ from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.audit import AuditAction
 from switchboard.foundation.database import Database
+from switchboard.foundation.languages import gettext as _
 from switchboard.resources.identity.second_factors import SecondFactors
 from switchboard.resources.identity.service import IdentityError
 
@@ -50,7 +51,7 @@ async def second_factor_page(viewer: Viewer, form: Form, factors: SecondFactors)
 async def add_second_factor(viewer: Viewer, database: Database, data: NewApp, factors: SecondFactors) -> str:
     """Store the app, and show the recovery codes once."""
     if not viewer.user.password_hash:
-        raise IdentityError("You sign in through your identity provider, which has second factors of its own.")
+        raise IdentityError(_("You sign in through your identity provider, which has second factors of its own."))
     codes = await factors.add(viewer.user, data.secret, data.code)
     await record_in_current_organization(database, viewer, AuditAction.USER_SECOND_FACTOR_ADDED, viewer.user.id)
     return await render("dashboard/account/recovery_codes.html", codes=codes)
@@ -66,4 +67,4 @@ async def remove_second_factor(
     await factors.remove(viewer.user.id, data.code)
     await limits.uncount_code(viewer.user.id)
     await record_in_current_organization(database, viewer, AuditAction.USER_SECOND_FACTOR_REMOVED, viewer.user.id)
-    return Next(url_for("dashboard.account_page"), "The second factor was removed.")
+    return Next(url_for("dashboard.account_page"), _("The second factor was removed."))

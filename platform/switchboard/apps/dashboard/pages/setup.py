@@ -10,6 +10,7 @@ from switchboard.apps.dashboard.setup import list_provider_steps
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.publishing import AgentPublisher
@@ -25,7 +26,7 @@ async def dismiss_setup(session: TenantSession) -> Next:
     organization = await session.get_one(Organization, session.organization_id)
     organization.setup_dismissed_at = now()
     record_audit(session, AuditAction.SETUP_DISMISSED, organization.id)
-    return Next(url_for("dashboard.overview"), "The setup list is hidden. Its pages are in the navigation.")
+    return Next(url_for("dashboard.overview"), _("The setup list is hidden. Its pages are in the navigation."))
 
 
 @dashboard.post("/dashboard/setup/agents/<agent_id>")
@@ -41,4 +42,4 @@ async def use_own_providers(
     defaults = dict.fromkeys(("llm_model", "tts_voice_id", "tts_model", "stt_model"))
     update = AgentUpdate.model_validate({**names, **defaults})
     agent = await publisher.update_agent(session, agent_id, update, viewer.principal)
-    return Next(url_for("dashboard.overview"), f"{agent.name} uses your providers.")
+    return Next(url_for("dashboard.overview"), _("%(name)s uses your providers.", name=agent.name))

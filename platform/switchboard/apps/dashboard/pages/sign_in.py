@@ -12,6 +12,7 @@ from switchboard.apps.dashboard.sign_in_limits import SignInLimits
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions, get_sending_page
 from switchboard.foundation.database import Database
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import NotFound, RateLimited
 from switchboard.foundation.web.openapi import AUTHORIZE
 from switchboard.foundation.web.pipeline import inject
@@ -58,7 +59,7 @@ async def sign_in_now(
     if not verdict.allowed:
         page = await render(
             "dashboard/sign_in/sign_in.html",
-            form=Form(message="Too many attempts. Wait a moment, then try again."),
+            form=Form(message=_("Too many attempts. Wait a moment, then try again.")),
             after=after,
         )
         return Response(page, 429, build_rate_limit_headers(limit, verdict), content_type="text/html; charset=utf-8")

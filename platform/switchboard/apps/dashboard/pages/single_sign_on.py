@@ -13,6 +13,7 @@ from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions, is_https
 from switchboard.foundation.database import Database
 from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound, RateLimited
 from switchboard.foundation.web.pipeline import inject
@@ -30,7 +31,7 @@ def _provider(settings: Settings) -> SingleSignOn:
     none is configured.
     """
     if not settings.oidc_issuer:
-        raise NotFound("Single sign-on is not set up here.")
+        raise NotFound(_("Single sign-on is not set up here."))
     provider: SingleSignOn = current_app.extensions.setdefault(EXTENSION, SingleSignOn(settings))
     return provider
 
@@ -44,7 +45,7 @@ def _callback(settings: Settings) -> str:
 async def begin_single_sign_on(settings: Settings, keyring: KeyRing, limiter: RateLimiter) -> ResponseReturnValue:
     """Redirect the browser to the identity provider."""
     if not (await limiter.check_address("single-sign-on", get_browser().address, PER_ADDRESS)).allowed:
-        raise RateLimited("Too many attempts. Wait a moment, then try again.")
+        raise RateLimited(_("Too many attempts. Wait a moment, then try again."))
     try:
         url, attempt = await _provider(settings).begin(_callback(settings), get_safe_path(request.args.get("after")))
     except SingleSignOnFailed as failure:
@@ -71,7 +72,7 @@ async def finish_single_sign_on(
     """Finish the sign-in of the browser that started it, once, with a matching state."""
     attempt = Attempt.unseal(request.cookies.get(COOKIE, ""), keyring)
     if attempt is None or not hmac.compare_digest(attempt.state.encode(), request.args.get("state", "").encode()):
-        return await _refuse("This sign-in was started in another browser, or has expired. Try again.")
+        return await _refuse(_("This sign-in was started in another browser, or has expired. Try again."))
     try:
         email = await _provider(settings).finish(_callback(settings), attempt, code=request.args.get("code", ""))
         user_id = await invitations.find_or_create_invited_user(database, email)

@@ -8,6 +8,7 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import RequestBody
 from switchboard.resources.identity import support
 from switchboard.resources.identity.support import SupportAccess
@@ -27,7 +28,7 @@ async def leave_support_session(viewer: Viewer, access: SupportAccess) -> Next:
         return Next(url_for("dashboard.overview"))
     organization_id = viewer.organization_id
     await access.leave(viewer.support)
-    return Next(url_for("dashboard.console_organization_page", organization_id=organization_id), "You left.")
+    return Next(url_for("dashboard.console_organization_page", organization_id=organization_id), _("You left."))
 
 
 @dashboard.post("/dashboard/support/policy")
@@ -36,7 +37,7 @@ async def change_support_policy(viewer: Viewer, session: TenantSession, data: Su
     """Allow or forbid support sessions."""
     viewer.refuse_support()
     await support.allow_support(session, allowed=data.allowed)
-    return Next(url_for("dashboard.team_page"), "Saved.")
+    return Next(url_for("dashboard.team_page"), _("Saved."))
 
 
 @dashboard.post("/dashboard/support/<support_session_id>/end")
@@ -44,4 +45,4 @@ async def change_support_policy(viewer: Viewer, session: TenantSession, data: Su
 async def end_support_session(session: TenantSession, support_session_id: UUID) -> Next:
     """End a support session."""
     await support.end_support_session(session, support_session_id)
-    return Next(url_for("dashboard.team_page"), "The support session is over.")
+    return Next(url_for("dashboard.team_page"), _("The support session is over."))

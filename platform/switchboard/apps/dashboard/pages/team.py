@@ -11,6 +11,7 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.principal import ROLES
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.foundation.web.schemas import RequestBody
@@ -62,7 +63,7 @@ async def invite(viewer: Viewer, data: NewInvitation, inviter: Inviter) -> str:
 async def withdraw_invitation(session: TenantSession, invitation_id: UUID) -> Next:
     """Withdraw an invitation."""
     await members.withdraw_invitation(session, invitation_id)
-    return Next(url_for("dashboard.team_page"), "Invitation withdrawn.")
+    return Next(url_for("dashboard.team_page"), _("Invitation withdrawn."))
 
 
 @dashboard.post("/dashboard/team/<user_id>/role")
@@ -71,7 +72,7 @@ async def change_role(session: TenantSession, viewer: Viewer, user_id: UUID, dat
     """Change a member's role."""
     viewer.refuse_support()
     await members.change_member_role(session, user_id, data.role)
-    return Next(url_for("dashboard.team_page"), "Role changed.")
+    return Next(url_for("dashboard.team_page"), _("Role changed."))
 
 
 @dashboard.post("/dashboard/team/<user_id>/remove")
@@ -82,4 +83,4 @@ async def remove_member(session: TenantSession, viewer: Viewer, user_id: UUID, l
     grants = await list_live_grants(session, user_id)
     await members.remove_member(session, user_id)
     revoke_after_commit(session, limiter, grants)
-    return Next(url_for("dashboard.team_page"), "Member removed.")
+    return Next(url_for("dashboard.team_page"), _("Member removed."))

@@ -9,10 +9,12 @@ from quart import Response, url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.ui.formats import number_name
 from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
-from switchboard.apps.dashboard.ui.rendering import load_list, number_name, render, render_part
+from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import Page, PageQuery, Query, RequestBody
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.identity import members
@@ -144,7 +146,7 @@ async def assign_conversation(session: TenantSession, conversation_id: UUID, dat
         change = SmsConversationUpdate(resolved=data.act == "resolve")
     await assignment.update_conversation(session, conversation_id, change)
     if data.act == "resolve":
-        return Next(url_for("dashboard.texts_page"), "Conversation resolved.")
+        return Next(url_for("dashboard.texts_page"), _("Conversation resolved."))
     return Next(url_for("dashboard.conversation_page", conversation_id=conversation_id))
 
 

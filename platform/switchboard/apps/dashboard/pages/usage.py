@@ -3,7 +3,8 @@
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import page
 from switchboard.apps.dashboard.ui import charts
-from switchboard.apps.dashboard.ui.rendering import dollars, load_list, month, render
+from switchboard.apps.dashboard.ui.formats import dollars, month
+from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import PageQuery

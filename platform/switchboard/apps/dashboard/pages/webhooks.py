@@ -18,6 +18,8 @@ from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.events.models import EventTarget
 from switchboard.foundation.events.outbox import read_payload
 from switchboard.foundation.keyring import KeyRing
+from switchboard.foundation.languages import gettext as _
+from switchboard.foundation.languages import ngettext
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.schemas import PageQuery, RequestBody
 from switchboard.resources.webhooks import deliveries
@@ -25,7 +27,6 @@ from switchboard.resources.webhooks import service as endpoints
 from switchboard.resources.webhooks.schemas import AllDeliveriesQuery, EndpointCreate, EndpointUpdate
 
 RECENT = 10
-EVENTS = [(name, f"{name}: {(kind.__doc__ or '').rstrip('.')}") for name, kind in CATALOG.items()]
 
 
 class DeliveriesQuery(AllDeliveriesQuery):
@@ -46,6 +47,11 @@ class Rotation(RequestBody):
     grace: bool = False
 
 
+def list_event_labels() -> list[tuple[str, str]]:
+    """Return the types of events with their labels."""
+    return [(name, f"{name}: {_(str(kind.__doc__).rstrip('.'))}") for name, kind in CATALOG.items()]
+
+
 @dashboard.get("/dashboard/webhooks")
 @page(role="builder")
 async def webhooks_page(session: TenantSession) -> str:
@@ -61,7 +67,7 @@ async def webhooks_page(session: TenantSession) -> str:
 @page(role="owner")
 async def new_webhook_page(form: Form) -> str:
     """Show the form of a new endpoint."""
-    return await render("dashboard/webhooks/new.html", form=form, events=EVENTS)
+    return await render("dashboard/webhooks/new.html", form=form, events=list_event_labels())
 
 
 @dashboard.post("/dashboard/webhooks/new")
@@ -89,7 +95,7 @@ async def webhook_page(session: TenantSession, endpoint_id: UUID, form: Form, vi
         "dashboard/webhooks/endpoint.html",
         form=form.starting_with(kept),
         endpoint=endpoint,
-        events=EVENTS,
+        events=list_event_labels(),
         latest=latest,
         urls={endpoint.id: endpoint.url},
         may_change=viewer.has_role("owner"),
@@ -103,7 +109,7 @@ async def save_webhook(
 ) -> Next:
     """Update an endpoint."""
     await endpoints.update_endpoint(session, endpoint_id, data, outbound=outbound)
-    return Next(url_for("dashboard.webhook_page", endpoint_id=endpoint_id), "Saved.")
+    return Next(url_for("dashboard.webhook_page", endpoint_id=endpoint_id), _("Saved."))
 
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/enabled")
@@ -114,9 +120,9 @@ async def switch_webhook(
     """Enable or disable an endpoint."""
     endpoint = await endpoints.update_endpoint(session, endpoint_id, data, outbound=outbound)
     notice = (
-        "Endpoint enabled. Pending deliveries continue."
+        _("Endpoint enabled. Pending deliveries continue.")
         if endpoint.enabled
-        else "Endpoint disabled. Pending deliveries wait for seven days."
+        else _("Endpoint disabled. Pending deliveries wait for seven days.")
     )
     return Next(url_for("dashboard.webhook_page", endpoint_id=endpoint_id), notice)
 
@@ -134,7 +140,7 @@ async def rotate_webhook_secret(session: TenantSession, endpoint_id: UUID, data:
 async def delete_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
     """Delete an endpoint. Its pending deliveries fail."""
     await endpoints.delete_endpoint(session, endpoint_id)
-    return Next(url_for("dashboard.webhooks_page"), "Endpoint deleted.")
+    return Next(url_for("dashboard.webhooks_page"), _("Endpoint deleted."))
 
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/test")
@@ -142,7 +148,7 @@ async def delete_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
 async def test_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
     """Send a sample `call.completed` event to this endpoint."""
     delivery = await deliveries.send_test_event(session, endpoint_id)
-    return Next(url_for("dashboard.delivery_page", delivery_id=delivery.id), "Test event sent.")
+    return Next(url_for("dashboard.delivery_page", delivery_id=delivery.id), _("Test event sent."))
 
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/replay-failed")
@@ -151,8 +157,17 @@ async def replay_failed_deliveries(session: TenantSession, endpoint_id: UUID, da
     """Replay the failed deliveries of the last hours."""
     since = now() - timedelta(hours=int(data.hours))
     result = await deliveries.replay_failed_deliveries(session, endpoint_id, since=since, until=None)
-    notice = f"{result.replayed} failed deliveries replayed." if result.replayed else "No failed deliveries to replay."
-    more = " More are left: replay them next." if result.has_more else ""
+    notice = (
+        ngettext(
+            "%(number)s failed delivery replayed.",
+            "%(number)s failed deliveries replayed.",
+            result.replayed,
+            number=result.replayed,
+        )
+        if result.replayed
+        else _("No failed deliveries to replay.")
+    )
+    more = " " + _("More are left: replay them next.") if result.has_more else ""
     return Next(url_for("dashboard.webhook_page", endpoint_id=endpoint_id), notice + more)
 
 
@@ -201,4 +216,4 @@ async def _delivery(session: TenantSession, delivery_id: UUID) -> dict[str, obje
 async def replay_delivery(session: TenantSession, delivery_id: UUID) -> Next:
     """Replay a delivery: send the same body with a new id."""
     again = await deliveries.replay_delivery(session, delivery_id)
-    return Next(url_for("dashboard.delivery_page", delivery_id=again.id), "Delivery replayed with a new ID.")
+    return Next(url_for("dashboard.delivery_page", delivery_id=again.id), _("Delivery replayed with a new ID."))

@@ -1,6 +1,7 @@
 """Readable names of the audit log's actors."""
 
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import gettext as _
 from switchboard.resources.identity import members
 from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.models import ApiKey
@@ -13,8 +14,8 @@ async def get_actor_names(session: TenantSession) -> dict[str, str]:
     people = await members.list_members(session)
     keys: list[ApiKey] = list((await session.exec(identity.list_api_keys(session))).all())
     names = {f"user:{person.user_id}": person.email for person in people} | {
-        f"key:{key.id}": f"key {key.name}" for key in keys
+        f"key:{key.id}": _("key %(name)s", name=key.name) for key in keys
     }
     for started in await list_support_sessions(session):
-        names[build_support_actor(started.user_id)] = f"{started.user_email} (support)"
+        names[build_support_actor(started.user_id)] = _("%(email)s (support)", email=started.user_email)
     return names | await connections.get_application_names(session)

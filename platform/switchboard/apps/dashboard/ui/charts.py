@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from switchboard.apps.dashboard.ui.formats import short_day
+
 WIDTH, HEIGHT, HEADROOM = 720.0, 150.0, 0.92
 WIDEST_BAR = 28.0
 
@@ -67,9 +69,9 @@ def build_bar_chart(
         said = ", ".join(f"{one.name} {words(one.values[n])}" for one in series)
         blocks = _stack([(one.kind, one.values[n] * scale) for one in series])
         left = round(n * slot + (slot - width) / 2, 2)
-        made.append(Bar(round(n * slot, 2), left, f"{_short(day)}: {said}", blocks, address(day)))
+        made.append(Bar(round(n * slot, 2), left, f"{short_day(day)}: {said}", blocks, address(day)))
     lines = tuple((HEIGHT - most * part * scale, words(most * part)) for part in (0.5, 1.0)) if most else ()
-    return BarChart(title, tuple(made), slot, width, lines, _short(days[0]), _short(days[-1]))
+    return BarChart(title, tuple(made), slot, width, lines, short_day(days[0]), short_day(days[-1]))
 
 
 def _stack(parts: Sequence[tuple[str, float]]) -> tuple[Block, ...]:
@@ -79,10 +81,6 @@ def _stack(parts: Sequence[tuple[str, float]]) -> tuple[Block, ...]:
         if height:
             blocks.append(Block(kind, round(top, 2), round(height, 2)))
     return tuple(blocks)
-
-
-def _short(day: date) -> str:
-    return f"{day.day} {day:%b}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,116 +1,87 @@
-"""Labels for names of the API."""
+"""Labels for names of the API, each in the language of the page where a template shows it."""
 
 from typing import Final
+from unicodedata import normalize
+
+from switchboard.foundation.languages import LazyText, get_display_locale, gettext
 
 ENDED: Final = {
-    "caller_hung_up": "The other party hung up",
-    "agent_hung_up": "The agent hung up",
-    "silence": "Nobody spoke for a while",
-    "max_duration": "The maximum call duration was reached",
-    "voicemail": "The agent left a voicemail message",
-    "transferred": "The call was transferred",
-    "taken_over": "A person took over the call",
-    "no_consent": "The other party did not consent to the recording",
-    "canceled": "The call was canceled before it was answered",
-    "do_not_call": "The number is on the do-not-call list",
-    "destination_not_allowed": "The number may not be called",
-    "invalid_number": "The number does not exist",
-    "insufficient_balance": "The balance was used up",
-    "provider_failed": "A provider failed",
-    "shutdown": "The server was stopped",
-    "error": "Internal error",
+    "caller_hung_up": LazyText("The other party hung up"),
+    "agent_hung_up": LazyText("The agent hung up"),
+    "silence": LazyText("Nobody spoke for a while"),
+    "max_duration": LazyText("The maximum call duration was reached"),
+    "voicemail": LazyText("The agent left a voicemail message"),
+    "transferred": LazyText("The call was transferred"),
+    "taken_over": LazyText("A person took over the call"),
+    "no_consent": LazyText("The other party did not consent to the recording"),
+    "canceled": LazyText("The call was canceled before it was answered"),
+    "do_not_call": LazyText("The number is on the do-not-call list"),
+    "destination_not_allowed": LazyText("The number may not be called"),
+    "invalid_number": LazyText("The number does not exist"),
+    "insufficient_balance": LazyText("The balance was used up"),
+    "provider_failed": LazyText("A provider failed"),
+    "shutdown": LazyText("The server was stopped"),
+    "error": LazyText("Internal error"),
 }
 """Labels of the reasons for which a call ended."""
 
 CONSENT_ANSWERS: Final = {
-    "speech": "Said",
-    "keypad": "Key pressed",
-    "stayed": "Stayed on the line after the notice",
+    "speech": LazyText("Said"),
+    "keypad": LazyText("Key pressed"),
+    "stayed": LazyText("Stayed on the line after the notice"),
 }
 """Labels of the ways in which consent to a recording is given or refused."""
 
 CAPABILITIES: Final = {
-    "telephony": "Carrier",
-    "llm": "Model",
-    "speech_to_text": "Speech to text",
-    "text_to_speech": "Text to speech",
-    "embedding": "Embedding",
-    "turn_detector": "Turn detection",
-    "analysis": "Analysis",
+    "telephony": LazyText("Carrier"),
+    "llm": LazyText("Model"),
+    "speech_to_text": LazyText("Speech to text"),
+    "text_to_speech": LazyText("Text to speech"),
+    "embedding": LazyText("Embedding"),
+    "turn_detector": LazyText("Turn detection"),
+    "analysis": LazyText("Analysis"),
 }
 """Labels of the capabilities that serve a call."""
 
 COST_PARTS: Final = {
-    "carriage": "Phone line",
-    "speech_to_text": "Speech to text",
-    "text_to_speech": "Text to speech",
-    "model": "Language model",
-    "dropped_model": "Unused answers",
-    "embedding": "Embedding",
+    "carriage": LazyText("Phone line"),
+    "speech_to_text": LazyText("Speech to text"),
+    "text_to_speech": LazyText("Text to speech"),
+    "model": LazyText("Language model"),
+    "dropped_model": LazyText("Unused answers"),
+    "embedding": LazyText("Embedding"),
 }
 """Labels of the parts of a call's cost."""
 
 OUTSIDE: Final = {
-    "hangup": "Reject the call",
-    "voicemail": "Take a voicemail message",
-    "forward": "Forward it to another number",
-    "webhook": "Ask your webhook",
+    "hangup": LazyText("Reject the call"),
+    "voicemail": LazyText("Take a voicemail message"),
+    "forward": LazyText("Forward it to another number"),
+    "webhook": LazyText("Ask your webhook"),
 }
 """Labels of the actions for calls outside opening hours."""
 
-COUNTRIES: Final = {
-    "US": "United States",
-    "CA": "Canada",
-    "GB": "United Kingdom",
-    "AU": "Australia",
-    "AT": "Austria",
-    "BE": "Belgium",
-    "BR": "Brazil",
-    "BG": "Bulgaria",
-    "CL": "Chile",
-    "CO": "Colombia",
-    "HR": "Croatia",
-    "CY": "Cyprus",
-    "CZ": "Czechia",
-    "DK": "Denmark",
-    "EE": "Estonia",
-    "FI": "Finland",
-    "FR": "France",
-    "DE": "Germany",
-    "GR": "Greece",
-    "HK": "Hong Kong",
-    "HU": "Hungary",
-    "IN": "India",
-    "ID": "Indonesia",
-    "IE": "Ireland",
-    "IL": "Israel",
-    "IT": "Italy",
-    "JP": "Japan",
-    "LV": "Latvia",
-    "LT": "Lithuania",
-    "LU": "Luxembourg",
-    "MY": "Malaysia",
-    "MT": "Malta",
-    "MX": "Mexico",
-    "NL": "Netherlands",
-    "NZ": "New Zealand",
-    "NO": "Norway",
-    "PE": "Peru",
-    "PH": "Philippines",
-    "PL": "Poland",
-    "PT": "Portugal",
-    "PR": "Puerto Rico",
-    "RO": "Romania",
-    "SG": "Singapore",
-    "SK": "Slovakia",
-    "SI": "Slovenia",
-    "ZA": "South Africa",
-    "KR": "South Korea",
-    "ES": "Spain",
-    "SE": "Sweden",
-    "CH": "Switzerland",
-    "TW": "Taiwan",
-    "TH": "Thailand",
-    "TR": "Turkey",
-}
+# fmt: off
+COUNTRIES: Final = (
+    "US", "CA", "GB", "AU", "AT", "BE", "BR", "BG", "CL", "CO", "HR", "CY", "CZ", "DK", "EE", "FI", "FR", "DE",
+    "GR", "HK", "HU", "IN", "ID", "IE", "IL", "IT", "JP", "LV", "LT", "LU", "MY", "MT", "MX", "NL", "NZ", "NO",
+    "PE", "PH", "PL", "PT", "PR", "RO", "SG", "SK", "SI", "ZA", "KR", "ES", "SE", "CH", "TW", "TH", "TR",
+)
+# fmt: on
 """The countries in which carriers sell phone numbers, by ISO 3166 code."""
+
+
+def list_countries() -> dict[str, str]:
+    """Return the names of `COUNTRIES` by code, in the order of the current language's alphabet."""
+    names = get_display_locale().territories
+    return dict(sorted(((code, names[code]) for code in COUNTRIES), key=lambda one: _strip_accents(one[1])))
+
+
+def describe_value(value: str) -> str:
+    """Return a value of the API, such as `in_progress`, in words of the current language."""
+    return gettext(value.replace("_", " "))
+
+
+def _strip_accents(name: str) -> str:
+    """Return a name without accents, for sorting."""
+    return normalize("NFD", name).encode("ascii", "ignore").decode().casefold()

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from switchboard.foundation.languages import LazyText
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -36,68 +38,68 @@ SECTIONS = (
     Section(
         "",
         (
-            Entry("Overview", "/dashboard", "overview", key="o"),
-            Entry("Live calls", "/dashboard/live", "live", key="l"),
-            Entry("Agent desk", "/dashboard/desk", "headset", "agent", key="d"),
+            Entry(LazyText("Overview"), "/dashboard", "overview", key="o"),
+            Entry(LazyText("Live calls"), "/dashboard/live", "live", key="l"),
+            Entry(LazyText("Agent desk"), "/dashboard/desk", "headset", "agent", key="d"),
         ),
     ),
     Section(
-        "Build",
+        LazyText("Build"),
         (
-            Entry("Agents", "/dashboard/agents", "agent", key="a"),
-            Entry("Knowledge", "/dashboard/knowledge", "book", beyond="/dashboard/documents/", key="k"),
-            Entry("Automations", "/dashboard/automations", "bolt", key="u"),
+            Entry(LazyText("Agents"), "/dashboard/agents", "agent", key="a"),
+            Entry(LazyText("Knowledge"), "/dashboard/knowledge", "book", beyond="/dashboard/documents/", key="k"),
+            Entry(LazyText("Automations"), "/dashboard/automations", "bolt", key="u"),
         ),
     ),
     Section(
-        "Talk",
+        LazyText("Talk"),
         (
-            Entry("Calls", "/dashboard/calls", "phone", key="c"),
-            Entry("Text messages", "/dashboard/texts", "chat", key="t"),
-            Entry("Contacts", "/dashboard/contacts", "people", key="p"),
-            Entry("Campaigns", "/dashboard/campaigns", "campaign", key="m"),
-            Entry("Phone numbers", "/dashboard/numbers", "hash", key="n"),
+            Entry(LazyText("Calls"), "/dashboard/calls", "phone", key="c"),
+            Entry(LazyText("Text messages"), "/dashboard/texts", "chat", key="t"),
+            Entry(LazyText("Contacts"), "/dashboard/contacts", "people", key="p"),
+            Entry(LazyText("Campaigns"), "/dashboard/campaigns", "campaign", key="m"),
+            Entry(LazyText("Phone numbers"), "/dashboard/numbers", "hash", key="n"),
         ),
     ),
     Section(
-        "Organization",
+        LazyText("Organization"),
         (
-            Entry("General", "/dashboard/general", "list", "owner"),
-            Entry("Webhooks", "/dashboard/webhooks", "webhook", "builder", key="w"),
-            Entry("API keys", "/dashboard/keys", "key", "owner"),
-            Entry("Providers", "/dashboard/providers", "plug", "owner"),
-            Entry("Connected apps", "/dashboard/connected-apps", "link"),
-            Entry("Team", "/dashboard/team", "team"),
-            Entry("Usage and billing", "/dashboard/usage", "chart", "owner"),
-            Entry("Destinations", "/dashboard/destinations", "phone", "owner"),
-            Entry("Privacy requests", "/dashboard/privacy", "shield", "owner"),
-            Entry("Audit log", "/dashboard/audit", "list", "owner"),
-            Entry("Documentation", "/docs", "book"),
+            Entry(LazyText("General"), "/dashboard/general", "list", "owner"),
+            Entry(LazyText("Webhooks"), "/dashboard/webhooks", "webhook", "builder", key="w"),
+            Entry(LazyText("API keys"), "/dashboard/keys", "key", "owner"),
+            Entry(LazyText("Providers"), "/dashboard/providers", "plug", "owner"),
+            Entry(LazyText("Connected apps"), "/dashboard/connected-apps", "link"),
+            Entry(LazyText("Team"), "/dashboard/team", "team"),
+            Entry(LazyText("Usage and billing"), "/dashboard/usage", "chart", "owner"),
+            Entry(LazyText("Destinations"), "/dashboard/destinations", "phone", "owner"),
+            Entry(LazyText("Privacy requests"), "/dashboard/privacy", "shield", "owner"),
+            Entry(LazyText("Audit log"), "/dashboard/audit", "list", "owner"),
+            Entry(LazyText("Documentation"), "/docs", "book"),
         ),
     ),
     Section(
-        "Installation",
+        LazyText("Installation"),
         (
-            Entry("Console", "/dashboard/console", "overview", "superadmin", exact=True),
-            Entry("All organizations", "/dashboard/console/organizations", "list", "superadmin"),
-            Entry("All users", "/dashboard/console/users", "team", "superadmin"),
-            Entry("Plugins", "/dashboard/console/plugins", "plug", "superadmin"),
-            Entry("OAuth clients", "/dashboard/oauth-clients", "shield", "superadmin"),
+            Entry(LazyText("Console"), "/dashboard/console", "overview", "superadmin", exact=True),
+            Entry(LazyText("All organizations"), "/dashboard/console/organizations", "list", "superadmin"),
+            Entry(LazyText("All users"), "/dashboard/console/users", "team", "superadmin"),
+            Entry(LazyText("Plugins"), "/dashboard/console/plugins", "plug", "superadmin"),
+            Entry(LazyText("OAuth clients"), "/dashboard/oauth-clients", "shield", "superadmin"),
         ),
     ),
 )
 
 COMMANDS = (
-    Entry("Place a call", "/dashboard/calls/new", "phone", "agent"),
-    Entry("Write a text message", "/dashboard/texts/new", "chat", "agent"),
-    Entry("Add a contact", "/dashboard/contacts/new", "person", "agent"),
-    Entry("Import contacts", "/dashboard/contacts/import", "upload", "builder"),
-    Entry("Create an agent", "/dashboard/agents/templates", "agent", "builder"),
-    Entry("Create a campaign", "/dashboard/campaigns/new", "campaign", "builder"),
-    Entry("Create an automation", "/dashboard/automations/new", "bolt", "builder"),
-    Entry("Create a knowledge base", "/dashboard/knowledge/new", "book", "builder"),
-    Entry("Get a phone number", "/dashboard/numbers/buy", "hash", "owner"),
-    Entry("Add a webhook endpoint", "/dashboard/webhooks/new", "webhook", "owner"),
-    Entry("Create an API key", "/dashboard/keys/new", "key", "owner"),
+    Entry(LazyText("Place a call"), "/dashboard/calls/new", "phone", "agent"),
+    Entry(LazyText("Write a text message"), "/dashboard/texts/new", "chat", "agent"),
+    Entry(LazyText("Add a contact"), "/dashboard/contacts/new", "person", "agent"),
+    Entry(LazyText("Import contacts"), "/dashboard/contacts/import", "upload", "builder"),
+    Entry(LazyText("Create an agent"), "/dashboard/agents/templates", "agent", "builder"),
+    Entry(LazyText("Create a campaign"), "/dashboard/campaigns/new", "campaign", "builder"),
+    Entry(LazyText("Create an automation"), "/dashboard/automations/new", "bolt", "builder"),
+    Entry(LazyText("Create a knowledge base"), "/dashboard/knowledge/new", "book", "builder"),
+    Entry(LazyText("Get a phone number"), "/dashboard/numbers/buy", "hash", "owner"),
+    Entry(LazyText("Add a webhook endpoint"), "/dashboard/webhooks/new", "webhook", "owner"),
+    Entry(LazyText("Create an API key"), "/dashboard/keys/new", "key", "owner"),
 )
 """Pages that begin something, which the search offers."""

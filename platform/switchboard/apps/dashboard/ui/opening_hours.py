@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo, available_timezones
 from pydantic import JsonValue
 
 from switchboard.apps.dashboard.forms.rows import list_filled_rows
+from switchboard.apps.dashboard.ui.formats import clock, weekday
+from switchboard.foundation.languages import gettext
 from switchboard.resources.phone_numbers.schedule import Schedule, find_next_change, is_open
 
 HOURS: Final = ("schedule", "sms_schedule")
@@ -27,16 +29,17 @@ class Opening:
         """Evaluate a stored schedule at a moment."""
         rule = Schedule.model_validate(schedule) if schedule else None
         if rule is None or not rule.enabled:
-            return cls(True, "always open")
+            return cls(True, gettext("always open"))
         opened, change = is_open(rule, moment), find_next_change(rule, moment)
-        said = "open" if opened else "closed"
         if change is None:
-            return cls(opened, f"{said} for more than a week")
+            return cls(
+                opened, gettext("open for more than a week") if opened else gettext("closed for more than a week")
+            )
         zone = ZoneInfo(rule.timezone)
         local, today = change.astimezone(zone), moment.astimezone(zone).date()
-        return cls(
-            opened, f"{said} until {local:%H:%M}" if local.date() == today else f"{said} until {local:%A, %H:%M}"
-        )
+        until = clock(local) if local.date() == today else f"{weekday(local)}, {clock(local)}"
+        text = gettext("open until %(time)s") if opened else gettext("closed until %(time)s")
+        return cls(opened, text % {"time": until})
 
 
 def drop_blank_rows(schedule: JsonValue) -> JsonValue:

@@ -1,27 +1,27 @@
-"""Template rendering: the frame of every page, and filters for times, money, and numbers."""
+"""Template rendering: the frame of every page, and what templates call."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from decimal import Decimal
 from urllib.parse import urlencode
-from zoneinfo import ZoneInfo
 
-import phonenumbers
 from markupsafe import Markup, escape
 from quart import Blueprint, current_app, g, render_template, request, url_for
+from quart.blueprints import BlueprintSetupState
 from sqlmodel.sql.expression import SelectOfScalar
 from werkzeug.exceptions import HTTPException
 
+from switchboard.apps.dashboard.ui import formats
+from switchboard.apps.dashboard.ui.labels import describe_value
 from switchboard.apps.dashboard.ui.navigation import SECTIONS, Section
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.languages import get_language, gettext, list_script_messages, ngettext, npgettext, pgettext
 from switchboard.foundation.web.paging import Row, paginate
 from switchboard.foundation.web.schemas import Page, PageQuery
-from switchboard.resources.calls.chats import VISITOR
 from switchboard.resources.identity import sign_in
+from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.passkeys import can_have_passkeys
-from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.runtime import current_runtime
 
 THEMES = ("light", "dark")
@@ -87,6 +87,8 @@ class Shell:
     path: str
     notice: str
     theme: str
+    language: str
+    script_messages: Mapping[str, str]
 
 
 async def render(template: str, **values: object) -> str:
@@ -95,7 +97,15 @@ async def render(template: str, **values: object) -> str:
     runtime = current_runtime()
     notice = await _notice(runtime.database, viewer)
     theme = request.cookies.get("theme", "")
-    shell = Shell(viewer, _sections(viewer), request.path, notice, theme if theme in THEMES else "")
+    shell = Shell(
+        viewer,
+        _sections(viewer),
+        request.path,
+        notice,
+        theme if theme in THEMES else "",
+        get_language(),
+        list_script_messages(),
+    )
     own = {
         "request_id": g.request_id,
         "base_url": runtime.settings.base_url,
@@ -141,24 +151,40 @@ async def _notice(database: Database, viewer: Viewer | None) -> str:
     return viewer.session.notice
 
 
+def install_translations(blueprint: Blueprint) -> None:
+    """Let templates translate: `_()`, `ngettext()`, and `{% trans %}`, whose variables are escaped."""
+
+    @blueprint.record_once
+    def install(state: BlueprintSetupState) -> None:
+        environment = state.app.jinja_env
+        environment.policies["ext.i18n.trimmed"] = True
+        environment.add_extension("jinja2.ext.i18n")
+        environment.install_gettext_callables(  # type: ignore[attr-defined]
+            gettext, ngettext, newstyle=True, pgettext=pgettext, npgettext=npgettext
+        )
+
+
 def install_filters(blueprint: Blueprint) -> None:
     """Register the template filters and globals."""
     for word in (
-        date_time,
-        day,
-        month,
-        duration,
-        dollars,
-        phone,
-        percent,
-        count,
+        formats.date_time,
+        formats.day,
+        formats.month,
+        formats.duration,
+        formats.dollars,
+        formats.phone,
+        formats.percent,
+        formats.count,
+        formats.decimal,
+        describe_value,
         prose,
         field_name,
         action_label,
         media_link,
     ):
         blueprint.add_app_template_filter(word, word.__name__)
-    for part in (icon, logo, may_post, with_query):
+    blueprint.add_app_template_filter(gettext, "translate")
+    for part in (icon, logo, organization_logo, may_post, with_query):
         blueprint.add_app_template_global(part, part.__name__)
     blueprint.app_context_processor(lambda: {"tones": TONES})
 
@@ -183,6 +209,16 @@ def logo() -> Markup:
     )
 
 
+def organization_logo(organization: Organization) -> Markup:
+    """Render an organization's logo, nothing for one without."""
+    if organization.logo_digest is None:
+        return Markup("")
+    return Markup('<img class="own-logo" src="{}" alt="{}">').format(
+        url_for("dashboard.organization_logo", organization_id=organization.id, digest=organization.logo_digest),
+        organization.name,
+    )
+
+
 def may_post(action: str) -> bool:
     """Return whether the viewer's role may submit a form to an address, empty for that of this page."""
     viewer: Viewer | None = g.get("viewer")
@@ -200,31 +236,9 @@ def with_query(**changed: object) -> str:
     return f"{request.path}?{urlencode({**kept, **changed})}"
 
 
-def _zone() -> ZoneInfo:
-    viewer: Viewer | None = g.get("viewer")
-    return ZoneInfo(viewer.organization.timezone) if viewer and viewer.organization else ZoneInfo("UTC")
-
-
-def date_time(moment: datetime | None) -> str | Markup:
-    """Format a time in the organization's time zone; the title has the exact time."""
-    if moment is None:
-        return "–"
-    local = moment.astimezone(_zone())
-    shape = "%H:%M" if local.date() == datetime.now(_zone()).date() else "%d %b %Y, %H:%M"
-    exact = moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        exact, local.strftime("%d %B %Y, %H:%M:%S %Z"), local.strftime(shape)
-    )
-
-
 def prose(text: str) -> Markup:
-    """Render text with words between backticks as code. Rendered markup is returned unchanged."""
-    if isinstance(text, Markup):
-        return text
-    parts = re.split(r"`([^`\n]+)`", text.strip())
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part) if place % 2 else escape(part) for place, part in enumerate(parts)
-    )
+    """Render text with words between backticks as code."""
+    return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text.strip())))  # noqa: S704 - is escaped
 
 
 def field_name(name: str) -> str:
@@ -234,66 +248,10 @@ def field_name(name: str) -> str:
         for part in name.split(".")
         if part not in ("params", "settings")
     ]
-    return " ".join(parts or [name.rpartition(".")[2]]).replace("_", " ")
+    return " ".join(gettext(part.replace("_", " ")) for part in parts or [name.rpartition(".")[2]])
 
 
 def action_label(action: str) -> str:
     """Return an audit action as a label: `api_key.created` becomes "API key created"."""
     words = " ".join(ABBREVIATIONS.get(word, word) for word in re.split(r"[._]", action))
-    return words[:1].upper() + words[1:]
-
-
-def day(moment: datetime | None) -> str:
-    """Format a date in the organization's time zone."""
-    return "–" if moment is None else moment.astimezone(_zone()).strftime("%d %b %Y")
-
-
-def month(period: str) -> str:
-    """Format a month, such as `2026-11`."""
-    return date.fromisoformat(f"{period}-01").strftime("%b %Y")
-
-
-def duration(seconds: float | None) -> str:
-    """Format a duration, such as `1:05` or `1:02:03`."""
-    if seconds is None:
-        return "–"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def dollars(amount: Decimal | float | None) -> str:
-    """Format an amount with two decimals; with four below a dollar, because most calls cost cents."""
-    if amount is None:
-        return "–"
-    size = abs(float(amount))
-    shown = f"{size:,.4f}" if 0 < size < 1 else f"{size:,.2f}"
-    return f"{'−' if amount < 0 else ''}${shown}"
-
-
-def phone(number: str | None) -> str:
-    """Format a phone number with the spacing of its country, and describe a party without one."""
-    if not number:
-        return "–"
-    try:
-        return phonenumbers.format_number(
-            phonenumbers.parse(number, None), phonenumbers.PhoneNumberFormat.INTERNATIONAL
-        )
-    except phonenumbers.NumberParseException:
-        return "website visitor" if number == VISITOR else number
-
-
-def number_name(number: PhoneNumber) -> str:
-    """Return an own phone number with its name."""
-    shown = phone(number.phone_number)
-    return shown if number.friendly_name in (None, "", number.phone_number) else f"{shown} · {number.friendly_name}"
-
-
-def percent(share: float | None) -> str:
-    """Format a share of one as a percentage."""
-    return "–" if share is None else f"{share * 100:.0f} %"
-
-
-def count(number: float | None) -> str:
-    """Format a number with thousands separators."""
-    return "–" if number is None else f"{number:,.0f}"
+    return gettext(words[:1].upper() + words[1:])

@@ -4,13 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from switchboard.foundation.languages import LazyText
+
 WIDTH = 100.0
 STEPS = (
-    ("endpoint_ms", "End of turn", "step-1"),
-    ("transcript_ms", "Transcript", "step-2"),
-    ("first_token_ms", "First token", "step-3"),
-    ("first_audio_ms", "First audio", "step-4"),
-    ("first_frame_ms", "Heard", "step-5"),
+    ("endpoint_ms", LazyText("End of turn"), "step-1"),
+    ("transcript_ms", LazyText("Transcript"), "step-2"),
+    ("first_token_ms", LazyText("First token"), "step-3"),
+    ("first_audio_ms", LazyText("First audio"), "step-4"),
+    ("first_frame_ms", LazyText("Heard"), "step-5"),
 )
 
 

@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from switchboard.apps.dashboard.ui.formats import decimal, percent
+from switchboard.foundation.languages import gettext as _
+
 COMPLETE_FROM: Final = 0.5
 
 
@@ -23,17 +26,19 @@ def build_pause_marks(entry_ms: int, pauses: Sequence[Mapping[str, Any]]) -> lis
 
 
 def _build_mark(entry_ms: int, pause: Mapping[str, Any]) -> PauseMark:
-    seconds = f"{pause['waited_ms'] / 1000:.1f} s"
+    seconds = decimal(pause["waited_ms"] / 1000)
     at_ms, reason = entry_ms + pause["after_ms"], _describe_judgment(pause["detector"], pause["probability"])
     if not pause["ended_turn"]:
-        return PauseMark(at_ms, "open", f"Went on after {seconds}", reason)
+        return PauseMark(at_ms, "open", _("Went on after %(seconds)s s", seconds=seconds), reason)
     was_complete = pause["probability"] is None or pause["probability"] >= COMPLETE_FROM
-    return PauseMark(at_ms, "over", f"Turn over after {seconds}{'' if was_complete else ', the longest wait'}", reason)
+    over = _("Turn over after %(seconds)s s", seconds=seconds)
+    longest = _("Turn over after %(seconds)s s, the longest wait", seconds=seconds)
+    return PauseMark(at_ms, "over", over if was_complete else longest, reason)
 
 
 def _describe_judgment(detector: str | None, probability: float | None) -> str:
     if detector is None:
-        return "the words left doubt, and no turn detector answered"
+        return _("the words left doubt, and no turn detector answered")
     if probability is None:
-        return "silence decides"
-    return f"{detector}: {probability:.0%} likely complete"
+        return _("silence decides")
+    return _("%(detector)s: %(share)s likely complete", detector=detector, share=percent(probability))

@@ -17,6 +17,7 @@ from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.offers import list_offered_models
 from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import Conflict
 from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.resources.agents import service as agents
@@ -69,7 +70,8 @@ async def add_agent(session: TenantSession, viewer: Viewer, publisher: AgentPubl
     with forms.read_agent_form(AgentCreate, nest_fields(await request.form), shows_receivers=shows_receivers) as data:
         agent = await publisher.create_agent(session, data, viewer.principal)
     return Next(
-        url_for("dashboard.agent_page", agent_id=agent.id), f"{agent.name} was created. Test it before you take calls."
+        url_for("dashboard.agent_page", agent_id=agent.id),
+        _("%(name)s was created. Test it before you take calls.", name=agent.name),
     )
 
 
@@ -106,7 +108,7 @@ async def save_agent(session: TenantSession, viewer: Viewer, agent_id: UUID, pub
         agent = await publisher.publish_update(session, agent_id, read_revision(values), data, viewer.principal)
     return Next(
         url_for("dashboard.agent_page", agent_id=agent_id),
-        f"Version {agent.version} is published. New calls use it.",
+        _("Version %(version)s is published. New calls use it.", version=agent.version),
     )
 
 
@@ -115,7 +117,7 @@ async def save_agent(session: TenantSession, viewer: Viewer, agent_id: UUID, pub
 async def pause_agent(session: TenantSession, viewer: Viewer, agent_id: UUID, publisher: AgentPublisher) -> Next:
     """Pause an agent: it does not take or place calls."""
     agent = await publisher.update_agent(session, agent_id, AgentUpdate(status="paused"), viewer.principal)
-    return Next(_came_from_list(agent_id), f"{agent.name} is paused. It does not take or place calls.")
+    return Next(_came_from_list(agent_id), _("%(name)s is paused. It does not take or place calls.", name=agent.name))
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/activate")
@@ -123,7 +125,7 @@ async def pause_agent(session: TenantSession, viewer: Viewer, agent_id: UUID, pu
 async def activate_agent(session: TenantSession, viewer: Viewer, agent_id: UUID, publisher: AgentPublisher) -> Next:
     """Activate a paused agent."""
     agent = await publisher.update_agent(session, agent_id, AgentUpdate(status="active"), viewer.principal)
-    return Next(_came_from_list(agent_id), f"{agent.name} is active.")
+    return Next(_came_from_list(agent_id), _("%(name)s is active.", name=agent.name))
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/delete")
@@ -131,7 +133,7 @@ async def activate_agent(session: TenantSession, viewer: Viewer, agent_id: UUID,
 async def delete_agent(session: TenantSession, agent_id: UUID) -> Next:
     """Delete an agent permanently."""
     await agents.delete_agent(session, agent_id)
-    return Next(url_for("dashboard.agents_page"), "Agent deleted. Its calls are kept.")
+    return Next(url_for("dashboard.agents_page"), _("Agent deleted. Its calls are kept."))
 
 
 def _refuse_overwriting(agent: Agent, values: Mapping[str, JsonValue]) -> None:
@@ -141,8 +143,11 @@ def _refuse_overwriting(agent: Agent, values: Mapping[str, JsonValue]) -> None:
     seen_version = str(values.get("seen_version", ""))
     if seen_version and seen_version != str(agent.version):
         raise Conflict(
-            f"Version {agent.version} was published after you opened this page. See Versions for its changes. "
-            "Save again to replace it."
+            _(
+                "Version %(version)s was published after you opened this page. See Versions for its changes. "
+                "Save again to replace it.",
+                version=agent.version,
+            )
         )
 
 

@@ -10,6 +10,7 @@ from quart import Response, jsonify, send_file
 from switchboard.apps.dashboard.blueprint import content_security_policy, dashboard
 from switchboard.apps.dashboard.decorators import HTML, page
 from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ApiError, NotFound
 
@@ -67,7 +68,7 @@ async def client_sdk(filename: str, settings: Settings) -> Response:
     """
     path = _path(settings, filename) if filename in {sdk.file for sdk in CLIENT_SDKS.values()} else None
     if path is None:
-        raise NotFound(f"The client SDK {filename} does not exist.")
+        raise NotFound(_("The client SDK %(filename)s does not exist.", filename=filename))
     response = await send_file(path, mimetype="text/javascript", conditional=True)
     response.headers["Cache-Control"] = "no-cache"
     return response

@@ -17,6 +17,7 @@ from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.ui.version_diff import compare_settings
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ApiError, ValidationFailed
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import drafts
@@ -37,12 +38,12 @@ async def save_draft(session: TenantSession, viewer: Viewer, agent_id: UUID, edi
     """Save the form as the agent's draft."""
     values = nest_fields(await request.form)
     if values.get("webhook_secret"):
-        raise ValidationFailed.field("webhook_secret", "A draft keeps no secret. Publish to change it.")
+        raise ValidationFailed.field("webhook_secret", _("A draft keeps no secret. Publish to change it."))
     with forms.read_agent_form(AgentChanges, values, shows_receivers=may_set_receivers(viewer.principal)) as data:
         await editor.save_draft(session, agent_id, read_revision(values), data, viewer.principal)
     return Next(
         url_for("dashboard.agent_page", agent_id=agent_id),
-        "Draft saved. Calls use the published version until you publish it.",
+        _("Draft saved. Calls use the published version until you publish it."),
     )
 
 
@@ -68,7 +69,7 @@ async def draft_page(session: TenantSession, agent_id: UUID) -> str:
 async def discard_draft(session: TenantSession, agent_id: UUID) -> Next:
     """Discard the draft."""
     await drafts.discard_draft(session, agent_id)
-    return Next(url_for("dashboard.agent_page", agent_id=agent_id), "The draft was discarded.")
+    return Next(url_for("dashboard.agent_page", agent_id=agent_id), _("The draft was discarded."))
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/draft/simulations")
@@ -77,7 +78,11 @@ async def simulate_draft(session: TenantSession, agent_id: UUID, registry: Regis
     """Run the required simulations with the draft."""
     agent, draft = await agents.get_agent(session, agent_id), await drafts.get_draft(session, agent_id)
     missing = await run_required_simulations(session, registry, agent, draft)
-    notice = f"Write a text simulation named {', '.join(missing)} first." if missing else "The simulations run."
+    notice = (
+        _("Write a text simulation named %(missing)s first.", missing=", ".join(missing))
+        if missing
+        else _("The simulations run.")
+    )
     return Next(url_for("dashboard.simulations_page", agent_id=agent_id), notice)
 
 

@@ -13,6 +13,7 @@ from switchboard.engine.providers.extensions import Extensions
 from switchboard.engine.providers.service import list_provider_names
 from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import gettext as _
 from switchboard.plugin_sdk import AgentTool, PrivateDataDetector
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
@@ -91,7 +92,7 @@ class AgentFormPage:
             "dashboard/agents/edit.html",
             form=form,
             offered=offered,
-            preset_names=[(name, preset.jurisdiction) for name, preset in load_presets().items()],
+            preset_names=[(name, _(preset.jurisdiction)) for name, preset in load_presets().items()],
             tool_names=[(name, name) for name in list_tool_names(self.extensions.registry, shown)],
             reasons=await self.extensions.list_reasons(session, AgentTool),
             kinds=await self._list_offered_kinds(session, shown),
@@ -110,7 +111,7 @@ class AgentFormPage:
         """List the kinds of private data that can be redacted, and those that the agent redacts, with their titles."""
         chosen = agent.redaction["kinds"] if agent.redaction else ()
         missing = (await self.extensions.list_reasons(session, PrivateDataDetector)).keys() - set(chosen)
-        return [(kind, title) for kind, title in list_kinds(self.extensions.registry).items() if kind not in missing]
+        return [(kind, _(title)) for kind, title in list_kinds(self.extensions.registry).items() if kind not in missing]
 
 
 async def build_fresh_agent(session: TenantSession) -> Agent:
@@ -124,7 +125,10 @@ async def build_fresh_agent(session: TenantSession) -> Agent:
 async def list_known_variables(session: TenantSession, agent_id: UUID | None = None) -> dict[str, str]:
     """Return the placeholders that have a value in some calls, each with its source."""
     seen = await list_metadata_names(session, agent_id) if agent_id is not None else ()
-    return {**dict.fromkeys(seen, "in recent calls of this agent"), **dict.fromkeys(CONTACT_METADATA, "in campaigns")}
+    return {
+        **dict.fromkeys(seen, _("in recent calls of this agent")),
+        **dict.fromkeys(CONTACT_METADATA, _("in campaigns")),
+    }
 
 
 def _list_texts(values: object) -> list[str]:

@@ -14,6 +14,7 @@ from switchboard.apps.dashboard.pages.agents.form_page import AgentFormPage, bui
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.permissions import may_set_receivers
@@ -41,13 +42,13 @@ async def import_agent(
     """Show the form of a new agent with the settings of a file. Nothing is saved until it is sent."""
     file = files.get("file")
     if file is None or not file.filename:
-        raise ValidationFailed.field("file", "Choose a file.")
+        raise ValidationFailed.field("file", _("Choose a file."))
     content = file.stream.read(FILE_BYTES + 1)
     if len(content) > FILE_BYTES:
-        raise ValidationFailed.field("file", f"is larger than {FILE_BYTES // 2**20} MiB")
+        raise ValidationFailed.field("file", _("is larger than %(name)s MiB", name=FILE_BYTES // 2**20))
     data = read_agent_file(content)
     if not may_set_receivers(viewer.principal) and (data.tools or data.webhook_url):
-        raise ValidationFailed.field("file", "has tools or a webhook, which owners of the organization import")
+        raise ValidationFailed.field("file", _("has tools or a webhook, which owners of the organization import"))
     shown = await build_fresh_agent(session)
     for name, value in data.model_dump(mode="json", exclude_unset=True, exclude_none=True).items():
         setattr(shown, name, value)
@@ -80,4 +81,4 @@ async def duplicate_agent(session: TenantSession, viewer: Viewer, agent_id: UUID
     copy = await publisher.create_agent(session, AgentCreate.model_validate(fields), viewer.principal)
     if agent.timezone:
         await publisher.update_agent(session, copy.id, AgentUpdate(timezone=agent.timezone), viewer.principal)
-    return Next(url_for("dashboard.agent_page", agent_id=copy.id), f"{copy.name} was created.")
+    return Next(url_for("dashboard.agent_page", agent_id=copy.id), _("%(name)s was created.", name=copy.name))

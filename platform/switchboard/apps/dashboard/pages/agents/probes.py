@@ -10,6 +10,7 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import action
 from switchboard.apps.dashboard.pages.agents.client_sdks import refuse_call
 from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ApiError, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.agents.declared_tools import DeclaredTool
@@ -40,7 +41,7 @@ class ToolTestForm(BaseModel):
         try:
             return _arguments.validate_json(self.arguments.strip() or "{}")
         except ValidationError:
-            raise ValidationFailed.field("arguments", "must be a JSON object") from None
+            raise ValidationFailed.field("arguments", _("must be a JSON object")) from None
 
 
 @dashboard.post("/dashboard/agents/voices/sample")

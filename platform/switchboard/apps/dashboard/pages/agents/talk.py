@@ -20,6 +20,7 @@ from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.conversation.call import Supervisor
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ApiError, InvalidState, NotFound
 from switchboard.plugin_sdk.registry import Registry
@@ -80,7 +81,7 @@ async def begin_talking(
     agent = await agents.get_agent(session, agent_id)
     try:
         if agent.status != "active":
-            raise InvalidState("The agent is paused: it does not take or place calls.")
+            raise InvalidState(_("The agent is paused: it does not take or place calls."))
         carrier = await finder.find_carrier(session)
         minted = await browser_calls.create_browser_token(
             session,

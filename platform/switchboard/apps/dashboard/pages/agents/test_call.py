@@ -5,9 +5,11 @@ from uuid import UUID
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.ui.rendering import load_list, number_name, render
+from switchboard.apps.dashboard.ui.formats import number_name
+from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.engine.conversation.response_generator import find_placeholders
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery, ReferenceId
 from switchboard.resources.agents import service as agents
 from switchboard.resources.calls import service as calls
@@ -49,4 +51,4 @@ async def place_test_call(session: TenantSession, agent_id: UUID, data: TestCall
     await agents.get_agent(session, agent_id)
     given = {name: value for name, value in data.metadata.items() if value != ""}
     call = await calls.place_call(session, data.model_copy(update={"agent_id": str(agent_id), "metadata": given}))
-    return Next(f"/dashboard/calls/{call.id}", f"Calling {call.to_number}.")
+    return Next(f"/dashboard/calls/{call.id}", _("Calling %(to_number)s.", to_number=call.to_number))

@@ -13,6 +13,7 @@ from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.apps.dashboard.ui.version_diff import compare_settings, list_changed_fields
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.resources.agents import service as agents
@@ -78,7 +79,8 @@ async def restore_version(
     old = _number(number)
     agent = await publisher.restore_version(session, agent_id, old, viewer.principal)
     return Next(
-        url_for("dashboard.agent_page", agent_id=agent_id), f"Version {old} was restored as version {agent.version}."
+        url_for("dashboard.agent_page", agent_id=agent_id),
+        _("Version %(old)s was restored as version %(version)s.", old=old, version=agent.version),
     )
 
 
@@ -86,7 +88,7 @@ async def _makers(session: TenantSession, versions: list[AgentVersion]) -> dict[
     """Return the name of the author of each version."""
     names = await get_actor_names(session)
     return {
-        version.version: names.get(version.made_by or "", "a former member" if version.made_by else "–")
+        version.version: names.get(version.made_by or "", _("a former member") if version.made_by else "–")
         for version in versions
     }
 

@@ -11,6 +11,8 @@ from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.forms.widget import WidgetForm
 from switchboard.apps.dashboard.ui.rendering import load_list, render
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.languages import LazyText
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.agents import service as agents
 from switchboard.resources.calls import service as calls
@@ -22,7 +24,12 @@ from switchboard.resources.widgets.schemas import WidgetCreate, WidgetOut, Widge
 from switchboard.resources.widgets.visitor_chats import build_greeting
 
 LATEST = 10
-LANGUAGES = (("en", "English"), ("de", "German"), ("es", "Spanish"), ("fr", "French"))
+LANGUAGES = (
+    ("en", LazyText("English")),
+    ("de", LazyText("German")),
+    ("es", LazyText("Spanish")),
+    ("fr", LazyText("French")),
+)
 
 
 @dashboard.get("/dashboard/agents/<agent_id>/widgets")
@@ -41,7 +48,7 @@ async def add_widget(session: TenantSession, agent_id: UUID) -> Next:
     """Create a widget, to be set up on its page."""
     agent = await agents.get_agent(session, agent_id)
     widget = await widgets.create_widget(session, WidgetCreate(name="Website", agent_id=str(agent.id)))
-    return Next(url_for("dashboard.widget_page", widget_id=widget.id), "Widget created. Add your site below.")
+    return Next(url_for("dashboard.widget_page", widget_id=widget.id), _("Widget created. Add your site below."))
 
 
 @dashboard.get("/dashboard/widgets/<widget_id>")
@@ -74,7 +81,7 @@ async def widget_page(session: TenantSession, widget_id: UUID, form: Form) -> Re
 async def save_widget(session: TenantSession, widget_id: UUID, data: WidgetForm) -> Next:
     """Update a widget."""
     await widgets.update_widget(session, widget_id, data)
-    return Next(url_for("dashboard.widget_page", widget_id=widget_id), "Saved.")
+    return Next(url_for("dashboard.widget_page", widget_id=widget_id), _("Saved."))
 
 
 @dashboard.post("/dashboard/widgets/<widget_id>/turn-on")
@@ -82,7 +89,7 @@ async def save_widget(session: TenantSession, widget_id: UUID, data: WidgetForm)
 async def turn_widget_on(session: TenantSession, widget_id: UUID) -> Next:
     """Show the widget on its sites."""
     await widgets.update_widget(session, widget_id, WidgetUpdate(enabled=True))
-    return Next(url_for("dashboard.widget_page", widget_id=widget_id), "The widget is on.")
+    return Next(url_for("dashboard.widget_page", widget_id=widget_id), _("The widget is on."))
 
 
 @dashboard.post("/dashboard/widgets/<widget_id>/turn-off")
@@ -90,7 +97,7 @@ async def turn_widget_on(session: TenantSession, widget_id: UUID) -> Next:
 async def turn_widget_off(session: TenantSession, widget_id: UUID) -> Next:
     """Show the widget nowhere."""
     await widgets.update_widget(session, widget_id, WidgetUpdate(enabled=False))
-    return Next(url_for("dashboard.widget_page", widget_id=widget_id), "The widget is off.")
+    return Next(url_for("dashboard.widget_page", widget_id=widget_id), _("The widget is off."))
 
 
 @dashboard.post("/dashboard/widgets/<widget_id>/delete")
@@ -99,4 +106,4 @@ async def delete_widget(session: TenantSession, widget_id: UUID) -> Next:
     """Delete a widget permanently. Its conversations are kept."""
     widget = await widgets.get_widget(session, widget_id)
     await widgets.delete_widget(session, widget_id)
-    return Next(url_for("dashboard.widgets_page", agent_id=widget.agent_id), "Widget deleted.")
+    return Next(url_for("dashboard.widgets_page", agent_id=widget.agent_id), _("Widget deleted."))

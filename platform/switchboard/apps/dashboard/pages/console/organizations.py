@@ -12,11 +12,13 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.console.system_queries import ORDERS, ConsoleQueries, SortOrder
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.ui.formats import dollars
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers import editing
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import PageQuery, RequestBody
 from switchboard.resources.billing import ledger
@@ -110,7 +112,7 @@ async def credit_organization(viewer: Viewer, organization_id: UUID, data: Credi
     async with desk.database.tenant(organization_id, actor=viewer.operator) as session:
         balance = await ledger.credit_account(session, data.amount, note=data.note)
         record_audit(session, AuditAction.BILLING_CREDITED, organization_id)
-    return Next(_address(organization_id), f"The balance is now ${balance:,.2f}.")
+    return Next(_address(organization_id), _("The balance is now %(balance)s.", balance=dollars(balance)))
 
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/suspend")
@@ -120,7 +122,7 @@ async def suspend_organization(
 ) -> Next:
     """Suspend an organization."""
     await queries.suspend(organization_id, reason=data.reason, actor=viewer.operator)
-    return Next(_address(organization_id), "The organization is suspended.")
+    return Next(_address(organization_id), _("The organization is suspended."))
 
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/resume")
@@ -128,7 +130,7 @@ async def suspend_organization(
 async def resume_organization(viewer: Viewer, organization_id: UUID, queries: ConsoleQueries) -> Next:
     """Resume a suspended organization."""
     await queries.resume(organization_id, actor=viewer.operator)
-    return Next(_address(organization_id), "The organization works again.")
+    return Next(_address(organization_id), _("The organization works again."))
 
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/support")
@@ -138,7 +140,7 @@ async def start_support_session(
 ) -> Next:
     """Enter an organization for support."""
     await desk.support.start(viewer.user, viewer.session.id, organization_id, data.reason)
-    return Next(url_for("dashboard.overview"), "You are in the organization for an hour.")
+    return Next(url_for("dashboard.overview"), _("You are in the organization for an hour."))
 
 
 def _address(organization_id: UUID) -> str:

@@ -12,6 +12,7 @@ from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.audit import AuditAction
 from switchboard.foundation.database import Database
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.identity import sign_in
@@ -41,7 +42,10 @@ async def sign_out_user(viewer: Viewer, account_id: UUID, queries: ConsoleQuerie
     user = await _get_user(queries, account_id)
     await sign_in.sign_out(database, user.id)
     await queries.record_for_user(user.id, viewer.operator, AuditAction.USER_SESSIONS_ENDED)
-    return Next(url_for("dashboard.console_users_page", search=user.email), f"{user.email} was signed out everywhere.")
+    return Next(
+        url_for("dashboard.console_users_page", search=user.email),
+        _("%(email)s was signed out everywhere.", email=user.email),
+    )
 
 
 @dashboard.post("/dashboard/console/users/<account_id>/reset-second-factor")
@@ -53,7 +57,7 @@ async def reset_user_second_factor(
     user = await _get_user(queries, account_id)
     await factors.reset(user.email)
     await queries.record_for_user(user.id, viewer.operator, AuditAction.USER_SECOND_FACTOR_REMOVED)
-    notice = f"{user.email} signs in with the password alone."
+    notice = _("%(email)s signs in with the password alone.", email=user.email)
     return Next(url_for("dashboard.console_users_page", search=user.email), notice)
 
 

@@ -1,0 +1,129 @@
+"""Languages of pages and e-mail: the language of what runs, its gettext catalog, and its locale of dates and numbers
+(docs/decisions/0086-languages.md).
+
+Texts in the code are English, and are the keys of the catalogs. A text that a catalog lacks stays English.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from gettext import NullTranslations
+from io import BytesIO
+from pathlib import Path
+from typing import Final
+
+from babel import Locale
+from babel.messages import Message
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+from babel.support import Translations
+from markupsafe import escape
+
+LANGUAGES: Final = {"en": "English", "de": "Deutsch", "es": "Español", "fr": "Français"}
+"""The languages of the dashboard, each by its own name."""
+DEFAULT_LANGUAGE: Final = "en"
+CATALOGS: Final = Path(__file__).parents[1] / "apps" / "dashboard" / "translations"
+DOMAIN: Final = "dashboard"
+
+_language: ContextVar[str] = ContextVar("language", default=DEFAULT_LANGUAGE)
+
+
+def get_language() -> str:
+    """Return the language of the current request or e-mail, a key of `LANGUAGES`."""
+    return _language.get()
+
+
+def set_language(language: str) -> None:
+    """Set the language of the current request."""
+    _language.set(language)
+
+
+@contextmanager
+def use_language(language: str) -> Iterator[None]:
+    """Set the language within the context, such as that of an e-mail's recipient."""
+    before = _language.set(language)
+    try:
+        yield
+    finally:
+        _language.reset(before)
+
+
+def get_display_locale() -> Locale:
+    """Return the locale of dates and numbers in the current language."""
+    return Locale.parse(_language.get())
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCatalog:
+    """The translations into a language: all of them for Python, and those of scripts by their English text."""
+
+    translations: NullTranslations
+    of_scripts: Mapping[str, str]
+
+
+@cache
+def load_catalog(language: str) -> MessageCatalog:
+    """Return the catalog of a language. It is compiled in memory, so that no compiled file can be out of date."""
+    path = CATALOGS / language / "LC_MESSAGES" / f"{DOMAIN}.po"
+    if language == DEFAULT_LANGUAGE or not path.exists():
+        return MessageCatalog(NullTranslations(), {})
+    with path.open("rb") as file:
+        read = read_po(file, locale=language)
+    compiled = BytesIO()
+    write_mo(compiled, read)
+    compiled.seek(0)
+    of_scripts = {
+        message.id: message.string
+        for message in read
+        if isinstance(message.id, str) and isinstance(message.string, str) and message.string and _is_of_script(message)
+    }
+    return MessageCatalog(Translations(compiled, DOMAIN), of_scripts)
+
+
+def _is_of_script(message: Message) -> bool:
+    return any(file.endswith(".js") for file, _ in message.locations)
+
+
+def _translations() -> NullTranslations:
+    return load_catalog(_language.get()).translations
+
+
+def list_script_messages() -> Mapping[str, str]:
+    """Return the translations of the scripts' texts into the current language, by the English text."""
+    return load_catalog(_language.get()).of_scripts
+
+
+def gettext(message: str, /, **values: object) -> str:
+    """Return a text in the current language, with `values` in the places of `%(name)s`."""
+    # The empty message is the catalog's header.
+    text = _translations().gettext(message) if message else ""
+    return text % values if values else text
+
+
+def ngettext(singular: str, plural: str, number: int, /, **values: object) -> str:
+    """Return the form of a text in the current language that a number takes, with `values` as in `gettext`."""
+    text = _translations().ngettext(singular, plural, number)
+    return text % values if values else text
+
+
+class LazyText(str):
+    """A text that a template shows in the language of the page. For anything else it is the English text, so that it
+    can stand in constants, and is a message of the catalogs.
+    """
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        return escape(gettext(str(self)))
+
+
+def pgettext(context: str, message: str) -> str:
+    """Return a text in the current language; the context tells apart English homonyms, such as `Open`."""
+    return _translations().pgettext(context, message)
+
+
+def npgettext(context: str, singular: str, plural: str, number: int) -> str:
+    """Return the form of a text with a context that a number takes."""
+    return _translations().npgettext(context, singular, plural, number)
