@@ -2,6 +2,7 @@
 import { CALL_MODULES, describeFault, postForm, requireMicrophone, showDuration } from "./calling.js";
 import { showLevel } from "./level.js";
 import { startRinging } from "./ringtone.js";
+import { _ } from "./messages.js";
 
 const NAME = "client-name";
 const RENEW_MILLISECONDS = 45 * 60_000;
@@ -32,7 +33,7 @@ function show(next) {
   state = next;
   const isOn = next !== "off";
   button.classList.toggle("on", isOn);
-  find("#wait-name").textContent = isOn ? "Stop answering calls" : "Answer calls here";
+  find("#wait-name").textContent = isOn ? _("Stop answering calls") : _("Answer calls here");
   name.readOnly = isOn;
   find("[data-ringing]").hidden = next !== "ringing";
   find("[data-talking]").hidden = next !== "connected";
@@ -45,13 +46,13 @@ function handleState(next, detail) {
   if (next === "waiting") {
     hasWaited = true;
     retryAfter = RETRY_MILLISECONDS;
-    showStatus(`Waiting for calls to client:${name.value}.`);
+    showStatus(_("Waiting for calls to client:{name}.", { name: name.value }));
     const renewal = setTimeout(() => line?.close(), RENEW_MILLISECONDS);
     stopState = () => clearTimeout(renewal);
   }
   if (next === "ringing") {
-    find("[data-caller]").textContent = detail || "Unknown number";
-    showStatus("A call is ringing.");
+    find("[data-caller]").textContent = detail || _("Unknown number");
+    showStatus(_("A call is ringing."));
     stopState = startRinging();
     find("[data-answer]").focus();
   }
@@ -67,7 +68,7 @@ function handleEnd(message) {
   showYou(0);
   showCaller(0);
   show("waiting");
-  showStatus(message ?? "Registering …");
+  showStatus(message ?? _("Registering …"));
   const retry = setTimeout(register, retryAfter);
   retryAfter = Math.min(2 * retryAfter, MAX_RETRY_MILLISECONDS);
   stopState = () => clearTimeout(retry);
@@ -76,7 +77,7 @@ function handleEnd(message) {
 async function register() {
   try {
     const { token, connection, carrier } = await postForm(panel.dataset.csrf, panel.dataset.begin, { name: name.value });
-    if (carrier !== panel.dataset.carrier) throw new Error("The carrier has changed. Reload this page.");
+    if (carrier !== panel.dataset.carrier) throw new Error(_("The carrier has changed. Reload this page."));
     const { waitForCall } = await import(CALL_MODULES[connection.sdk]);
     const onLevel = ({ you, agent }) => {
       if (you !== undefined) showYou(you);
@@ -97,14 +98,14 @@ function stop() {
   hasWaited = false;
   line?.close();
   line = null;
-  showStatus("Calls do not ring here.");
+  showStatus(_("Calls do not ring here."));
 }
 
 button.addEventListener("click", async () => {
   if (state !== "off") return stop();
   if (!name.reportValidity()) return;
   button.disabled = true;
-  showStatus("Asking for the microphone …");
+  showStatus(_("Asking for the microphone …"));
   try {
     requireMicrophone();
     localStorage.setItem(NAME, name.value);

@@ -1,11 +1,12 @@
 // Notifies the user of waiting callers and conversations, in one tab of this browser: the one that holds the lock.
 import { keepLive } from "./live.js";
 import { startRinging } from "./ringtone.js";
+import { _ } from "./messages.js";
 
 const RING_MS = 4_000;
 const place = document.querySelector("[data-attention]");
 const button = document.querySelector("[data-notify]");
-const NAMES = { calls: ["A caller waits for a person", "/dashboard/desk"], texts: ["A text message waits for a person", "/dashboard/texts?show=waiting"] };
+const NAMES = { calls: [_("A caller waits for a person"), "/dashboard/desk"], texts: [_("A text message waits for a person"), "/dashboard/texts?show=waiting"] };
 
 const isOn = () => localStorage.getItem("attention") === "on" && "Notification" in window && Notification.permission === "granted";
 const idsOf = (text) => (text ?? "").split(" ").filter(Boolean);
@@ -54,14 +55,14 @@ function showButton() {
   if (!button) return;
   button.hidden = false;
   button.setAttribute("aria-pressed", String(isOn()));
-  button.querySelector("span").textContent = isOn() ? "Notifications are on" : "Notify me";
+  button.querySelector("span").textContent = isOn() ? _("Notifications are on") : _("Notify me");
 }
 
 button?.addEventListener("click", async () => {
   const fault = document.querySelector("[data-notify-fault]");
   const allowed = "Notification" in window && navigator.locks && (await Notification.requestPermission()) === "granted";
   fault.hidden = Boolean(allowed);
-  fault.textContent = allowed ? "" : "Your browser does not allow notifications for this site. It needs HTTPS and your permission.";
+  fault.textContent = allowed ? "" : _("Your browser does not allow notifications for this site. It needs HTTPS and your permission.");
   localStorage.setItem("attention", allowed && !isOn() ? "on" : "off");
   showButton();
   start();

@@ -4,6 +4,7 @@ import { openMicrophone } from "./microphone.js";
 import { followCall } from "./monitor.js";
 import { askForMicrophone } from "./sdk-call.js";
 import { openSpeaker } from "./speaker.js";
+import { _ } from "./messages.js";
 
 /**
  * @typedef {object} Options
@@ -60,7 +61,7 @@ export async function startCall(options) {
     }
     audio.play(data);
   };
-  webSocket.onerror = () => (message ??= "The connection was lost.");
+  webSocket.onerror = () => (message ??= _("The connection was lost."));
   webSocket.onclose = async () => {
     await audio.close();
     onState("ended", message);
@@ -115,7 +116,7 @@ export async function waitForCall({ connection, token, onLevel = ignore, onState
     const received = JSON.parse(data);
     handlers[received.event]?.(received);
   };
-  webSocket.onerror = () => (message ??= "The connection was lost.");
+  webSocket.onerror = () => (message ??= _("The connection was lost."));
   webSocket.onclose = async () => {
     await closeAudio();
     onState("ended", message);

@@ -1,12 +1,13 @@
 // Shared by the pages on which a person talks in the browser.
+import { _ } from "./messages.js";
 
 /** Modules that call and wait for calls, by the `sdk` of a token's connection. */
 export const CALL_MODULES = { "switchboard-loopback": "./browser-call.js", "twilio-voice": "./twilio-call.js", "telnyx-webrtc": "./telnyx-call.js" };
 
 const FAULTS = {
-  NotAllowedError: "Access to the microphone was denied. Allow it for this page in your browser, then try again.",
-  NotFoundError: "No microphone was found.",
-  NotReadableError: "The microphone is in use by another program.",
+  NotAllowedError: _("Access to the microphone was denied. Allow it for this page in your browser, then try again."),
+  NotFoundError: _("No microphone was found."),
+  NotReadableError: _("The microphone is in use by another program."),
 };
 
 /** @returns {string} the reason why a call could not begin, for people */
@@ -16,7 +17,7 @@ export function describeFault(error) {
 
 /** Browsers give microphones to secure pages only. */
 export function requireMicrophone() {
-  if (!navigator.mediaDevices) throw new Error("Browsers allow the microphone only on HTTPS pages.");
+  if (!navigator.mediaDevices) throw new Error(_("Browsers allow the microphone only on HTTPS pages."));
 }
 
 /**
@@ -26,7 +27,7 @@ export function requireMicrophone() {
  */
 export async function postForm(csrf, address, fields = {}) {
   const response = await fetch(address, { method: "POST", body: new URLSearchParams({ csrf_token: csrf, ...fields }) });
-  const body = await response.json().catch(() => ({ fault: "This page is out of date. Reload it." }));
+  const body = await response.json().catch(() => ({ fault: _("This page is out of date. Reload it.") }));
   if (!response.ok || body.fault) throw new Error(body.fault);
   return body;
 }
@@ -34,7 +35,7 @@ export async function postForm(csrf, address, fields = {}) {
 /** Show the duration of a call each second. Returns a function that stops. */
 export function showDuration(show) {
   const connectedAt = Date.now();
-  const update = () => show(`Connected, ${formatTime(Math.floor((Date.now() - connectedAt) / 1000))}`);
+  const update = () => show(_("Connected, {time}", { time: formatTime(Math.floor((Date.now() - connectedAt) / 1000)) }));
   update();
   const timer = setInterval(update, 1000);
   return () => clearInterval(timer);

@@ -1,8 +1,9 @@
 // A chat with the agent of the form. The browser keeps the conversation; each message carries it and the form's fields.
 import { readVariables } from "./variables.js";
+import { _ } from "./messages.js";
 
-const SPEAKERS = { user: "You", agent: "Agent" };
-const ENDINGS = { agent: "The agent ended the call.", transfer: "The agent transferred the call." };
+const SPEAKERS = { user: _("You"), agent: _("Agent") };
+const ENDINGS = { agent: _("The agent ended the call."), transfer: _("The agent transferred the call.") };
 
 const panel = document.querySelector("[data-chat]");
 const settings = document.querySelector(".studio > form");
@@ -31,7 +32,7 @@ function showEntry({ role, content }) {
     return;
   }
   const { tool, ...parts } = JSON.parse(content);
-  const code = addLine(role, `Tool ${tool}`).appendChild(document.createElement("code"));
+  const code = addLine(role, _("Tool {tool}", { tool })).appendChild(document.createElement("code"));
   code.textContent = Object.entries(parts).map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join("\n");
 }
 
@@ -39,7 +40,7 @@ function showEntry({ role, content }) {
 function showPassages(passages) {
   if (!passages.length) return;
   const details = addLine("system", "Knowledge").appendChild(document.createElement("details"));
-  details.appendChild(document.createElement("summary")).textContent = passages.length === 1 ? "1 passage" : `${passages.length} passages`;
+  details.appendChild(document.createElement("summary")).textContent = passages.length === 1 ? _("1 passage") : _("{count} passages", { count: passages.length });
   for (const passage of passages) details.appendChild(document.createElement("blockquote")).textContent = passage;
 }
 
@@ -48,7 +49,7 @@ async function askAgent(message) {
   const runsTools = panel.querySelector("[data-runs-tools]").checked;
   body.set("chat", JSON.stringify({ entries, text: message, variables: readVariables(), runs_tools: runsTools }));
   const response = await fetch(panel.dataset.chat, { method: "POST", body });
-  const reply = await response.json().catch(() => ({ fault: "This page is out of date. Reload it." }));
+  const reply = await response.json().catch(() => ({ fault: _("This page is out of date. Reload it.") }));
   if (!response.ok) throw new Error(reply.fault);
   return reply;
 }
@@ -58,7 +59,7 @@ async function send() {
   if (!message) return;
   const button = form.querySelector("button");
   button.disabled = true;
-  showStatus("The agent is thinking …");
+  showStatus(_("The agent is thinking …"));
   try {
     const reply = await askAgent(message);
     entries.push(...reply.entries);

@@ -61,7 +61,7 @@ function offer() {
   const kept = readKept();
   if (!kept || "refused" in notice.dataset) return;
   if ((kept.sent && kept.base !== base) || JSON.stringify(kept.fields) === JSON.stringify(readFields())) return drop();
-  notice.querySelector("time").textContent = new Date(kept.at).toLocaleString();
+  notice.querySelector("time").textContent = new Date(kept.at).toLocaleString(document.documentElement.lang);
   notice.querySelector("[data-restore]").addEventListener("click", () => {
     restore(kept.fields);
     notice.hidden = true;

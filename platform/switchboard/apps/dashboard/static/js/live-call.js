@@ -2,6 +2,7 @@
 import { askFirst } from "./confirm.js";
 import { showLevel } from "./level.js";
 import { followCall } from "./monitor.js";
+import { _ } from "./messages.js";
 
 const RECONNECT_MILLISECONDS = 1000;
 const MAX_RECONNECTIONS = 3;
@@ -33,24 +34,24 @@ function showHolder(holder) {
   find("hang-up").hidden = !hasCall;
   find("whisper").hidden = !isMonitoring || holder !== null;
   listen.classList.toggle("primary", !isMonitoring);
-  listen.querySelector("span").textContent = isMonitoring ? "Stop listening" : "Listen";
-  find("hint").textContent = hasCall ? "They hear you. The agent is waiting." : "You hear both sides. They do not hear you.";
-  find("our-side").textContent = hasCall ? "You" : holder?.name ?? "Agent";
+  listen.querySelector("span").textContent = isMonitoring ? _("Stop listening") : _("Listen");
+  find("hint").textContent = hasCall ? _("They hear you. The agent is waiting.") : _("You hear both sides. They do not hear you.");
+  find("our-side").textContent = hasCall ? _("You") : holder?.name ?? _("Agent");
   find("dot").className = `dot ${holder ? "busy" : "good"}`;
   if (focused?.hidden) (hasCall ? find("hand-back") : find("take-over")).focus();
 }
 
 function showState({ holder, agent }) {
   reconnections = 0;
-  const activities = { listening: "is listening", thinking: "is thinking", speaking: "is speaking", silent: "is silent" };
-  const state = holder === null ? `The agent ${activities[agent]}.` : holder.you ? "You have the call." : `${holder.name} has the call.`;
+  const activities = { listening: _("The agent is listening."), thinking: _("The agent is thinking."), speaking: _("The agent is speaking."), silent: _("The agent is silent.") };
+  const state = holder === null ? activities[agent] : holder.you ? _("You have the call.") : _("{name} has the call.", { name: holder.name });
   if (find("state").textContent !== state) find("state").textContent = state;
   showHolder(holder);
 }
 
 async function createTicket() {
   const response = await fetch(panel.dataset.ticket, { method: "POST", body: new URLSearchParams({ csrf_token: panel.dataset.token }) });
-  if (!response.ok) throw new Error(response.headers.get("Content-Type").startsWith("text/plain") ? await response.text() : "The call cannot be monitored.");
+  if (!response.ok) throw new Error(response.headers.get("Content-Type").startsWith("text/plain") ? await response.text() : _("The call cannot be monitored."));
   return (await response.json()).url;
 }
 
@@ -88,7 +89,7 @@ async function handleEnd(reason) {
   if (reason !== null) return openDetails();
   showHolder(null);
   if (isClosing) return;
-  showError("The connection was lost.");
+  showError(_("The connection was lost."));
   if (reconnections >= MAX_RECONNECTIONS) return;
   reconnections += 1;
   await new Promise((resolve) => setTimeout(resolve, RECONNECT_MILLISECONDS));
@@ -106,7 +107,7 @@ find("take-over").addEventListener("click", () => {
 });
 find("hand-back").addEventListener("click", () => monitor?.handBack());
 find("hang-up").addEventListener("click", async () => {
-  if (await askFirst("End this call?", "Hang up")) monitor?.hangUp();
+  if (await askFirst(_("End this call?"), _("Hang up"))) monitor?.hangUp();
 });
 find("whisper").addEventListener("submit", (event) => {
   event.preventDefault();

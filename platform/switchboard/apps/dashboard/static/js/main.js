@@ -3,6 +3,7 @@ import "./attention.js";
 import { labelCells } from "./cards.js";
 import { askFirst } from "./confirm.js";
 import { keepLive } from "./live.js";
+import { _ } from "./messages.js";
 
 const SENT_MS = 10_000;
 const menu = document.querySelector("[data-menu]");
@@ -40,7 +41,7 @@ document.addEventListener("submit", async (event) => {
   const button = event.submitter;
   if (!form.dataset.confirm || "confirmed" in form.dataset) return;
   event.preventDefault();
-  if (!(await askFirst(form.dataset.confirm, button?.textContent.trim() || "Continue"))) return;
+  if (!(await askFirst(form.dataset.confirm, button?.textContent.trim() || _("Continue")))) return;
   form.dataset.confirmed = "";
   form.requestSubmit(button);
   delete form.dataset.confirmed;
@@ -62,11 +63,11 @@ document.addEventListener("click", async (event) => {
   const text = document.getElementById(button.dataset.copy);
   try {
     await navigator.clipboard.writeText(text.textContent);
-    button.textContent = "Copied";
+    button.textContent = _("Copied");
   } catch {
     // Browsers do not allow copying on plain HTTP pages.
     getSelection().selectAllChildren(text);
-    button.textContent = "Selected. Press Ctrl+C to copy.";
+    button.textContent = _("Selected. Press Ctrl+C to copy.");
   }
 });
 

@@ -1,6 +1,7 @@
 // Monitors a live call: audio, transcript, whispering, and takeover. The protocol is in docs/reference/live-call-socket.md.
 import { openMicrophone } from "./microphone.js";
 import { openSpeaker } from "./speaker.js";
+import { _ } from "./messages.js";
 
 const PING_MILLISECONDS = 2000;
 
@@ -111,7 +112,7 @@ export async function followCall(options) {
       sendMessage({ type: "take_over" });
     } catch (error) {
       isRequesting = false;
-      onRefused(`The microphone cannot be used: ${error.message}`);
+      onRefused(_("The microphone cannot be used: {message}", { message: error.message }));
     }
   }
 

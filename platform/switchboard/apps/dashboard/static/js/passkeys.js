@@ -1,4 +1,5 @@
 // Passkeys of the account page and of the sign-in page. Without support of the browser, their parts stay hidden.
+import { _ } from "./messages.js";
 const SUPPORTED = Boolean(window.PublicKeyCredential?.parseRequestOptionsFromJSON && window.PublicKeyCredential.prototype.toJSON);
 const autofill = new AbortController();
 
@@ -8,7 +9,7 @@ const autofill = new AbortController();
  */
 async function loadRequest(form) {
   const response = await fetch(form.dataset.request, { headers: { Accept: "application/json" } });
-  if (!response.ok || response.redirected) throw new Error("The server did not answer. Reload the page.");
+  if (!response.ok || response.redirected) throw new Error(_("The server did not answer. Reload the page."));
   return response.json();
 }
 
@@ -21,7 +22,7 @@ function answer(form, state, credential) {
 
 function showFault(form, error) {
   const fault = form.querySelector("[data-fault]");
-  const names = { NotAllowedError: "No passkey was used.", InvalidStateError: "This authenticator has a passkey of your account already." };
+  const names = { NotAllowedError: _("No passkey was used."), InvalidStateError: _("This authenticator has a passkey of your account already.") };
   fault.textContent = names[error.name] ?? error.message;
   fault.hidden = false;
 }

@@ -1,5 +1,6 @@
 // The player of a call's recording: a waveform for seeking, and a transcript that follows playback.
 // Without this module, the browser's player is shown.
+import { _ } from "./messages.js";
 
 const STEP_SECONDS = 5;
 
@@ -50,7 +51,7 @@ function startPlayer(player) {
   for (const event of ["play", "pause", "ended"]) {
     audio.addEventListener(event, () => {
       play.classList.toggle("playing", !audio.paused);
-      play.setAttribute("aria-label", audio.paused ? "Play" : "Pause");
+      play.setAttribute("aria-label", audio.paused ? _("Play") : _("Pause"));
     });
   }
   play.addEventListener("click", toggle);
@@ -79,7 +80,7 @@ async function loadWaveform(address, wave, audio) {
   if (!response.ok) return;
   wave.innerHTML = await response.text();
   wave.dataset.seconds = wave.firstElementChild.dataset.seconds;
-  for (const [name, value] of Object.entries({ role: "slider", tabindex: "0", "aria-label": "Position in the recording", "aria-valuemin": "0" })) {
+  for (const [name, value] of Object.entries({ role: "slider", tabindex: "0", "aria-label": _("Position in the recording"), "aria-valuemin": "0" })) {
     wave.setAttribute(name, value);
   }
   const seekToPointer = (event) => {

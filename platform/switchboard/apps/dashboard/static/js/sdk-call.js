@@ -1,6 +1,7 @@
 // Shared by calls over a carrier's client SDK (docs/how-to/browser-calls.md).
 import { watchLevel } from "./level.js";
 import { followCall } from "./monitor.js";
+import { _ } from "./messages.js";
 
 /**
  * Ask for the microphone before the SDK does, so that a denial is reported as the browser's own error.
@@ -54,7 +55,7 @@ export function reportStates({ transcriptOf, onTranscript = ignore, onLevel = ig
   };
 
   async function followTranscript(callId) {
-    if (!callId) throw new Error("the carrier's SDK does not say which call it is");
+    if (!callId) throw new Error(_("the carrier's SDK does not say which call it is"));
     await followCall({ url: await transcriptOf(callId), onTranscript });
   }
 }

@@ -1,4 +1,5 @@
 // The search dialog: the server renders the results, the arrow keys choose one, and Enter opens it.
+import { _ } from "./messages.js";
 const QUIET_MS = 120;
 const finder = document.getElementById("finder");
 const input = finder.querySelector("input");
@@ -23,7 +24,7 @@ async function find() {
     results.innerHTML = await response.text();
     choose(results.querySelector("a"));
   } catch (error) {
-    if (error.name !== "AbortError") results.textContent = "The server cannot be reached.";
+    if (error.name !== "AbortError") results.textContent = _("The server cannot be reached.");
   }
 }
 

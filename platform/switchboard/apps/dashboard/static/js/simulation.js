@@ -1,13 +1,14 @@
 // A new simulation's form: rows, and the value field of each assertion type.
 import "./form-rows.js";
+import { _ } from "./messages.js";
 
 const VALUE_FIELDS = {
-  said: ["Words", "In this order, in upper or lower case. * stands for anything.", "open from * to six"],
-  never_said: ["Words", "In this order, in upper or lower case. * stands for anything.", "I do not know"],
-  tool_called: ["Tool", "The name of the tool.", "transfer_call"],
-  ended_by: ["Ended by", "agent, caller, transfer, or limit.", "agent"],
-  latency_under_ms: ["Milliseconds", "From the caller's last sound to the agent's first. Audio simulations only.", "2000"],
-  judge: ["Question", "The agent's model reads the conversation and answers yes or no.", "Was the agent friendly throughout?"],
+  said: [_("Words"), _("In this order, in upper or lower case. * stands for anything."), "open from * to six"],
+  never_said: [_("Words"), _("In this order, in upper or lower case. * stands for anything."), "I do not know"],
+  tool_called: [_("Tool"), _("The name of the tool."), "transfer_call"],
+  ended_by: [_("Ended by"), _("agent, caller, transfer, or limit."), "agent"],
+  latency_under_ms: [_("Milliseconds"), _("From the caller's last sound to the agent's first. Audio simulations only."), "2000"],
+  judge: [_("Question"), _("The agent's model reads the conversation and answers yes or no."), "Was the agent friendly throughout?"],
 };
 
 /** @param {HTMLElement} row */

@@ -1,8 +1,9 @@
 // Talking to an agent: one button, both volume meters, and the transcript.
 import { CALL_MODULES, describeFault, postForm, requireMicrophone, showDuration } from "./calling.js";
 import { showLevel } from "./level.js";
+import { _ } from "./messages.js";
 
-const SPEAKERS = { user: "You", agent: "Agent", tool: "Tool", system: "Note" };
+const SPEAKERS = { user: _("You"), agent: _("Agent"), tool: _("Tool"), system: _("Note") };
 const MAX_ATTEMPTS = 20;
 const RETRY_MILLISECONDS = 250;
 
@@ -22,7 +23,7 @@ function showStatus(text) {
 
 function showCalling(on) {
   button.classList.toggle("on", on);
-  find("#call-name").textContent = on ? "Hang up" : "Talk again";
+  find("#call-name").textContent = on ? _("Hang up") : _("Talk again");
   mute.hidden = !on;
 }
 
@@ -53,7 +54,7 @@ function showEntry(entry) {
 }
 
 function handleState(state, message) {
-  if (state === "ringing") showStatus("Ringing …");
+  if (state === "ringing") showStatus(_("Ringing …"));
   if (state === "connected") stopClock = showDuration(showStatus);
   if (state === "ended") {
     stopClock();
@@ -61,7 +62,7 @@ function handleState(state, message) {
     showCalling(false);
     showYou(0);
     showAgent(0);
-    showStatus(message ?? "Call ended.");
+    showStatus(message ?? _("Call ended."));
     find("[data-done]").hidden = find("[data-done] a").getAttribute("href") === "#";
   }
 }
@@ -69,7 +70,7 @@ function handleState(state, message) {
 async function startTalking() {
   requireMicrophone();
   const { token, connection, carrier, to_number: toNumber } = await postForm(panel.dataset.csrf, panel.dataset.begin);
-  if (carrier !== panel.dataset.carrier) throw new Error("The carrier has changed. Reload this page.");
+  if (carrier !== panel.dataset.carrier) throw new Error(_("The carrier has changed. Reload this page."));
   const { startCall } = await import(CALL_MODULES[connection.sdk]);
   list.replaceChildren();
   find("[data-done]").hidden = true;
@@ -86,7 +87,7 @@ async function startTalking() {
 button.addEventListener("click", async () => {
   if (call) return call.hangUp();
   button.disabled = true;
-  showStatus("Asking for the microphone …");
+  showStatus(_("Asking for the microphone …"));
   try {
     call = await startTalking();
     showCalling(true);

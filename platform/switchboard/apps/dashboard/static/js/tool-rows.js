@@ -1,6 +1,7 @@
 // The rows of tools: arguments as fields instead of a JSON schema, and a button that tests the tool. A schema that the fields cannot show stays
 // JSON.
-const TYPES = { string: "Text", number: "Number", integer: "Whole number", boolean: "Yes or no" };
+import { _ } from "./messages.js";
+const TYPES = { string: _("Text"), number: _("Number"), integer: _("Whole number"), boolean: _("Yes or no") };
 const SIMPLE = ["type", "description"];
 
 const tools = document.querySelector("[data-rows=tools]");
@@ -49,22 +50,22 @@ function editArguments(row) {
 
   function addArgument({ name = "", type = "string", description = "", required = true } = {}) {
     const line = list.appendChild(document.createElement("li"));
-    const nameField = addField(line, "input", "Name of the argument", name);
+    const nameField = addField(line, "input", _("Name of the argument"), name);
     nameField.placeholder = "order_number";
-    const typeField = addField(line, "select", "Type");
+    const typeField = addField(line, "select", _("Type"));
     for (const [kind, title] of Object.entries(TYPES)) typeField.add(new Option(title, kind, false, kind === type));
-    const about = addField(line, "input", "Description", description);
-    about.placeholder = "What the model must give";
+    const about = addField(line, "input", _("Description"), description);
+    about.placeholder = _("What the model must give");
     const label = line.appendChild(document.createElement("label"));
     const mustGive = label.appendChild(document.createElement("input"));
     mustGive.type = "checkbox";
     mustGive.checked = required;
-    label.append("Required");
+    label.append(_("Required"));
     const remove = line.appendChild(document.createElement("button"));
     remove.type = "button";
     remove.className = "button small danger";
-    remove.textContent = "Remove";
-    remove.setAttribute("aria-label", "Remove this argument");
+    remove.textContent = _("Remove");
+    remove.setAttribute("aria-label", _("Remove this argument"));
     remove.addEventListener("click", () => {
       line.remove();
       write();
@@ -104,16 +105,16 @@ function addBlock(result, title, text) {
 
 async function sendTest(row) {
   const result = row.querySelector("[data-test-result]");
-  result.textContent = "Sending …";
+  result.textContent = _("Sending …");
   try {
     const fields = { tool: JSON.stringify(readTool(row)), arguments: row.querySelector("[data-test-tool] textarea").value };
     const body = new URLSearchParams({ ...fields, agent_id: tools.dataset.agent, csrf_token: row.closest("form").elements.csrf_token.value });
     const response = await fetch(tools.dataset.testAddress, { method: "POST", body });
-    const reply = await response.json().catch(() => ({ fault: "This page is out of date. Reload it." }));
+    const reply = await response.json().catch(() => ({ fault: _("This page is out of date. Reload it.") }));
     if (!response.ok) throw new Error(reply.fault);
     result.replaceChildren();
-    addBlock(result, "Request", JSON.stringify(JSON.parse(reply.request), null, 2));
-    addBlock(result, reply.status === null ? "No answer" : `Answer: status ${reply.status} after ${reply.milliseconds} ms`, reply.error || reply.answer || "(empty)");
+    addBlock(result, _("Request"), JSON.stringify(JSON.parse(reply.request), null, 2));
+    addBlock(result, reply.status === null ? _("No answer") : _("Answer: status {status} after {milliseconds} ms", reply), reply.error || reply.answer || _("(empty)"));
   } catch (error) {
     result.textContent = error.message;
   }

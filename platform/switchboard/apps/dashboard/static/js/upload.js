@@ -1,4 +1,5 @@
 // Uploads dropped or chosen files one at a time, so that an invalid file does not affect the others.
+import { _ } from "./messages.js";
 
 /**
  * @param {HTMLFormElement} form
@@ -27,9 +28,9 @@ async function uploadFiles(form, files) {
   const list = form.querySelector(".uploads");
   for (const file of files) {
     const line = list.appendChild(document.createElement("li"));
-    line.textContent = `Uploading ${file.name} …`;
+    line.textContent = _("Uploading {name} …", { name: file.name });
     const fault = await uploadFile(form, file);
-    line.textContent = fault || `${file.name} was added.`;
+    line.textContent = fault || _("{name} was added.", { name: file.name });
     line.classList.toggle("fault", fault !== "");
   }
 }

@@ -1,4 +1,5 @@
 // The placeholders of an agent's texts: which it uses, which calls give, and a value of each for the chat.
+import { _ } from "./messages.js";
 
 const PLACEHOLDER = /\{\{\s*([\w.-]+)\s*\}\}/g;
 const TEXTS = ["greeting_message", "system_prompt", "voicemail_policy.message"];
@@ -22,11 +23,11 @@ function addVariable(list, name) {
   const label = item.appendChild(document.createElement("label"));
   label.appendChild(document.createElement("code")).textContent = `{{${name}}}`;
   const about = label.appendChild(document.createElement("small"));
-  about.textContent = known[name] ?? "unknown: no recent call of this agent has it";
+  about.textContent = known[name] ?? _("unknown: no recent call of this agent has it");
   about.classList.toggle("fault", !(name in known));
   const input = label.appendChild(document.createElement("input"));
-  input.placeholder = "Value in the chat";
-  input.setAttribute("aria-label", `Value of ${name} in the chat`);
+  input.placeholder = _("Value in the chat");
+  input.setAttribute("aria-label", _("Value of {name} in the chat", { name }));
   input.value = values.get(name) ?? "";
   input.addEventListener("input", () => values.set(name, input.value));
 }
@@ -38,7 +39,7 @@ function showVariables() {
   const others = Object.keys(known).filter((name) => !used.includes(name));
   const hint = document.createElement("p");
   hint.className = "hint";
-  hint.textContent = others.length ? `Also available: ${others.map((name) => `{{${name}}}`).join(", ")}.` : "";
+  hint.textContent = others.length ? _("Also available: {names}.", { names: others.map((name) => `{{${name}}}`).join(", ") }) : "";
   const list = document.createElement("ul");
   for (const name of used) addVariable(list, name);
   box.replaceChildren(...(used.length ? [list] : []), hint);

@@ -1,4 +1,5 @@
 // Lists the chosen provider's voices with a button that plays each.
+import { _ } from "./messages.js";
 const box = document.querySelector("[data-voices]");
 const offered = document.getElementById("voices");
 const list = box.querySelector("ul");
@@ -21,18 +22,18 @@ async function loadSample(voice) {
   const key = JSON.stringify(fields);
   if (samples.has(key)) return samples.get(key);
   const response = await fetch(box.dataset.voices, { method: "POST", body: new URLSearchParams(fields) });
-  if (!response.ok) throw new Error((await response.json().catch(() => ({}))).fault ?? "This page is out of date. Reload it.");
+  if (!response.ok) throw new Error((await response.json().catch(() => ({}))).fault ?? _("This page is out of date. Reload it."));
   samples.set(key, URL.createObjectURL(await response.blob()));
   return samples.get(key);
 }
 
 async function play(voice, name) {
   const status = box.querySelector(".state");
-  status.textContent = `Loading ${name} …`;
+  status.textContent = _("Loading {name} …", { name });
   try {
     player.src = await loadSample(voice);
     await player.play();
-    status.textContent = `Playing ${name}.`;
+    status.textContent = _("Playing {name}.", { name });
   } catch (error) {
     status.textContent = error.message;
   }
@@ -50,18 +51,18 @@ function addButton(line, text, name, act) {
 function addVoice(voice, name) {
   const line = list.appendChild(document.createElement("li"));
   line.appendChild(document.createElement("span")).textContent = name;
-  addButton(line, "Play", name, () => play(voice, name));
-  addButton(line, "Use", name, () => {
+  addButton(line, _("Play"), name, () => play(voice, name));
+  addButton(line, _("Use"), name, () => {
     const field = document.getElementById("field-tts_voice_id");
     field.value = voice;
     field.dispatchEvent(new Event("input", { bubbles: true }));
-    box.querySelector(".state").textContent = `${name} is chosen.`;
+    box.querySelector(".state").textContent = _("{name} is chosen.", { name });
   });
 }
 
 function showVoices() {
   list.replaceChildren();
-  addVoice("", "The provider's default");
+  addVoice("", _("The provider's default"));
   for (const option of offered.options) addVoice(option.value, option.textContent);
 }
 
