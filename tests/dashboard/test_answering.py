@@ -71,7 +71,7 @@ async def test_the_page_explains_what_is_missing(people: People, caller: Caller,
     assert (started["carrier"], started["connection"]["sdk"]) == ("loopback", "switchboard-loopback")
     assert (await member.post(PAGE, {"name": "front desk"})).status == 303, "nobody is rung there"
     await prefer_twilio(runtime, caller)
-    assert "needs Twilio&#39;s client SDK" in (await member.get(PAGE)).html
+    assert "needs the client SDK of Twilio" in (await member.get(PAGE)).html
     async with runtime.database.tenant(caller.organization_id) as session:
         await configure_providers(session, runtime.registry, runtime.keyring, [])
     refused = await member.post(PAGE, {"name": "reception"})

@@ -69,7 +69,7 @@ async def test_a_notice_is_in_the_language_that_was_just_chosen(people: People, 
     await owner.post("/dashboard/account/language", {"language": "de"})
     html = (await owner.get("/dashboard/account")).html
     assert "Gespeichert." in html
-    assert '<script type="application/json" id="messages">{"Copied": "Kopiert"}</script>' in html
+    assert '<script type="application/json" id="script-messages">{"Copied": "Kopiert"}</script>' in html
 
 
 async def test_open_pages_have_the_language_of_the_browser(runtime: Runtime) -> None:

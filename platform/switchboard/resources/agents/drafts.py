@@ -53,11 +53,9 @@ def require_revision(draft: AgentDraft | None, revision: str | None) -> None:
     seen, current = parse_id(revision) if revision else None, draft.revision if draft is not None else None
     if seen == current and (revision is None or seen is not None):
         return
-    raise Conflict(
-        "The draft was published or discarded since you read it."
-        if draft is None
-        else "Another draft was saved since you read it: read it, and save your changes again with its revision."
-    )
+    if draft is None:
+        raise Conflict("The draft was published or discarded since you read it.")
+    raise Conflict("Another draft was saved since you read it: read it, and save your changes again with its revision.")
 
 
 async def discard_draft(session: TenantSession, agent_id: UUID) -> None:

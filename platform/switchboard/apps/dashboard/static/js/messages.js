@@ -1,6 +1,6 @@
 // The texts of scripts in the language of the page, which has their translations in one element, except in English.
 
-const element = document.getElementById("messages");
+const element = document.getElementById("script-messages");
 const messages = element ? JSON.parse(element.textContent) : {};
 
 /**
