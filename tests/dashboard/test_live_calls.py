@@ -9,7 +9,7 @@ from pathlib import Path
 import aiohttp
 import numpy as np
 import numpy.typing as npt
-from playwright.async_api import expect
+from playwright.async_api import Browser, expect
 from sqlmodel import col, select
 from switchboard.foundation.events.models import Event
 from switchboard.resources.calls.models import Call
@@ -65,6 +65,18 @@ async def wait_until_heard(caller: Telephone, text: str, *, since: int) -> None:
             < ALIKE
         ):
             await caller.phone.wait(0.3)
+
+
+async def test_a_viewer_listens_and_is_offered_nothing_else(browser: Browser, live: LivePlatform) -> None:
+    async with open_owner_window(browser, live, role="viewer") as window, connect_telephone(live):
+        page = window.page
+        await window.open("/dashboard/live")
+        await page.get_by_role("link", name="Listen to").click()
+        await page.get_by_role("button", name="Listen").click()
+        await expect(page.get_by_role("button", name="Stop listening")).to_be_visible()
+        await expect(page.locator("[data-state]")).to_have_text("The agent is listening.")
+        for name in ("Take over", "Whisper", "Hang up"):
+            await expect(page.get_by_role("button", name=name)).to_be_hidden()
 
 
 async def test_a_supervisor_listens_takes_over_speaks_and_hands_back(live: LivePlatform, tmp_path: Path) -> None:

@@ -29,10 +29,11 @@ function showHolder(holder) {
   const isMonitoring = monitor !== null;
   const focused = panel.contains(document.activeElement) && document.activeElement;
   hasCall = holder?.you === true;
-  find("take-over").hidden = !isMonitoring || holder !== null;
+  const mayTakeOver = isMonitoring && holder === null && "control" in panel.dataset;
+  find("take-over").hidden = !mayTakeOver;
   find("hand-back").hidden = !hasCall;
   find("hang-up").hidden = !hasCall;
-  find("whisper").hidden = !isMonitoring || holder !== null;
+  find("whisper").hidden = !mayTakeOver;
   listen.classList.toggle("primary", !isMonitoring);
   listen.querySelector("span").textContent = isMonitoring ? _("Stop listening") : _("Listen");
   find("hint").textContent = hasCall ? _("They hear you. The agent is waiting.") : _("You hear both sides. They do not hear you.");
