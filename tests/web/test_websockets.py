@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 from switchboard.apps.server.http_server import serve_health
-from switchboard.foundation.settings import Settings
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import (
     AcceptConnection,
@@ -74,12 +73,12 @@ class Peer:
 
 
 @pytest_asyncio.fixture
-async def peer(default_settings: Settings) -> AsyncIterator[Peer]:
-    settings = default_settings.model_copy(update={"worker_port": find_free_port()})
+async def peer() -> AsyncIterator[Peer]:
+    port = find_free_port()
     stop = asyncio.Event()
-    serving = asyncio.create_task(serve_health(echo, settings, stop))
-    await wait_for_port("127.0.0.1", settings.worker_port)
-    reader, writer = await asyncio.open_connection("127.0.0.1", settings.worker_port)
+    serving = asyncio.create_task(serve_health(echo, "127.0.0.1", port, stop, variable="PORT"))
+    await wait_for_port("127.0.0.1", port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         yield Peer(reader, writer)
     finally:

@@ -1,4 +1,5 @@
-"""Running servers and workers with the plugins that they have loaded, compared with those that are installed.
+"""Running servers, workers, and plugins' own processes with the plugins that they have loaded, compared with those that
+are installed.
 
 Each process publishes its plugins in Redis, because an installed plugin is loaded by the next start of a process and
 not before. Without Redis nothing can be compared, and nothing else depends on it.
@@ -9,7 +10,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 from redis.asyncio import Redis
@@ -25,7 +26,8 @@ LIFETIME_SECONDS: Final = 20
 """Time after which a process that reports nothing more is taken for gone."""
 
 
-Role: TypeAlias = Literal["serve", "worker"]
+Role: TypeAlias = str
+"""`serve`, `worker`, or the command of a process that a plugin brings."""
 
 
 class LoadedPlugin(BaseModel):
@@ -38,7 +40,7 @@ class LoadedPlugin(BaseModel):
 
 
 class RunningProcess(BaseModel):
-    """A server or a worker."""
+    """A server, a worker, or a process that a plugin brings."""
 
     node: str
     role: Role

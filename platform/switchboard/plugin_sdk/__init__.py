@@ -51,6 +51,7 @@ from switchboard.plugin_sdk.media import (
 )
 from switchboard.plugin_sdk.phone_numbers import AvailableNumber, BoughtNumber
 from switchboard.plugin_sdk.private_data import PrivateDataDetector, RemotePrivateDataDetector, SpokenText
+from switchboard.plugin_sdk.processes import ProcessContext, ProviderAccount, ProviderProcess
 from switchboard.plugin_sdk.provider import OPERATOR_ONLY, OutcomeUnknown, Provider, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.simulated_carrier import CallProgress, SimulatedCall, SimulatedCarrier, SpokenLine
 from switchboard.plugin_sdk.sip import describe_sip_failure
@@ -95,6 +96,7 @@ from switchboard.plugin_sdk.telephony_events import (
     CallAnswered,
     CalleeRinging,
     CallEnded,
+    CallQuality,
     CarrierEvent,
     IncomingCall,
     MachineDetected,
@@ -146,6 +148,7 @@ __all__ = [
     "CallAnswered",
     "CallEnded",
     "CallProgress",
+    "CallQuality",
     "CallbackUrls",
     "CalleeRinging",
     "CarrierEvent",
@@ -185,8 +188,11 @@ __all__ = [
     "OutcomeUnknown",
     "PossibleTurn",
     "PrivateDataDetector",
+    "ProcessContext",
     "Provider",
+    "ProviderAccount",
     "ProviderError",
+    "ProviderProcess",
     "ProviderSettings",
     "PublishedEvent",
     "ReceivedCallback",

@@ -1,7 +1,8 @@
 """Checks of a plugin and of its classes when they are loaded, so that a mistake is named then and not in a call."""
 
+import re
 from collections.abc import Mapping
-from typing import TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import click
 from pydantic import BaseModel
@@ -10,6 +11,7 @@ from switchboard.plugin_sdk.actions import ActionParams, AutomationAction
 from switchboard.plugin_sdk.event_watchers import EventWatcher
 from switchboard.plugin_sdk.method_signatures import list_signature_faults
 from switchboard.plugin_sdk.private_data import PrivateDataDetector
+from switchboard.plugin_sdk.processes import ProviderProcess
 from switchboard.plugin_sdk.provider import Configurable, Provider, ProviderSettings
 from switchboard.plugin_sdk.tools import AgentTool, ToolParameters
 from switchboard.plugin_sdk.version import API_VERSION, OLDEST_API_VERSION
@@ -24,6 +26,9 @@ SHAPES: Mapping[type, tuple[str, Mapping[str, type[BaseModel]]]] = {
     EventWatcher: ("title", {"Settings": ProviderSettings}),
     PrivateDataDetector: ("title", {"Settings": ProviderSettings}),
 }
+
+
+PROCESS_NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 class PluginError(Exception):
@@ -72,6 +77,24 @@ def validate_class(answer: object, expected: type) -> type[Configurable]:
     if faults := list(list_signature_faults(answer)):
         raise PluginError("; ".join(faults))
     return cast("type[Configurable]", answer)
+
+
+def validate_process(answer: object) -> type[ProviderProcess[Any]]:
+    """Return a hook's result as a process that can be run. Raises `PluginError`."""
+    if not isinstance(answer, type) or not issubclass(answer, ProviderProcess):
+        raise PluginError(f"a result of type {type(answer).__name__} is no ProviderProcess")
+    if missing := sorted(getattr(answer, "__abstractmethods__", ())):
+        raise PluginError(f"{answer.__name__} lacks {', '.join(missing)}")
+    if not PROCESS_NAME.fullmatch(str(getattr(answer, "name", ""))):
+        raise PluginError(f"{answer.__name__} has no name in lower case, with hyphens between words")
+    if not str(getattr(answer, "title", "")).strip():
+        raise PluginError(f"{answer.__name__} has no title")
+    provider = getattr(answer, "provider", None)
+    if not isinstance(provider, type) or not issubclass(provider, Provider):
+        raise PluginError(f"{answer.__name__} has no provider")
+    if faults := list(list_signature_faults(answer)):
+        raise PluginError("; ".join(faults))
+    return answer
 
 
 def validate_command(answer: object) -> click.Command:

@@ -14,8 +14,8 @@ why:
 - a class that is not a subclass of the capability's base class, lacks a method, a name, or a title, or has a method
   that cannot be called as its base class declares it: that class.
 
-Of two actions, tools, detectors, or commands with one name, the first is kept. Of two providers with one name and
-capability, the first has the plain name; `plugin/name` (`acme/openai`) names the provider of one plugin.
+Of two actions, tools, detectors, processes, or commands with one name, the first is kept. Of two providers with one
+name and capability, the first has the plain name; `plugin/name` (`acme/openai`) names the provider of one plugin.
 """
 
 from collections.abc import Sequence
@@ -29,6 +29,7 @@ from switchboard.plugin_sdk.embeddings import EmbeddingProvider
 from switchboard.plugin_sdk.event_watchers import EventWatcher, PublishedEvent
 from switchboard.plugin_sdk.llm import LLMProvider
 from switchboard.plugin_sdk.private_data import PrivateDataDetector
+from switchboard.plugin_sdk.processes import ProviderProcess
 from switchboard.plugin_sdk.provider import ProviderSettings
 from switchboard.plugin_sdk.speech_to_text import SpeechToTextProvider
 from switchboard.plugin_sdk.telephony import TelephonyProvider
@@ -147,6 +148,15 @@ class Hooks(Protocol):
         Called once in every process (server, worker, command) at startup. Returns classes; an agent's `redaction`
         names one by its `name`. An instance is created, without arguments, for each call and each text message. An
         exception leaves out this hook's classes.
+        """
+
+    @hookspec
+    def provider_processes(self) -> Sequence[type[ProviderProcess[Any]]]:
+        """Processes that serve a provider's accounts beside servers and workers, such as a gateway.
+
+        Called once in every process at startup. Returns classes; `switchboard <name>` creates an instance with the
+        command's options and runs it, in a process of its own. Any number of them may run. A command of the platform
+        is never replaced. An exception leaves out this hook's classes.
         """
 
     @hookspec

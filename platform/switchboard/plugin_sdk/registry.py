@@ -2,11 +2,11 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.metadata import EntryPoint, entry_points
-from typing import TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import click
 import pluggy
@@ -20,6 +20,7 @@ from switchboard.plugin_sdk.class_validation import (
     check_api_version,
     validate_class,
     validate_command,
+    validate_process,
 )
 from switchboard.plugin_sdk.embeddings import EmbeddingProvider
 from switchboard.plugin_sdk.event_watchers import EventWatcher, HookWatcher, PublishedEvent
@@ -27,7 +28,9 @@ from switchboard.plugin_sdk.extension import Extension
 from switchboard.plugin_sdk.hooks import ENTRY_POINT_GROUP, PROJECT, Hooks
 from switchboard.plugin_sdk.llm import LLMProvider
 from switchboard.plugin_sdk.private_data import PrivateDataDetector
+from switchboard.plugin_sdk.processes import ProviderProcess
 from switchboard.plugin_sdk.provider import Configurable, Provider, ProviderSettings
+from switchboard.plugin_sdk.settings_faults import list_settings_faults
 from switchboard.plugin_sdk.speech_to_text import SpeechToTextProvider
 from switchboard.plugin_sdk.telephony import TelephonyProvider
 from switchboard.plugin_sdk.text_to_speech import TextToSpeechProvider
@@ -39,6 +42,7 @@ logger = structlog.get_logger()
 
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
 ExtensionT = TypeVar("ExtensionT", bound=Extension)
+CommandT = TypeVar("CommandT", bound=click.Command | type[ProviderProcess[Any]])
 
 
 class Capability(StrEnum):
@@ -121,8 +125,8 @@ HOOKS: Mapping[str, tuple[str, type]] = {
 }
 
 OWN_PLUGINS = (
-    "llm", "offline", "presidio", "speech", "telephony-plivo", "telephony-telnyx", "telephony-twilio", "turn-smart",
-    "vectorstore",
+    "llm", "offline", "presidio", "speech", "telephony-plivo", "telephony-sip", "telephony-telnyx", "telephony-twilio",
+    "turn-smart", "vectorstore",
 )  # fmt: skip
 BUILT_IN = frozenset({"switchboard-voice", *(f"switchboard-voice-{name}" for name in OWN_PLUGINS)})
 """Distributions of the platform's repository. They load first, so that their names win over those of others."""
@@ -165,6 +169,7 @@ class Registry:
         self._trace = trace
         self.plugins: list[Plugin] = []
         self.cli_commands: list[click.Command] = []
+        self.processes: list[type[ProviderProcess[Any]]] = []
 
     @classmethod
     def discover(cls, found: Iterable[EntryPoint] | None = None, *, trace: bool = False) -> "Registry":
@@ -242,7 +247,7 @@ class Registry:
 
     def action(self, name: str) -> type[AutomationAction[ActionParams]] | None:
         """Return the kind of action of this name; None if no plugin provides it."""
-        return cast("type[AutomationAction[ActionParams]] | None", self._found.get(("automation_action", name)))
+        return next((action for action in self.actions if action.name == name), None)
 
     async def publish(self, event: PublishedEvent) -> list[tuple[Plugin, BaseException]]:
         """Notify every plugin that has the hook `event_published`, concurrently.
@@ -318,9 +323,10 @@ class Registry:
 
     def _take(self, plugin: Plugin, hook: str, answer: object) -> None:
         if hook == "cli_commands":
-            command = validate_command(answer)
-            self._claim(plugin, f"command {command.name}")
-            self.cli_commands.append(command)
+            self.cli_commands.append(self._claim_command(plugin, validate_command(answer)))
+            return
+        if hook == "provider_processes":
+            self.processes.append(self._claim_command(plugin, validate_process(answer)))
             return
         kind, expected = HOOKS[hook]
         found = validate_class(answer, expected)
@@ -350,6 +356,10 @@ class Registry:
     def _find_owner(self, provided: str) -> Plugin | None:
         return next((plugin for plugin in self.plugins if provided in plugin.provides), None)
 
+    def _claim_command(self, plugin: Plugin, command: CommandT) -> CommandT:
+        self._claim(plugin, f"command {command.name}")
+        return command
+
     def _claim(self, plugin: Plugin, provided: str) -> None:
         if (owner := self._find_owner(provided)) is not None:
             raise PluginError(f"{provided} is provided by plugin {owner.name} already")
@@ -377,21 +387,4 @@ def parse_settings(kind: type[Configurable], values: Mapping[str, JsonValue]) ->
     try:
         return kind.Settings.model_validate(dict(values))
     except ValidationError as error:
-        faults = error.errors(include_url=False, include_context=False, include_input=False)
-        given = [text for value in values.values() for text in _texts(value)]
-        raise InvalidSettings(
-            [(".".join(map(str, fault["loc"])) or "settings", _redact(given, fault["msg"])) for fault in faults]
-        ) from None
-
-
-def _texts(value: JsonValue) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list | dict):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _texts(part)
-
-
-def _redact(given: Iterable[str], message: str) -> str:
-    """Return the message, or a generic one if a plugin's validator put a given value into it."""
-    return "is not valid" if any(len(text) > 3 and text in message for text in given) else message
+        raise InvalidSettings(list_settings_faults(error, values)) from None

@@ -54,5 +54,11 @@ def _add_plugins_commands() -> None:
     from switchboard.plugin_sdk.registry import Registry
 
     logs.configure_logging("CRITICAL")  # `plugins list` and `doctor` report broken plugins
-    for command in Registry.discover().cli_commands:
+    registry = Registry.discover()
+    for command in registry.cli_commands:
         switchboard.add_command(command)
+    if registry.processes:
+        from switchboard.apps.cli.provider_processes import create_process_command
+
+        for process in registry.processes:
+            switchboard.add_command(create_process_command(process))

@@ -1,4 +1,4 @@
-"""The production processes of one role each: `serve` and `worker`."""
+"""The production processes of one role each: `serve`, `worker`, and those that plugins bring."""
 
 import asyncio
 import gc

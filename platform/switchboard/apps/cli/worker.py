@@ -19,6 +19,9 @@ def worker() -> None:
 
 async def _work(parts: Runtime, stop: StopRequest) -> None:
     async with watch_process(parts, "worker"):
-        serving = asyncio.create_task(serve_health(create_health_app(parts), parts.settings, stop))
+        host, port = parts.settings.host, parts.settings.worker_port
+        serving = asyncio.create_task(
+            serve_health(create_health_app(parts), host, port, stop, variable="SWITCHBOARD_WORKER_PORT")
+        )
         await run_worker(parts, stop)
         await serving

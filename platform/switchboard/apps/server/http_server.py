@@ -182,17 +182,19 @@ async def _end_calls_at_once(engine: CallEngine, stop: StopRequest) -> None:
     await engine.drain(0)
 
 
-async def serve_health(application: "ASGIFramework", settings: Settings, stop: asyncio.Event) -> None:
-    """Serve a worker's health endpoints on `SWITCHBOARD_WORKER_PORT` until `stop` is set. Without a port only wait.
+async def serve_health(
+    application: "ASGIFramework", host: str, port: int, stop: asyncio.Event, *, variable: str
+) -> None:
+    """Serve a process's health endpoints until `stop` is set. With port 0 only wait.
 
-    Sets `stop` and raises `CannotListen` if the address cannot be used.
+    Sets `stop` and raises `CannotListen`, which names the `variable` to change, if the address cannot be used.
     """
-    if not settings.worker_port:
+    if not port:
         await stop.wait()
         return
-    config = _build_config(f"{settings.host}:{settings.worker_port}")
+    config = _build_config(f"{host}:{port}")
     try:
-        with explain_address(settings.host, settings.worker_port, "SWITCHBOARD_WORKER_PORT"):
+        with explain_address(host, port, variable):
             await hypercorn_serve(application, config, shutdown_trigger=stop.wait)
     finally:
         stop.set()

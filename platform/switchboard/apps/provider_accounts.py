@@ -1,0 +1,95 @@
+"""Accounts of a provider over all organizations, for the processes that plugins bring (`plugin_sdk/processes.py`)."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, TypeAlias
+from uuid import UUID
+
+import structlog
+from prometheus_client import CollectorRegistry
+from pydantic import JsonValue
+from sqlalchemy.exc import SQLAlchemyError
+from sqlmodel import col, select
+
+from switchboard.engine.providers.configuration import format_secrets_label
+from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.engine.providers.service import list_configurations
+from switchboard.foundation.database import Database
+from switchboard.foundation.keyring import KeyRing, SecretError
+from switchboard.plugin_sdk import ProcessContext, Provider, ProviderAccount, ProviderSettings
+from switchboard.plugin_sdk.registry import Capability, InvalidSettings, parse_settings
+from switchboard.resources.phone_numbers.purchases import build_callback_urls
+
+logger = structlog.get_logger()
+Version: TypeAlias = tuple[UUID, datetime]
+POLL_SECONDS: Final = 5.0
+"""A change of settings takes effect after so long; the query takes a millisecond."""
+
+
+@dataclass(slots=True)
+class ProviderAccounts(ProcessContext[ProviderSettings]):
+    """Context of a process that serves `provider`."""
+
+    provider: type[Provider[ProviderSettings]]
+    database: Database
+    keyring: KeyRing
+    base_url: str
+    stop: asyncio.Event
+    stop_at_once: asyncio.Event
+    metrics: CollectorRegistry
+
+    async def watch_accounts(self) -> AsyncIterator[Sequence[ProviderAccount[ProviderSettings]]]:
+        known: Sequence[Version] | None = None
+        while not self.stop.is_set():
+            try:
+                versions = await self._list_versions()
+                rows = [] if versions == known else await self._list_rows([version[0] for version in versions])
+            except (SQLAlchemyError, OSError) as error:
+                logger.warning("accounts cannot be read", error=type(error).__name__)
+            else:
+                if versions != known:
+                    known = versions
+                    yield [account for row in rows if (account := self._open_account(row)) is not None]
+            with suppress(TimeoutError):
+                async with asyncio.timeout(POLL_SECONDS):
+                    await self.stop.wait()
+
+    async def _list_versions(self) -> Sequence[Version]:
+        """List the organizations that have configured the provider, each with the time of its last change."""
+        columns = select(ProviderConfiguration.organization_id, ProviderConfiguration.updated_at).where(
+            col(ProviderConfiguration.capability) == self._capability,
+            col(ProviderConfiguration.name) == self.provider.name,
+        )
+        async with self.database.system() as session:
+            found = await session.exec(columns.order_by(col(ProviderConfiguration.organization_id)))
+            return [(organization_id, updated_at) for organization_id, updated_at in found]
+
+    async def _list_rows(self, organization_ids: Sequence[UUID]) -> list[ProviderConfiguration]:
+        rows = []
+        for organization_id in organization_ids:
+            async with self.database.tenant(organization_id) as session:
+                found = await list_configurations(session, (self._capability,))
+            rows += [row for row in found if row.name == self.provider.name]
+        return rows
+
+    @property
+    def _capability(self) -> Capability:
+        return next(capability for capability in Capability if issubclass(self.provider, capability.base_class))
+
+    def _open_account(self, row: ProviderConfiguration) -> ProviderAccount[ProviderSettings] | None:
+        try:
+            secrets: dict[str, JsonValue] = json.loads(self.keyring.decrypt(row.secrets, format_secrets_label(row)))
+            settings = parse_settings(self.provider, {**row.settings, **secrets})
+        except (SecretError, InvalidSettings) as error:
+            logger.error(
+                "account left out: its settings cannot be used",
+                organization_id=str(row.organization_id),
+                reason=str(error),
+            )
+            return None
+        callbacks = build_callback_urls(self.base_url, row.organization_id, row.name)
+        return ProviderAccount(row.organization_id, settings, callbacks)
