@@ -70,7 +70,7 @@ def test_every_hook_documents_its_arguments_timing_and_failures(hook: str) -> No
 
 
 def test_the_registry_calls_every_hook() -> None:
-    assert {*HOOKS, "event_published", "cli_commands"} == hooks().keys()
+    assert {*HOOKS, "event_published", "cli_commands", "provider_processes"} == hooks().keys()
     assert {kind for kind, _ in HOOKS.values()} == {
         *Capability,
         *ExtensionKind,

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal, TypeAlias
 
+from pydantic import JsonValue
+
 from switchboard.plugin_sdk.media import MediaCodec
 from switchboard.plugin_sdk.phone_numbers import AvailableNumber, BoughtNumber
 from switchboard.plugin_sdk.provider import Provider, ProviderError, SettingsT_co
@@ -99,7 +101,7 @@ class OutboundCall:
 
     `detect_machine`: report a machine that answers, at once; without it, a carrier that bills detection is not asked.
     `await_greeting_end`: a message is to be left, so report the end of the greeting, too, if the carrier can. The
-    platform listens for the beep in any case.
+    platform listens for the beep in any case. `metadata` is the call's, of which a carrier may pass a part on.
     """
 
     reference: str
@@ -111,6 +113,7 @@ class OutboundCall:
     max_duration_seconds: int = 14_400
     detect_machine: bool = True
     await_greeting_end: bool = False
+    metadata: Mapping[str, JsonValue] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +137,10 @@ class ForwardCall:
 
 @dataclass(frozen=True, slots=True)
 class RejectCall:
-    """Reject the call."""
+    """Reject the call. `unknown_number`: the called number is not one of the organization's."""
 
     reason: Literal["rejected", "busy"] = "rejected"
+    unknown_number: bool = False
 
 
 Instruction: TypeAlias = ConnectMedia | ForwardCall | RejectCall
@@ -233,7 +237,7 @@ class TelephonyCapabilities:
     Without `send_digits`, keys are sent as tones in the call's audio. `warm_transfer`: the provider implements
     `start_warm_transfer` and `complete_warm_transfer`. `max_media`: most files that a text message may have, 0 if the
     carrier sends none. `client_calls`: forwards and transfers can ring a client, with the tokens of
-    `create_browser_token`.
+    `create_browser_token`. Without `sells_numbers`, an organization enters its numbers at the carrier itself.
     """
 
     text_messages: bool = True
@@ -244,6 +248,7 @@ class TelephonyCapabilities:
     machine_detection: bool = True
     browser_calling: bool = True
     client_calls: bool = False
+    sells_numbers: bool = True
     max_media: int = 0
 
 

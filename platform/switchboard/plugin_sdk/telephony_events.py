@@ -1,6 +1,7 @@
 """Events of capability `telephony`: the callbacks of a carrier, as `TelephonyProvider.receive` translates them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 AnsweredBy = Literal["human", "machine", "unknown"]
@@ -16,12 +17,14 @@ All other codes are the carrier's own.
 class IncomingCall:
     """An inbound call to one of the organization's numbers. The carrier waits for `instruct`.
 
-    A withheld `from_number` has no `+` (for example `anonymous`).
+    A withheld `from_number` has no `+` (for example `anonymous`). `metadata` becomes the call's metadata: what the
+    carrier knows of the call besides, such as SIP headers.
     """
 
     carrier_call_id: str
     from_number: str
     to_number: str
+    metadata: Mapping[str, str] = field(default_factory=dict, kw_only=True, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +75,24 @@ class MachineDetected:
 
 
 @dataclass(frozen=True, slots=True)
+class CallQuality:
+    """Quality of a call's line, as the carrier measured it on what the other party sent.
+
+    `loss_share` is the share of lost packets, from 0 to 1; `jitter_ms` is RFC 3550's estimate in milliseconds; `mos` is
+    an estimate of the mean opinion score, from 1 to 5 (ITU-T G.107).
+    """
+
+    loss_share: float
+    jitter_ms: float
+    mos: float
+
+
+@dataclass(frozen=True, slots=True)
 class CallEnded:
     """A call ended.
 
     `error_message` and `error_code` are the carrier's own. `cost` is in US dollars, None if the carrier does not report
-    it.
+    it, and so is `quality`.
     """
 
     carrier_call_id: str
@@ -85,6 +101,7 @@ class CallEnded:
     error_message: str | None = None
     error_code: str | None = None
     cost: float | None = None
+    quality: CallQuality | None = None
 
 
 @dataclass(frozen=True, slots=True)

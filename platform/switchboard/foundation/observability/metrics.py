@@ -48,6 +48,13 @@ call_utilization = Gauge(
     registry=registry,
 )
 calls = Counter("switchboard_calls", "Calls that ended", ["direction", "status"], registry=registry)
+line_mos = Histogram(
+    "switchboard_line_mos",
+    "Mean opinion score of calls' lines, for carriers that measure it",
+    ["carrier"],
+    registry=registry,
+    buckets=(1.5, 2.0, 2.5, 3.0, 3.5, 3.75, 4.0, 4.2, 4.4),
+)
 texts = Counter(
     "switchboard_texts",
     "Text messages received, and text messages that reached their final state",

@@ -253,6 +253,8 @@ class TelephonyContract(ProviderContract[Telephony]):
         self, open_provider: Telephony, samples: CarrierSamples
     ) -> None:
         """The API shows the numbers unchanged. If this fails, convert the carrier's notation and pass `limit` on."""
+        if not open_provider.capabilities.sells_numbers:
+            return
         found = await open_provider.search_numbers(country=samples.country, area_code=None, limit=3)
         assert 0 < len(found) <= 3
         for number in found:
@@ -267,6 +269,8 @@ class TelephonyContract(ProviderContract[Telephony]):
 
         If this fails, look among the account's own numbers first.
         """
+        if not open_provider.capabilities.sells_numbers:
+            return
         first = await open_provider.buy_number(NumberOrder(samples.available_number, callbacks))
         assert first.phone_number == samples.available_number
         assert await open_provider.buy_number(NumberOrder(samples.available_number, callbacks)) == first
@@ -275,7 +279,7 @@ class TelephonyContract(ProviderContract[Telephony]):
         self, open_provider: Telephony, samples: CarrierSamples, callbacks: CallbackUrls
     ) -> None:
         """If this fails, raise `ProviderError` with `retryable=False` for the carrier's refusal."""
-        if samples.taken_number is None:
+        if samples.taken_number is None or not open_provider.capabilities.sells_numbers:
             return
         with pytest.raises(ProviderError) as refusal:
             await open_provider.buy_number(NumberOrder(samples.taken_number, callbacks))
@@ -285,6 +289,9 @@ class TelephonyContract(ProviderContract[Telephony]):
         self, open_provider: Telephony, samples: CarrierSamples, callbacks: CallbackUrls
     ) -> None:
         """A release is repeated after a crash. If this fails, treat the carrier's "no such number" as success."""
+        if not open_provider.capabilities.sells_numbers:
+            await open_provider.release_number(samples.available_number)
+            return
         bought = await open_provider.buy_number(NumberOrder(samples.available_number, callbacks))
         await open_provider.release_number(bought.carrier_number_id)
         await open_provider.release_number(bought.carrier_number_id)
@@ -302,4 +309,11 @@ class TelephonyContract(ProviderContract[Telephony]):
         if not open_provider.has_browser_calling:
             with pytest.raises(ProviderError) as refusal:
                 await open_provider.create_browser_token(identity="somebody", platform="web")
+            assert not refusal.value.retryable
+        if not open_provider.capabilities.sells_numbers:
+            with pytest.raises(ProviderError) as refusal:
+                await open_provider.search_numbers(country="US", area_code=None, limit=3)
+            assert not refusal.value.retryable
+            with pytest.raises(ProviderError) as refusal:
+                await open_provider.buy_number(NumberOrder("+12125550100", CallbackUrls("http://127.0.0.1:9/events")))
             assert not refusal.value.retryable

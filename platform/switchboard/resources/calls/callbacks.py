@@ -1,6 +1,6 @@
 """Carriers' events, applied to our calls. Callbacks may arrive late, twice, or in any order."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from uuid import UUID
 
 import structlog
@@ -10,6 +10,7 @@ from sqlmodel import col
 from switchboard.engine.conversation.call import EndedReason, MachineEvent, TransferTargetEvent
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.observability import metrics
 from switchboard.plugin_sdk import (
     CallAccepted,
     CallAnswered,
@@ -126,8 +127,12 @@ async def _update_call(session: TenantSession, call: Call, event: CallEvent) -> 
         call.answered_by = "machine"
     elif isinstance(event, RecordingReady):
         call.carrier_recording_id = event.recording_id
-    elif not is_over(call):
-        await _finish_abandoned_call(session, call, event)
+    else:
+        if event.quality is not None and call.quality is None:
+            call.quality = asdict(event.quality)
+            metrics.line_mos.labels(call.carrier).observe(event.quality.mos)
+        if not is_over(call):
+            await _finish_abandoned_call(session, call, event)
 
 
 async def _finish_abandoned_call(session: TenantSession, call: Call, event: CallEnded) -> None:

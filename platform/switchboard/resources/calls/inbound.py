@@ -3,12 +3,13 @@
 Carriers may announce a call twice; the second announcement gets the same instruction.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
 import structlog
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from sqlmodel import col
 
 from switchboard.engine.conversation.call import EndedReason
@@ -31,6 +32,7 @@ from switchboard.foundation.web.signatures import signature_headers
 from switchboard.plugin_sdk import ConnectMedia, ForwardCall, IncomingCall, Instruction, RejectCall
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import estimate_call_cost
 from switchboard.resources.calls import service as calls
@@ -38,6 +40,7 @@ from switchboard.resources.calls.admission import CallAdmission
 from switchboard.resources.calls.callback_urls import build_media_url
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.outbound_limits import pause_at_call_limits
+from switchboard.resources.calls.schemas import MAX_METADATA_CHARACTERS, MAX_METADATA_KEYS
 from switchboard.resources.calls.states import FORWARDED_TIMEOUT, MEDIA_TIMEOUT, finish_call, is_over, start_call
 from switchboard.resources.destinations.clients import build_carrier_destination, require_reachable
 from switchboard.resources.identity.service import get_policy
@@ -143,7 +146,8 @@ class InboundCallRouter:
 
     def _build_instruction(self, call: Call) -> Instruction:
         if is_over(call):
-            return RejectCall("busy" if call.status == "busy" else "rejected")
+            is_unknown = call.phone_number_id is None and call.agent_id is None
+            return RejectCall("busy" if call.status == "busy" else "rejected", unknown_number=is_unknown)
         if call.transferred_to is not None:
             return ForwardCall(
                 build_carrier_destination(call.organization_id, call.transferred_to),
@@ -220,6 +224,7 @@ async def _create_call(
     *,
     call_id: UUID,
 ) -> Call:
+    kept, for_model = await _redact_metadata(session, route, _limit_metadata(incoming.metadata))
     call = Call(
         id=call_id,
         organization_id=session.organization_id,
@@ -232,6 +237,8 @@ async def _create_call(
         carrier=carrier,
         carrier_call_id=incoming.carrier_call_id,
         voicemail=route.voicemail,
+        call_metadata=kept,
+        prompt_variables=for_model if for_model != kept else None,
         transferred_to=route.forward_to,
         watch_at=now() + MEDIA_TIMEOUT,
         cause_depth=await _find_cause_depth(session, incoming),
@@ -253,6 +260,30 @@ async def _create_call(
         call.ended_reason, call.watch_at = EndedReason.TRANSFERRED.value, now() + FORWARDED_TIMEOUT
         await pause_at_call_limits(session)
     return call
+
+
+async def _redact_metadata(
+    session: TenantSession, route: Route, metadata: dict[str, JsonValue]
+) -> tuple[dict[str, JsonValue], dict[str, JsonValue]]:
+    """Redact metadata like the agent's conversations; return what is stored, and what the model may see."""
+    agent = await agents.find_agent(session, route.agent_id) if metadata and route.agent_id else None
+    if agent is None:
+        return metadata, metadata
+    redactor = await open_redactor(session, agent)
+    await redactor.search_json(metadata)
+    return await redactor.redact_json(metadata, for_model=False), await redactor.redact_json(metadata, for_model=True)
+
+
+def _limit_metadata(given: Mapping[str, str]) -> dict[str, JsonValue]:
+    """Return what fits into a call's metadata of what the caller's network sent."""
+    kept: dict[str, JsonValue] = {}
+    room = MAX_METADATA_CHARACTERS
+    for name, value in list(given.items())[:MAX_METADATA_KEYS]:
+        room -= len(name) + len(value)
+        if room < 0:
+            break
+        kept[name] = value
+    return kept
 
 
 async def _find_cause_depth(session: TenantSession, incoming: IncomingCall) -> int:

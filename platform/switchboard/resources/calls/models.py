@@ -30,6 +30,7 @@ class Call(TenantTable, table=True):
     - `has_recording` says that the store has the recording, in `recording_format`. Until then, `recording_due_at` is
       when the reconciler looks for it in the store; None if nothing is expected.
     - `has_transcript` is false once retention has deleted the transcript.
+    - `quality` is that of the line, as the carrier measured it (`CallQuality` of the plugin SDK).
     - `consent` says which notice the call began with, and how the other party answered; None without a notice.
     - `taken_over_by` is the name of the supervisor who has the call since `taken_over_at`, or had it when it ended.
     """
@@ -106,6 +107,7 @@ class Call(TenantTable, table=True):
     served_by: dict[str, Any] = json_column()
     provider_failures: list[dict[str, Any]] = json_column(list)
     answered_by: str | None = None
+    quality: dict[str, Any] | None = json_column(None)
     transferred_to: str | None = None
     transfer_target: str | None = None
     consent: dict[str, Any] | None = json_column(None)

@@ -145,6 +145,14 @@ class ConsentOut(Answer):
     )
 
 
+class CallQualityOut(Answer):
+    """Quality of a call's line, as the carrier measured it on what the other party sent."""
+
+    loss_share: float = Field(description="Share of lost packets, from 0 to 1.")
+    jitter_ms: float = Field(description="Jitter in milliseconds (RFC 3550).")
+    mos: float = Field(description="Estimated mean opinion score, from 1 to 5 (ITU-T G.107).")
+
+
 class CallOut(Answer):
     """A call."""
 
@@ -190,6 +198,9 @@ class CallOut(Answer):
     )
     consent: ConsentOut | None = Field(
         description="Notice and consent at the beginning of the call, null without a notice; an addition."
+    )
+    quality: CallQualityOut | None = Field(
+        description="Quality of the line, null if the carrier does not measure it; an addition."
     )
     started_at: Moment | None = Field(description="Time of the answer; null if nobody answered.")
     ended_at: Moment | None = Field(description="Time of the end; null while the call goes on.")

@@ -1,0 +1,1 @@
+"""The gateway: a process that holds SIP dialogs and RTP, and talks to the platform as every carrier does."""

@@ -1,0 +1,171 @@
+"""The accounts and trunks that a gateway serves, and the trunk to which a caller belongs."""
+
+import asyncio
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+import structlog
+from aiosipua.headers import parse_uri
+from aiosipua.message import SipRequest
+from switchboard.plugin_sdk import ProviderAccount
+
+from switchboard_telephony_sip.gateways import get_gateway_place
+from switchboard_telephony_sip.settings import SipSettings, SipTrunk
+from switchboard_telephony_sip.signaling import (
+    Admitted,
+    AuthenticationDecision,
+    DigestAccount,
+    DigestRequired,
+    Peer,
+    PeerUnreachable,
+    SipCredentials,
+    TrunkQuota,
+    UnknownCaller,
+)
+from switchboard_telephony_sip.signaling.peers import DEFAULT_PORT, DEFAULT_TLS_PORT, resolve_peer
+from switchboard_telephony_sip.signatures import derive_account_key
+
+logger = structlog.get_logger()
+REALM: Final = "switchboard"
+
+
+@dataclass(slots=True)
+class TrunkLine:
+    """A trunk of an account. `addresses` are those of its hosts, as last resolved."""
+
+    account: "GatewayAccount"
+    trunk: SipTrunk
+    quota: TrunkQuota
+    peers: tuple[Peer, ...]
+    addresses: frozenset[str] = frozenset()
+
+    @property
+    def domain(self) -> str:
+        return self.trunk.domain or self.peers[0].host
+
+    @property
+    def credentials(self) -> SipCredentials | None:
+        password = self.account.settings.find_password(self.trunk)
+        return SipCredentials(self.trunk.username, password) if self.trunk.username and password else None
+
+    def has_address(self, host: str) -> bool:
+        """Return whether an address is one of the trunk's."""
+        if host in self.addresses:
+            return True
+        try:
+            address = ipaddress.ip_address(host)
+        except ValueError:
+            return False
+        return any(address in ipaddress.ip_network(network, strict=False) for network in self.trunk.addresses)
+
+    def is_called(self, request: SipRequest) -> bool:
+        """Return whether a request's URI names this trunk, where several have the caller's address."""
+        uri = parse_uri(request.uri)
+        return (self.trunk.registers and uri.user == self.trunk.username) or uri.host == self.trunk.domain
+
+
+@dataclass(slots=True)
+class GatewayAccount:
+    """An organization's account, with its trunks in order."""
+
+    organization_id: UUID
+    settings: SipSettings
+    events_url: str
+    key: str
+    lines: list[TrunkLine] = field(default_factory=list)
+
+    @property
+    def secret(self) -> str:
+        return self.settings.signing_secret.get_secret_value()
+
+
+def build_account(account: ProviderAccount[SipSettings]) -> GatewayAccount:
+    """Build an account from its configuration. The addresses of its hosts are not resolved yet."""
+    secret = account.settings.signing_secret.get_secret_value()
+    built = GatewayAccount(
+        account.organization_id, account.settings, account.callbacks.events, derive_account_key(secret)
+    )
+    for trunk in account.settings.trunks:
+        quota = TrunkQuota(f"{built.key}/{trunk.name}", trunk.max_calls, trunk.calls_per_second)
+        built.lines.append(TrunkLine(built, trunk, quota, tuple(_read_host(host, trunk) for host in trunk.hosts)))
+    return built
+
+
+def _read_host(text: str, trunk: SipTrunk) -> Peer:
+    bare, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        bare, port = text, str(DEFAULT_TLS_PORT if trunk.transport == "tls" else DEFAULT_PORT)
+    return Peer(trunk.transport, bare.strip("[]"), int(port))
+
+
+class TrunkDirectory:
+    """All accounts that this gateway, at `place`, serves."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._accounts: dict[str, GatewayAccount] = {}
+        self._lines: dict[str, TrunkLine] = {}
+
+    def replace(self, accounts: Sequence[GatewayAccount]) -> None:
+        """Serve these accounts from now on. An account is left out if its settings do not name this gateway."""
+        served = [account for account in accounts if self._place in map(get_gateway_place, account.settings.gateways)]
+        self._accounts = {account.key: account for account in served}
+        self._lines = {line.quota.name: line for account in served for line in account.lines}
+
+    @property
+    def lines(self) -> list[TrunkLine]:
+        return list(self._lines.values())
+
+    def find_account(self, key: str) -> GatewayAccount | None:
+        """Return the account with this key; None for an unknown one."""
+        return self._accounts.get(key)
+
+    def find_line(self, name: str) -> TrunkLine | None:
+        """Return a trunk by the name of its quota; None if it is not served any more."""
+        return self._lines.get(name)
+
+    def list_registering(self) -> list[TrunkLine]:
+        """List the trunks at which this gateway registers: it is the first of their account.
+
+        Two registrations of one user would bring every call twice.
+        """
+        return [
+            line
+            for line in self.lines
+            if line.trunk.registers and get_gateway_place(line.account.settings.gateways[0]) == self._place
+        ]
+
+    async def resolve_hosts(self) -> None:
+        """Resolve the hosts of all trunks again. A host without an address keeps those that it had."""
+        await asyncio.gather(*(self._resolve_line(line) for line in self.lines))
+
+    async def _resolve_line(self, line: TrunkLine) -> None:
+        found = set()
+        for peer in line.peers:
+            try:
+                found.add((await resolve_peer(Peer("udp", peer.host, peer.port))).host)
+            except PeerUnreachable as error:
+                logger.warning("host of a SIP trunk has no address", trunk=line.trunk.name, reason=str(error))
+        if found:
+            line.addresses = frozenset(found)
+
+    def has_address(self, host: str) -> bool:
+        """Return whether an address is one of any trunk."""
+        return any(line.has_address(host) for line in self.lines)
+
+    def authenticate(self, request: SipRequest, peer: Peer) -> AuthenticationDecision:
+        """Return the trunk to which a request belongs, or the users who may have sent it."""
+        lines = [line for line in self.lines if not line.trunk.digest and line.has_address(peer.host)]
+        if len(lines) > 1:
+            lines = [line for line in lines if line.is_called(request)]
+        if len(lines) == 1:
+            return Admitted(lines[0].quota)
+        users = {
+            line.trunk.username: DigestAccount(credentials.password, line.quota)
+            for line in reversed(self.lines)
+            if line.trunk.digest and (credentials := line.credentials) is not None
+        }
+        return DigestRequired(REALM, users) if users else UnknownCaller()

@@ -1,0 +1,123 @@
+"""A running gateway: its sockets, its accounts, and its drain."""
+
+import asyncio
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Final
+
+import aiohttp
+import structlog
+from aiohttp import web
+from switchboard.plugin_sdk import ProcessContext
+
+from switchboard_telephony_sip.gateway.control import ControlApi
+from switchboard_telephony_sip.gateway.directory import TrunkDirectory, build_account
+from switchboard_telephony_sip.gateway.gateway_metrics import GatewayMetrics
+from switchboard_telephony_sip.gateway.switching import Switching
+from switchboard_telephony_sip.gateway.trunks import Trunks
+from switchboard_telephony_sip.gateways import get_gateway_place
+from switchboard_telephony_sip.media import MediaPlace
+from switchboard_telephony_sip.settings import SipSettings
+from switchboard_telephony_sip.signaling import ListenAddress, SipUserAgent, TlsCertificate
+
+logger = structlog.get_logger()
+RESOLVE_SECONDS: Final = 60.0
+END_SECONDS: Final = 5.0
+"""Time for the last notices once all calls were hung up."""
+ELSEWHERE: Final = ("192.0.2.1", 9)
+"""An address of another network (RFC 5737), to which nothing is sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningGateway:
+    """A gateway with the options of its command, as text."""
+
+    options: Mapping[str, str]
+
+    async def run(self, context: ProcessContext[SipSettings]) -> None:
+        options = self.options
+        place = get_gateway_place(
+            options["control_url"] or f"http://{options['control_host']}:{options['control_port']}"
+        )
+        metrics = GatewayMetrics(context.metrics)
+        directory = TrunkDirectory(place)
+        async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http:
+            switching = Switching(place, directory, http, self._create_media_place(), metrics)
+            agent = SipUserAgent(self._list_listeners(), switching, advertised_host=self._find_address())
+            switching.agent = agent
+            metrics.live.set_function(lambda: len(switching.calls))
+            trunks = Trunks(agent, directory, metrics)
+            control = ControlApi(switching, trunks)
+            await agent.start()
+            runner = await self._serve_control(control)
+            resolving = asyncio.create_task(_resolve(directory))
+            logger.info("SIP gateway is ready", place=place)
+            try:
+                async for accounts in context.watch_accounts():
+                    directory.replace([build_account(account) for account in accounts])
+                    await directory.resolve_hosts()
+                    await trunks.follow_accounts()
+                agent.accepts_calls, control.is_draining = False, True
+                await trunks.close()
+                await self._drain(switching, context)
+            finally:
+                resolving.cancel()
+                await runner.cleanup()
+                await agent.stop()
+
+    async def _drain(self, switching: Switching, context: ProcessContext[SipSettings]) -> None:
+        """Wait for the live calls, then hang up those that are left."""
+        logger.info("SIP gateway drains", live_calls=len(switching.calls))
+        idle = asyncio.create_task(switching.wait_until_idle())
+        at_once = asyncio.create_task(context.stop_at_once.wait())
+        await asyncio.wait(
+            {idle, at_once}, timeout=float(self.options["drain_seconds"]), return_when=asyncio.FIRST_COMPLETED
+        )
+        at_once.cancel()
+        idle.cancel()
+        await switching.close(END_SECONDS)
+
+    async def _serve_control(self, control: ControlApi) -> web.AppRunner:
+        runner = web.AppRunner(control.create_application(), access_log=None, handle_signals=False)
+        await runner.setup()
+        await web.TCPSite(runner, self.options["control_host"], int(self.options["control_port"])).start()
+        return runner
+
+    def _create_media_place(self) -> MediaPlace:
+        first, _, last = self.options["rtp_ports"].partition("-")
+        return MediaPlace(
+            self.options["sip_host"],
+            advertised_host=self._find_address(),
+            ports=range(int(first), int(last) + 1),
+        )
+
+    def _find_address(self) -> str:
+        """Return the address that trunks are told: the given one, that of the listeners, or this machine's own."""
+        given = self.options["public_address"] or self.options["sip_host"]
+        if not ip_address(given).is_unspecified:
+            return given
+        family = socket.AF_INET6 if ":" in given else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect(ELSEWHERE)
+            except OSError:
+                return "::1" if family == socket.AF_INET6 else "127.0.0.1"
+            return str(probe.getsockname()[0])
+
+    def _list_listeners(self) -> list[ListenAddress]:
+        options, listeners = self.options, []
+        host, port, tls_port = options["sip_host"], int(options["sip_port"]), int(options["tls_port"])
+        if port:
+            listeners += [ListenAddress("udp", host, port), ListenAddress("tcp", host, port)]
+        if tls_port:
+            certificate = TlsCertificate(options["tls_certificate"], options["tls_key"])
+            listeners.append(ListenAddress("tls", host, tls_port, certificate))
+        return listeners
+
+
+async def _resolve(directory: TrunkDirectory) -> None:
+    while True:
+        await asyncio.sleep(RESOLVE_SECONDS)
+        await directory.resolve_hosts()

@@ -1,0 +1,309 @@
+"""The calls of a gateway: those that trunks bring, and those that the platform orders."""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import uuid4
+
+import aiohttp
+import structlog
+from aiosipua.message import SipRequest
+
+from switchboard_telephony_sip.callbacks import (
+    DECLINED,
+    IncomingNotice,
+    SipAnsweredNotice,
+    SipConnectReply,
+    SipForwardReply,
+    SipRejectReply,
+    SipRingingNotice,
+    TextNotice,
+    read_gateway_reply,
+)
+from switchboard_telephony_sip.commands import PlaceCommand
+from switchboard_telephony_sip.gateway.calls import GatewayCall
+from switchboard_telephony_sip.gateway.dialing import AnsweredLeg, CallInviter, DialFailed, DialOrder, dial
+from switchboard_telephony_sip.gateway.directory import GatewayAccount, TrunkDirectory, TrunkLine
+from switchboard_telephony_sip.gateway.gateway_metrics import GatewayMetrics
+from switchboard_telephony_sip.gateway.media_link import MediaLink, MediaSocketFailed
+from switchboard_telephony_sip.gateway.notices import (
+    ANNOUNCE_RETRY_SECONDS,
+    NoticeQueue,
+    NoticeRefused,
+    PlatformLink,
+)
+from switchboard_telephony_sip.gateway.outcomes import CANCELED, CallEnd, describe_refusal
+from switchboard_telephony_sip.gateway.phone_numbers import normalize_number, read_caller
+from switchboard_telephony_sip.headers import read_metadata
+from switchboard_telephony_sip.media import MediaPlace, MediaPreferences, MediaSession, NoCommonMedia, NoFreePorts
+from switchboard_telephony_sip.signaling import (
+    AuthenticationDecision,
+    CallCanceled,
+    CallTimeout,
+    IncomingInvite,
+    Peer,
+    TrunkQuota,
+)
+from switchboard_telephony_sip.signaling.messages import read_address
+
+logger = structlog.get_logger()
+FORWARD_SECONDS: Final = 60.0
+MAX_SECONDS: Final = 14_400.0
+UNAVAILABLE: Final = 503
+
+
+@dataclass(slots=True)
+class Switching:
+    """Calls of a gateway at `place`, over its user agent."""
+
+    place: str
+    directory: TrunkDirectory
+    http: aiohttp.ClientSession
+    media_place: MediaPlace
+    metrics: GatewayMetrics
+    agent: CallInviter | None = None
+    calls: dict[str, GatewayCall] = field(default_factory=dict)
+    references: dict[tuple[str, str], str] = field(default_factory=dict)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Run a task that `wait_until_idle` waits for."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def wait_until_idle(self) -> None:
+        """Wait until no call is left."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def close(self, seconds: float) -> None:
+        """End every call, and give up after so long what is left to tell the platform."""
+        for call in self.calls.values():
+            call.hang_up()
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=seconds)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    def _create_call(self, account: GatewayAccount, events_url: str) -> GatewayCall:
+        link = PlatformLink(self.http, account.secret)
+        call = GatewayCall(self.place, account.key, NoticeQueue(link, events_url))
+        self.calls[call.call_id] = call
+        return call
+
+    async def dial(self, account: GatewayAccount, order: DialOrder) -> AnsweredLeg:
+        """Call a number over the account's trunks. Raises `DialFailed`."""
+        assert self.agent is not None  # noqa: S101  set before the first call
+        return await dial(self.agent, self.media_place, account, order)
+
+    # outbound calls
+
+    def place_call(self, account: GatewayAccount, command: PlaceCommand) -> str:
+        """Begin an outbound call and return its id; that of the same call for a repeated command."""
+        known = self.references.get((account.key, command.reference))
+        if known is not None:
+            return known
+        call = self._create_call(account, command.events_url)
+        self.references[account.key, command.reference] = call.call_id
+        self.spawn(self._run_outbound(account, call, command))
+        return call.call_id
+
+    async def _run_outbound(self, account: GatewayAccount, call: GatewayCall, command: PlaceCommand) -> None:
+        end = CANCELED
+        try:
+            end = await self._connect_outbound(account, call, command)
+        finally:
+            self.metrics.count("outbound", end)
+            await call.finish(end)
+            del self.calls[call.call_id], self.references[account.key, command.reference]
+
+    async def _connect_outbound(self, account: GatewayAccount, call: GatewayCall, command: PlaceCommand) -> CallEnd:
+        order = DialOrder(
+            command.to_number,
+            command.from_number,
+            command.ring_seconds,
+            command.headers,
+            lambda: call.notices.post(SipRingingNotice(call.call_id)),
+        )
+        dialing = asyncio.create_task(self.dial(account, order))
+        hung_up = asyncio.create_task(call.hung_up.wait())
+        await asyncio.wait({dialing, hung_up}, return_when=asyncio.FIRST_COMPLETED)
+        hung_up.cancel()
+        if not dialing.done():
+            dialing.cancel()
+            await asyncio.gather(dialing, return_exceptions=True)
+            return CANCELED
+        try:
+            leg = dialing.result()
+        except DialFailed as error:
+            return error.end
+        call.attach(leg.line, leg.dialog, leg.media)
+        call.notices.post(SipAnsweredNotice(call.call_id))
+        # A busy platform would otherwise hear of the answer first by its media socket.
+        await call.notices.flush()
+        try:
+            link = await MediaLink.open(self.http, command.media_url, leg.media, call.call_id)
+        except MediaSocketFailed as error:
+            return CallEnd("failed", str(error), "media")
+        return await call.converse(link, command.max_seconds)
+
+    # inbound calls (`UserAgentEvents`)
+
+    def is_trunk_address(self, host: str) -> bool:
+        return self.directory.has_address(host)
+
+    def authenticate(self, request: SipRequest, peer: Peer) -> AuthenticationDecision:
+        return self.directory.authenticate(request, peer)
+
+    async def on_invite(self, invite: IncomingInvite) -> None:
+        line = self.directory.find_line(invite.trunk.name)
+        if line is None:
+            invite.reject(UNAVAILABLE)
+            return
+        if invite.replaces is not None:
+            await self._replace(line, invite)
+            return
+        call = self._create_call(line.account, line.account.events_url)
+        running = self.spawn(self._run_inbound(line, call, invite))
+        try:
+            await asyncio.shield(running)
+        except asyncio.CancelledError:
+            if not invite.is_settled or call.dialog is None:
+                running.cancel()
+            raise
+
+    async def _replace(self, line: TrunkLine, invite: IncomingInvite) -> None:
+        for call in self.calls.values():
+            if call.dialog is invite.replaces and call.account_key == line.account.key:
+                await call.take_over(invite)
+                return
+        invite.reject(481)
+
+    async def _run_inbound(self, line: TrunkLine, call: GatewayCall, invite: IncomingInvite) -> None:
+        end = CANCELED
+        try:
+            end = await self._answer_inbound(line, call, invite)
+        except (CallCanceled, CallTimeout):
+            end = CANCELED
+        except NoticeRefused as error:
+            logger.warning("inbound SIP call answered with 503", reason=str(error))
+            invite.reject(UNAVAILABLE)
+        finally:
+            self.metrics.count("inbound", end)
+            await call.finish(end)
+            del self.calls[call.call_id]
+
+    async def _answer_inbound(self, line: TrunkLine, call: GatewayCall, invite: IncomingInvite) -> CallEnd:
+        link = PlatformLink(self.http, line.account.secret)
+        announced = _describe_invite(line, call.call_id, invite.request)
+        body = await link.deliver(line.account.events_url, announced, ANNOUNCE_RETRY_SECONDS)
+        match read_gateway_reply(body):
+            case SipConnectReply(media_url):
+                return await self._connect_inbound(line, call, invite, media_url)
+            case SipForwardReply(to_number, caller_id):
+                return await self._forward_inbound(line, call, invite, DialOrder(to_number, caller_id, FORWARD_SECONDS))
+            case SipRejectReply(status):
+                invite.reject(status)
+                return describe_refusal(status)
+
+    async def _connect_inbound(
+        self, line: TrunkLine, call: GatewayCall, invite: IncomingInvite, media_url: str
+    ) -> CallEnd:
+        invite.ring()
+        media = await self._open_media(line, invite)
+        if media is None:
+            return describe_refusal(488)
+        try:
+            link = await MediaLink.open(self.http, media_url, media, call.call_id)
+        except MediaSocketFailed as error:
+            await media.close()
+            invite.reject(UNAVAILABLE)
+            return CallEnd("failed", str(error), "media")
+        try:
+            await self._answer(line, call, invite, media)
+        except BaseException:
+            await link.close(stopped=True)
+            raise
+        return await call.converse(link, MAX_SECONDS)
+
+    async def _forward_inbound(
+        self, line: TrunkLine, call: GatewayCall, invite: IncomingInvite, order: DialOrder
+    ) -> CallEnd:
+        """Call another number, and answer the caller once it answers."""
+        invite.ring()
+        try:
+            target = await self.dial(line.account, order)
+        except DialFailed as error:
+            invite.reject(error.end.status)
+            return error.end
+        media = await self._open_media(line, invite)
+        if media is None:
+            await target.dialog.bye()
+            return describe_refusal(488)
+        answered: asyncio.Future[AnsweredLeg] = asyncio.get_running_loop().create_future()
+        answered.set_result(target)
+        try:
+            await self._answer(line, call, invite, media)
+        except BaseException:
+            await target.dialog.bye()
+            await target.media.close()
+            raise
+        return await call.bridge(answered, MAX_SECONDS)
+
+    async def _open_media(self, line: TrunkLine, invite: IncomingInvite) -> MediaSession | None:
+        """Open the audio of a call that came in; refuse the call and return None if that is not possible."""
+        try:
+            return await MediaSession.open(self.media_place, MediaPreferences(srtp=line.trunk.srtp))
+        except NoFreePorts:
+            invite.reject(UNAVAILABLE)
+        return None
+
+    async def _answer(self, line: TrunkLine, call: GatewayCall, invite: IncomingInvite, media: MediaSession) -> None:
+        try:
+            description = media.create_offer() if invite.sdp is None else media.answer(invite.sdp)
+            dialog = await invite.answer(description)
+            if invite.sdp is None:
+                media.accept_answer(dialog.remote_sdp)
+        except NoCommonMedia:
+            invite.reject(488)
+            await media.close()
+            raise CallCanceled from None
+        except BaseException:
+            await media.close()
+            raise
+        call.attach(line, dialog, media)
+
+    async def on_message(self, request: SipRequest, peer: Peer, trunk: TrunkQuota) -> int:
+        line = self.directory.find_line(trunk.name)
+        if line is None:
+            return UNAVAILABLE
+        if not line.trunk.text_messages or not (request.content_type or "").startswith("text/plain"):
+            return DECLINED if not line.trunk.text_messages else 415
+        caller, callee = _read_parties(line, request)
+        notice = TextNotice(uuid4().hex, caller, callee, request.text)
+        try:
+            await PlatformLink(self.http, line.account.secret).deliver(line.account.events_url, notice, (0.5,))
+        except NoticeRefused:
+            return UNAVAILABLE
+        return 200
+
+
+def _describe_invite(line: TrunkLine, call_id: str, request: SipRequest) -> IncomingNotice:
+    caller, callee = _read_parties(line, request)
+    headers: Mapping[str, str] = {name: values[0] for name, values in request.headers.items()}
+    return IncomingNotice(call_id, caller, callee, read_metadata(headers))
+
+
+def _read_parties(line: TrunkLine, request: SipRequest) -> tuple[str, str]:
+    """Return caller and callee. A registered trunk calls the user of the registration, and names the number in To."""
+    country = line.trunk.country
+    asserted = request.headers.get("P-Asserted-Identity")
+    caller = read_address(asserted[0] if asserted else request.headers.get("From")[0])
+    called = read_address(request.uri).uri.user or ""
+    if line.trunk.registers and called == line.trunk.username:
+        called = read_address(request.headers.get("To")[0]).uri.user or called
+    return read_caller(caller, country), normalize_number(called, country)

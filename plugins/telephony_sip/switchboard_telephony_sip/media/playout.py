@@ -1,0 +1,155 @@
+"""Adaptive jitter buffer: puts received packets in order, and gives a frame each 20 ms, whatever the network did.
+
+Positions are samples at 8 kHz on the sender's timeline. The delay follows the network: all packets of the last four
+seconds but the latest few would have come in time. It grows at once, by a concealed frame, and shrinks slowly, by
+leaving out a quiet frame.
+"""
+
+from bisect import bisect_left
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from switchboard_telephony_sip.media.audio_codecs import FRAME_SAMPLES, SAMPLE_RATE, AudioCodec
+from switchboard_telephony_sip.media.concealment import SILENT_LEVEL, Concealer, make_noise
+
+WINDOW: Final = 200
+"""Packets whose delay is remembered."""
+LATE_IN_WINDOW: Final = 2
+"""Packets of a window that may come too late."""
+MARGIN: Final = 40
+"""Samples (5 ms) of delay beside the jitter, for the scheduling of processes."""
+MAX_JITTER: Final = 1600
+"""Samples (200 ms) of jitter that is waited for; later packets are lost."""
+RESYNC: Final = 4000
+"""Samples (half a second) by which a timestamp may be off its time before the timeline begins again."""
+GROW, SHRINK = -80, FRAME_SAMPLES + 80
+PATIENT_TICKS, LONG_TICKS = 25, 100
+"""Ticks with too much delay after which a quiet frame, and then any frame, is left out."""
+QUIET: Final = 0x30
+"""Steps of mu-law below which the peak of a quiet frame is: about -31 dBFS."""
+MOST_PACKETS: Final = 128
+_MAGNITUDES: Final = bytes(0x7F - (code & 0x7F) for code in range(256))
+
+
+@dataclass(slots=True)
+class Fragment:
+    """Payload of a packet, decoded when its time comes, because codecs need their packets in order."""
+
+    payload: bytes
+    codec: AudioCodec
+
+
+class PlayoutBuffer:
+    """Jitter buffer of one stream."""
+
+    def __init__(self) -> None:
+        self.late = 0
+        self.concealed = 0
+        self._concealer = Concealer()
+        self._positions: list[int] = []
+        self._fragments: dict[int, Fragment] = {}
+        self._head: int | None = None
+        self._carry = b""
+        self._transits: deque[float] = deque(maxlen=WINDOW)
+        self._measured = 0
+        self._base = self._target = 0.0
+        self._excess = 0
+        self._noise: tuple[int, int] | None = None
+
+    @property
+    def delay_ms(self) -> float:
+        """Delay that the buffer adds, in milliseconds."""
+        return (self._target + MARGIN + FRAME_SAMPLES / 2) * 1000 / SAMPLE_RATE
+
+    def reset(self) -> None:
+        """Begin with another timeline: another sender, or one that began again."""
+        self._positions.clear()
+        self._fragments.clear()
+        self._transits.clear()
+        self._head, self._carry, self._noise, self._measured = None, b"", None, 0
+
+    def put(self, position: int, fragment: Fragment, arrival: float) -> None:
+        """Take a packet that arrived at `arrival`, in seconds."""
+        self._measure(arrival * SAMPLE_RATE - position)
+        if self._head is not None and position + FRAME_SAMPLES // 2 <= self._head:
+            self.late += 1
+            return
+        if position in self._fragments or len(self._positions) >= MOST_PACKETS:
+            return
+        self._fragments[position] = fragment
+        if not self._positions or position > self._positions[-1]:
+            self._positions.append(position)
+        else:
+            self._positions.insert(bisect_left(self._positions, position), position)
+
+    def put_silence(self, position: int, level: int = SILENT_LEVEL) -> None:
+        """Fill with comfort noise of this level, in -dBov, from `position` until audio follows."""
+        start = self._noise[0] if self._noise else position
+        self._noise = (start, level)
+
+    def take(self, now: float) -> bytes:
+        """Return the 160 bytes of mu-law to hear at `now`, in seconds."""
+        wanted = now * SAMPLE_RATE - self._base - self._target - MARGIN
+        if self._head is None:
+            if not self._positions or self._positions[0] > wanted:
+                return self._fill(FRAME_SAMPLES) if self._noise else self._concealer.conceal(FRAME_SAMPLES)
+            self._head = self._positions[0]
+        if self._transits:
+            lag = wanted - (self._head - len(self._carry))
+            if lag < GROW and self._positions:
+                return self._concealer.conceal(FRAME_SAMPLES)
+            self._shrink(lag)
+        return self._collect()
+
+    def _measure(self, transit: float) -> None:
+        if self._transits and abs(transit - self._transits[-1]) > RESYNC:
+            self.reset()
+        self._transits.append(transit)
+        self._measured += 1
+        # Sorting 200 numbers takes 10 microseconds: seldom, but at once when a packet is later than expected.
+        if self._measured < 20 or self._measured % 16 == 0 or transit > self._base + self._target:
+            ordered = sorted(self._transits)
+            self._base = ordered[0]
+            self._target = min(ordered[-1 - min(LATE_IN_WINDOW, len(ordered) // 50)] - self._base, MAX_JITTER)
+
+    def _shrink(self, lag: float) -> None:
+        """Leave out a frame when the delay was too long for half a second, preferably a quiet one."""
+        self._excess = self._excess + 1 if lag > SHRINK else 0
+        if self._excess < PATIENT_TICKS:
+            return
+        frame = self._collect()
+        if self._excess < LONG_TICKS and max(frame.translate(_MAGNITUDES)) > QUIET:
+            self._carry = frame + self._carry
+        else:
+            self._excess = 0
+
+    def _collect(self) -> bytes:
+        """Return the next frame of the timeline, whose packets may be longer or shorter than a frame."""
+        while len(self._carry) < FRAME_SAMPLES:
+            self._carry += self._advance(FRAME_SAMPLES - len(self._carry))
+        frame, self._carry = self._carry[:FRAME_SAMPLES], self._carry[FRAME_SAMPLES:]
+        return frame
+
+    def _advance(self, samples: int) -> bytes:
+        """Return the audio of the next packet, or at most `samples` for a gap before it."""
+        head = self._head or 0
+        while self._positions and self._positions[0] <= head:
+            position = self._positions.pop(0)
+            fragment = self._fragments.pop(position)
+            audio = fragment.codec.decode(fragment.payload)[head - position :]
+            if audio:
+                if self._noise and self._noise[0] <= position:
+                    self._noise = None
+                self._head = head + len(audio)
+                return self._concealer.pass_frame(audio)
+        if self._positions:
+            samples = min(samples, self._positions[0] - head)
+        self._head = head + samples
+        return self._fill(samples)
+
+    def _fill(self, samples: int) -> bytes:
+        if self._noise and (self._head is None or self._noise[0] <= self._head):
+            return make_noise(self._noise[1], samples)
+        self.concealed += 1
+        return self._concealer.conceal(samples)

@@ -1,0 +1,182 @@
+"""Your own SIP trunks as a carrier.
+
+The provider holds no call: gateways do (`gateway/process.py`), and this class tells them what to do.
+"""
+
+import secrets
+from collections.abc import Sequence
+from typing import ClassVar, Final, Literal, NoReturn
+
+from switchboard.plugin_sdk import (
+    AvailableNumber,
+    BoughtNumber,
+    BrowserToken,
+    CallbackUrls,
+    CarrierReply,
+    CarrierRequest,
+    IncomingCall,
+    Instruction,
+    InvalidCallback,
+    MediaCodec,
+    NumberOrder,
+    OutboundCall,
+    OutboundTextMessage,
+    ProviderError,
+    ProviderSettings,
+    ReceivedCallback,
+    RecordingStream,
+    TelephonyCapabilities,
+    TelephonyProvider,
+)
+
+from switchboard_telephony_sip.callbacks import translate_gateway_notice, write_gateway_reply
+from switchboard_telephony_sip.codec import SipCodec
+from switchboard_telephony_sip.commands import (
+    CheckCommand,
+    DigitsCommand,
+    FindCommand,
+    PlaceCommand,
+    SipHangUpCommand,
+    TextCommand,
+    TransferCommand,
+)
+from switchboard_telephony_sip.gateways import CallUnknown, Gateways, GatewayUnreachable
+from switchboard_telephony_sip.headers import choose_sip_headers
+from switchboard_telephony_sip.settings import SipSettings
+from switchboard_telephony_sip.signatures import SIGNATURE_HEADER, find_fault_of_signature
+
+SELLS_NONE: Final = "your own SIP trunk sells no numbers"
+
+
+class SipTelephony(TelephonyProvider[SipSettings]):
+    """Calls over SIP trunks and PBXs, by processes `switchboard sip-gateway`."""
+
+    name: ClassVar[str] = "sip"
+    title: ClassVar[str] = "SIP trunk"
+    Settings: ClassVar[type[ProviderSettings]] = SipSettings
+    capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(
+        recordings=False, machine_detection=False, browser_calling=False, sells_numbers=False
+    )
+
+    def __init__(self, settings: SipSettings) -> None:
+        super().__init__(settings)
+        self._secret = settings.signing_secret.get_secret_value()
+        self._opened: Gateways | None = None
+
+    @classmethod
+    def initial_settings(cls) -> dict[str, str]:
+        return {"signing_secret": secrets.token_hex(32)}
+
+    async def open(self) -> None:
+        self._opened = Gateways(self.settings.gateways, self._secret)
+
+    async def close(self) -> None:
+        if self._opened is not None:
+            await self._opened.close()
+
+    async def check(self) -> None:
+        """Ask every gateway whether it has registered, and to place an OPTIONS with each trunk."""
+        for gateway in self._gateways.addresses:
+            result = await self._gateways.command(gateway, CheckCommand())
+            if result.faults:
+                raise ProviderError(f"gateway {gateway}: {'; '.join(result.faults)}", retryable=False)
+
+    @property
+    def _gateways(self) -> Gateways:
+        if self._opened is None:
+            raise ProviderError("the SIP carrier is not open")
+        return self._opened
+
+    # callbacks and media
+
+    async def receive(self, request: CarrierRequest) -> ReceivedCallback:
+        fault = find_fault_of_signature(
+            self._secret, request.headers.get(SIGNATURE_HEADER.lower()), request.url, request.body
+        )
+        if fault is not None:
+            raise InvalidCallback(fault)
+        return ReceivedCallback((translate_gateway_notice(request.body),))
+
+    async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
+        return write_gateway_reply(instruction)
+
+    def create_media_codec(self, media_url: str) -> MediaCodec:
+        return SipCodec()
+
+    # calls
+
+    async def place_call(self, order: OutboundCall) -> str:
+        command = PlaceCommand(
+            order.reference,
+            order.from_number,
+            order.to_number,
+            order.media_url,
+            order.callbacks.events,
+            order.ring_seconds,
+            order.max_duration_seconds,
+            choose_sip_headers(order.metadata),
+        )
+        placed = (await self._gateways.command_first(command)).call_id
+        if placed is None:
+            raise ProviderError("the SIP gateway did not return the id of the call")
+        return placed
+
+    async def find_call(self, reference: str) -> str | None:
+        for gateway in self._gateways.addresses:
+            try:
+                found = (await self._gateways.command(gateway, FindCommand(reference))).call_id
+            except (CallUnknown, GatewayUnreachable):
+                continue
+            if found is not None:
+                return found
+        return None
+
+    async def hang_up(self, carrier_call_id: str) -> None:
+        try:
+            await self._gateways.command_holder(carrier_call_id, SipHangUpCommand(carrier_call_id))
+        except CallUnknown:
+            return
+
+    async def transfer(self, carrier_call_id: str, *, to_number: str, caller_id: str, callbacks: CallbackUrls) -> None:
+        await self._command_live(carrier_call_id, TransferCommand(carrier_call_id, to_number, caller_id))
+
+    async def send_digits(self, carrier_call_id: str, digits: str) -> None:
+        await self._command_live(carrier_call_id, DigitsCommand(carrier_call_id, digits))
+
+    async def _command_live(self, carrier_call_id: str, command: TransferCommand | DigitsCommand) -> None:
+        try:
+            await self._gateways.command_holder(carrier_call_id, command)
+        except CallUnknown:
+            raise ProviderError("the call is over", code="call_gone", retryable=False) from None
+
+    # text messages
+
+    async def send_text_message(self, order: OutboundTextMessage) -> str:
+        command = TextCommand(order.from_number, order.to_number, order.body, order.callbacks.events)
+        sent = (await self._gateways.command_first(command)).call_id
+        if sent is None:
+            raise ProviderError("the SIP gateway did not return the id of the text message")
+        return sent
+
+    # numbers
+
+    async def search_numbers(self, *, country: str, area_code: str | None, limit: int) -> Sequence[AvailableNumber]:
+        _refuse(SELLS_NONE)
+
+    async def buy_number(self, order: NumberOrder) -> BoughtNumber:
+        _refuse(SELLS_NONE)
+
+    async def release_number(self, carrier_number_id: str) -> None:
+        """Do nothing, because the number stays with the trunk."""
+
+    # recordings and browsers
+
+    async def fetch_recording(self, recording_id: str, byte_range: str | None) -> RecordingStream:
+        _refuse("on a SIP trunk, the platform records calls")
+
+    async def create_browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
+        _refuse("on a SIP trunk, calls come from telephones only")
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise ProviderError(reason, code="unsupported", retryable=False)

@@ -1,0 +1,114 @@
+"""Settings of an organization's SIP trunks."""
+
+from ipaddress import ip_network
+from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
+
+from phonenumbers import SUPPORTED_REGIONS
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, StringConstraints, model_validator
+from switchboard.plugin_sdk import OPERATOR_ONLY, ProviderSettings
+
+DEFAULT_GATEWAY: Final = "http://127.0.0.1:8070"
+MAX_TRUNKS: Final = 50
+
+
+def _validate_network(value: str) -> str:
+    ip_network(value, strict=False)
+    return value
+
+
+def _validate_country(value: str) -> str:
+    if value not in SUPPORTED_REGIONS:
+        raise ValueError("is not an ISO 3166-1 alpha-2 code of a country, such as GB")
+    return value
+
+
+def _validate_gateway(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
+        raise ValueError("must be the address of a gateway, such as http://10.0.0.5:8070")
+    return value.rstrip("/")
+
+
+Host = Annotated[
+    str, StringConstraints(pattern=r"^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?)(:[0-9]{1,5})?$")
+]
+Network = Annotated[str, AfterValidator(_validate_network)]
+Gateway = Annotated[str, AfterValidator(_validate_gateway)]
+Country = Annotated[str, AfterValidator(_validate_country)]
+SipUser = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._~!*'()&=+$,;?/%@-]{0,100}$")]
+
+
+class SipTrunk(BaseModel):
+    """A trunk or a PBX."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")] = Field(
+        description="Name of the trunk, in lower case."
+    )
+    hosts: Annotated[list[Host], Field(min_length=1, max_length=10)] = Field(
+        description="Hosts of the trunk in the order in which they are tried, each with its port unless it is 5060."
+    )
+    transport: Literal["udp", "tcp", "tls"] = Field("udp", description="Transport of the signaling.")
+    domain: Host | None = Field(None, description="Domain in From and in the callee's address; the host without it.")
+    username: SipUser = Field("", description="User name at the trunk; its password is in `passwords`.")
+    registers: bool = Field(False, description="Register there, so that calls reach a gateway behind NAT.")
+    addresses: list[Network] = Field(
+        default_factory=list,
+        description="Networks from which the trunk calls, besides its hosts, such as 203.0.113.0/24.",
+    )
+    digest: bool = Field(
+        False, description="Ask callers for the trunk's user name and password, whatever address they call from."
+    )
+    caller_identity: Literal["from", "p-asserted-identity"] = Field(
+        "from",
+        description="Header with the caller id of outbound calls; From has it, too, unless it is withheld.",
+    )
+    country: Country | None = Field(
+        None, description="Country whose national notation inbound calls have; without it, numbers are international."
+    )
+    plus: bool = Field(True, description="Write dialed numbers with a plus.")
+    transfers: Literal["bridge", "refer"] = Field(
+        "bridge", description="Transfer calls by a second call of the gateway, or ask the trunk for it with REFER."
+    )
+    srtp: Literal["off", "optional", "required"] = Field("off", description="Encryption of the audio.")
+    max_calls: Annotated[int, Field(ge=1)] | None = Field(None, description="Most calls at once.")
+    calls_per_second: Annotated[float, Field(gt=0)] | None = Field(None, description="Most new calls in a second.")
+    text_messages: bool = Field(False, description="Whether the trunk takes SIP MESSAGE.")
+
+
+class SipSettings(ProviderSettings):
+    """SIP trunks, and the gateways that connect them. Only the operator sets the addresses."""
+
+    trunks: Annotated[list[SipTrunk], Field(min_length=1, max_length=MAX_TRUNKS)] = Field(
+        description="Trunks in the order in which outbound calls try them.", json_schema_extra=OPERATOR_ONLY
+    )
+    passwords: dict[str, SecretStr] = Field(
+        default_factory=dict, description="Passwords by the name of their trunk, such as `office: secret`."
+    )
+    gateways: Annotated[list[Gateway], Field(min_length=1, max_length=100)] = Field(
+        default_factory=lambda: [DEFAULT_GATEWAY],
+        description="Control addresses of the processes `switchboard sip-gateway`.",
+        json_schema_extra=OPERATOR_ONLY,
+    )
+    signing_secret: SecretStr = Field(
+        min_length=16, description="Secret that signs what the platform and the gateways send each other."
+    )
+
+    @model_validator(mode="after")
+    def _check_names(self) -> "SipSettings":
+        names = [trunk.name for trunk in self.trunks]
+        if len(set(names)) != len(names):
+            raise ValueError("two trunks have the same name")
+        if unknown := sorted(self.passwords.keys() - set(names)):
+            raise ValueError(f"passwords: there is no trunk {unknown[0]}")
+        for trunk in self.trunks:
+            if (trunk.registers or trunk.digest) and not (trunk.username and trunk.name in self.passwords):
+                raise ValueError(f"trunk {trunk.name} needs a user name, and a password in `passwords`")
+        return self
+
+    def find_password(self, trunk: SipTrunk) -> str:
+        """Return the trunk's password; empty without one."""
+        password = self.passwords.get(trunk.name)
+        return password.get_secret_value() if password else ""

@@ -1,0 +1,54 @@
+"""SIP signaling of the gateway: `SipUserAgent`, its calls, and its registrations."""
+
+from switchboard_telephony_sip.signaling.admission import ScannerLimits, TrunkBusy, TrunkQuota
+from switchboard_telephony_sip.signaling.dialog_events import DialogEvents, OfferRefused
+from switchboard_telephony_sip.signaling.dialogs import Dialog
+from switchboard_telephony_sip.signaling.digest import DigestAccount, SipCredentials
+from switchboard_telephony_sip.signaling.endpoint import TracedMessage
+from switchboard_telephony_sip.signaling.events import (
+    Admitted,
+    AuthenticationDecision,
+    DigestRequired,
+    UnknownCaller,
+    UserAgentEvents,
+)
+from switchboard_telephony_sip.signaling.incoming import CallCanceled, IncomingInvite
+from switchboard_telephony_sip.signaling.outgoing import (
+    CallRedirected,
+    CallRefused,
+    CallTimeout,
+    OutgoingInvite,
+)
+from switchboard_telephony_sip.signaling.peers import ListenAddress, Peer, PeerUnreachable, TlsCertificate
+from switchboard_telephony_sip.signaling.registration import Registration, RegistrationAccount
+from switchboard_telephony_sip.signaling.user_agent import SipUserAgent
+
+__all__ = [
+    "Admitted",
+    "AuthenticationDecision",
+    "CallCanceled",
+    "CallRedirected",
+    "CallRefused",
+    "CallTimeout",
+    "Dialog",
+    "DialogEvents",
+    "DigestAccount",
+    "DigestRequired",
+    "IncomingInvite",
+    "ListenAddress",
+    "OfferRefused",
+    "OutgoingInvite",
+    "Peer",
+    "PeerUnreachable",
+    "Registration",
+    "RegistrationAccount",
+    "ScannerLimits",
+    "SipCredentials",
+    "SipUserAgent",
+    "TlsCertificate",
+    "TracedMessage",
+    "TrunkBusy",
+    "TrunkQuota",
+    "UnknownCaller",
+    "UserAgentEvents",
+]

@@ -1,0 +1,244 @@
+"""Reception of requests: refusal of strangers, authentication, and new calls."""
+
+import asyncio
+from collections.abc import Callable
+
+from aiosipua.message import SipRequest
+
+from switchboard_telephony_sip.signaling.admission import (
+    CallSlot,
+    ScannerGuard,
+    TrunkBusy,
+    TrunkQuota,
+    TrunkQuotas,
+)
+from switchboard_telephony_sip.signaling.dialog_table import DialogTable
+from switchboard_telephony_sip.signaling.dialogs import Dialog
+from switchboard_telephony_sip.signaling.digest import DigestVerifier
+from switchboard_telephony_sip.signaling.endpoint import SipEndpoint
+from switchboard_telephony_sip.signaling.events import Admitted, DigestRequired, UserAgentEvents
+from switchboard_telephony_sip.signaling.incoming import IncomingInvite
+from switchboard_telephony_sip.signaling.messages import (
+    ALLOW,
+    SDP,
+    MalformedMessage,
+    build_response,
+    list_options,
+    read_cseq,
+    read_sdp,
+    read_tag,
+)
+from switchboard_telephony_sip.signaling.peers import Peer
+from switchboard_telephony_sip.signaling.server_transactions import ServerTransaction
+from switchboard_telephony_sip.signaling.session_timers import (
+    MIN_SESSION_SECONDS,
+    SessionTooShort,
+    accept_session,
+)
+from switchboard_telephony_sip.signaling.transfers import read_replaces
+
+CHALLENGE_WEIGHT = 0.25
+"""A first request without credentials is how digest begins; one that never continues is a scan."""
+METHODS = ("INVITE", "OPTIONS", "MESSAGE")
+
+
+class _Refused(Exception):
+    def __init__(self, status: int, *headers: tuple[str, str]) -> None:
+        super().__init__(status)
+        self.status, self.headers = status, headers
+
+
+class Reception:
+    """Handler of all requests that belong to no transaction yet."""
+
+    endpoint: SipEndpoint
+
+    def __init__(self, events: UserAgentEvents, guard: ScannerGuard, quotas: TrunkQuotas, dialogs: DialogTable) -> None:
+        self.accepts_calls = True
+        self._events, self._guard, self._quotas, self._dialogs = events, guard, quotas, dialogs
+        self._verifier = DigestVerifier()
+        self._ringing: dict[tuple[str, ...], tuple[IncomingInvite, asyncio.Task[None]]] = {}
+
+    def is_welcome(self, host: str) -> bool:
+        """Return whether to read a message: always from trunks, and within limits from strangers."""
+        if self._is_known(host):
+            return True
+        return not self._guard.is_ignored(host) and self._guard.admit_stranger()
+
+    def note_peer(self, host: str) -> None:
+        """Read what a host answers to which the gateway has sent a request."""
+        self._guard.trust(host)
+
+    def _is_known(self, host: str) -> bool:
+        return self._guard.is_trusted(host) or self._events.is_trunk_address(host)
+
+    def handle_malformed(self, error: MalformedMessage, source: Peer) -> None:
+        if not self._is_known(source.host):
+            self._guard.strike(source.host)
+        elif error.request is not None:
+            self.endpoint.reply_statelessly(error.request, source, error.status)
+
+    def handle_stray_request(self, request: SipRequest, source: Peer) -> Callable[[ServerTransaction], None] | None:
+        """Return the handler for a new transaction, or None for a request that is refused without one."""
+        local_tag = read_tag(request.headers.get_first("to"))
+        if local_tag:
+            dialog = self._find_dialog(request, local_tag)
+            if dialog is None:
+                self._refuse(request, source, 481)
+            return None if dialog is None else dialog.receive
+        trunk = self._authenticate(request, source)
+        if trunk is None:
+            return None
+        if request.method not in METHODS:
+            self.endpoint.reply_statelessly(request, source, 405, [("Allow", ALLOW)])
+            return None
+        return lambda transaction: self._receive(transaction, trunk)
+
+    def _find_dialog(self, request: SipRequest, local_tag: str) -> Dialog | None:
+        remote_tag = read_tag(request.headers.get_first("from"))
+        return self._dialogs.find((request.call_id or "", local_tag, remote_tag))
+
+    def _refuse(self, request: SipRequest, source: Peer, status: int) -> None:
+        """Refuse a request of a trunk; strangers get no answer."""
+        if self._is_known(source.host):
+            self.endpoint.reply_statelessly(request, source, status)
+        else:
+            self._guard.strike(source.host)
+
+    def _authenticate(self, request: SipRequest, source: Peer) -> TrunkQuota | None:
+        match self._events.authenticate(request, source):
+            case Admitted(trunk):
+                return trunk
+            case DigestRequired() as required:
+                return self._check_digest(request, source, required)
+        self._refuse(request, source, 403)
+        return None
+
+    def _check_digest(self, request: SipRequest, source: Peer, required: DigestRequired) -> TrunkQuota | None:
+        account = self._verifier.verify(request, required.realm, required.accounts, source.host)
+        if account is not None:
+            self._guard.trust(source.host)
+            return account.trunk
+        has_answer = "Authorization" in request.headers
+        stale = has_answer and self._verifier.was_stale(request, source.host)
+        if has_answer and not stale:
+            self._guard.strike(source.host)
+        elif not self._is_known(source.host):
+            self._guard.strike(source.host, CHALLENGE_WEIGHT)
+        challenge = self._verifier.build_challenge(required.realm, source.host, stale=stale)
+        self.endpoint.reply_statelessly(request, source, 401, [("WWW-Authenticate", challenge)])
+        return None
+
+    def _receive(self, transaction: ServerTransaction, trunk: TrunkQuota) -> None:
+        request = transaction.request
+        try:
+            self._check_extensions(request)
+            if request.method == "OPTIONS":
+                raise _Refused(200 if self.accepts_calls else 503, ("Accept", SDP), ("Allow", ALLOW))
+            if request.method == "MESSAGE":
+                self.endpoint.spawn(self._handle_message(transaction, trunk))
+            else:
+                self._receive_invite(transaction, trunk)
+        except _Refused as refusal:
+            self._respond(transaction, refusal.status, *refusal.headers)
+
+    def _respond(self, transaction: ServerTransaction, status: int, *headers: tuple[str, str]) -> None:
+        response = self.endpoint.build_reply(transaction.request, status)
+        for name, value in headers:
+            response.headers.append(name, value)
+        transaction.respond(response)
+
+    def _check_extensions(self, request: SipRequest) -> None:
+        unknown = list_options(request, "require") - {"timer", "replaces"}
+        if unknown:
+            raise _Refused(420, ("Unsupported", ", ".join(sorted(unknown))))
+        if request.headers.get_first("content-encoding") not in (None, "identity"):
+            raise _Refused(415, ("Accept-Encoding", "identity"))
+
+    async def _handle_message(self, transaction: ServerTransaction, trunk: TrunkQuota) -> None:
+        status = 500
+        try:
+            status = await self._events.on_message(transaction.request, transaction.source, trunk)
+        finally:
+            self._respond(transaction, status)
+
+    def _receive_invite(self, transaction: ServerTransaction, trunk: TrunkQuota) -> None:
+        request = transaction.request
+        if not self.accepts_calls:
+            raise _Refused(503, ("Retry-After", "5"))
+        if request.body and read_sdp(request) is None:
+            raise _Refused(415, ("Accept", SDP))
+        if not {SDP, "application/*", "*/*"} & (_list_accepted(request) or {SDP}):
+            raise _Refused(406, ("Accept", SDP))
+        if any(self._is_same_call(request, invite.request) for invite, _ in self._ringing.values()):
+            raise _Refused(482)  # A fork of the same call that came by another way (section 8.2.2.2).
+        replaces = self._find_replaced(request)
+        try:
+            session = accept_session(request)
+        except SessionTooShort:
+            raise _Refused(422, ("Min-SE", str(MIN_SESSION_SECONDS))) from None
+        try:
+            slot = self._quotas.acquire_slot(trunk)
+        except TrunkBusy:
+            raise _Refused(503, ("Retry-After", "1")) from None
+        transaction.respond(build_response(request, 100))
+        invite = IncomingInvite(
+            self.endpoint, transaction, trunk, replaces=replaces, session=session, register=self._dialogs.add
+        )
+        self._begin(transaction, invite, slot)
+
+    def _begin(self, transaction: ServerTransaction, invite: IncomingInvite, slot: CallSlot) -> None:
+        invite.on_settled(slot.release)
+        task = self.endpoint.spawn(self._events.on_invite(invite))
+        self._ringing[transaction.key] = invite, task
+
+        def finish(ended: "asyncio.Task[None]") -> None:
+            self._ringing.pop(transaction.key, None)
+            failed = not ended.cancelled() and ended.exception() is not None
+            invite.reject(500 if failed else 480)
+
+        task.add_done_callback(finish)
+
+    @staticmethod
+    def _is_same_call(first: SipRequest, second: SipRequest) -> bool:
+        return (
+            first.call_id == second.call_id
+            and first.headers.get_first("cseq") == second.headers.get_first("cseq")
+            and read_tag(first.headers.get_first("from")) == read_tag(second.headers.get_first("from"))
+        )
+
+    def _find_replaced(self, request: SipRequest) -> Dialog | None:
+        """Return the call that a new one takes over (RFC 3891, section 3)."""
+        value = request.headers.get_first("replaces")
+        if value is None:
+            return None
+        header = read_replaces(value)
+        if header is None:
+            raise _Refused(400)
+        dialog = self._dialogs.find(header.key)
+        if dialog is None:
+            raise _Refused(481)
+        if header.is_early_only:
+            raise _Refused(486)
+        return dialog
+
+    def handle_ack(self, request: SipRequest) -> None:
+        """Take the ACK of a 2xx response."""
+        dialog = self._find_dialog(request, read_tag(request.headers.get_first("to")))
+        if dialog is not None:
+            dialog.acknowledgments.receive(read_cseq(request)[0], read_sdp(request))
+
+    def handle_cancel(self, transaction: ServerTransaction) -> None:
+        """Give up a call that was not answered, or an offer within a call."""
+        found = self._ringing.get(transaction.key)
+        if found is None:
+            self._respond(transaction, 487)
+            return
+        invite, task = found
+        invite.reject(487)
+        task.cancel()
+
+
+def _list_accepted(request: SipRequest) -> set[str]:
+    """Return the media types that the caller accepts in responses, none without the header Accept."""
+    return {value.partition(";")[0].strip() for value in list_options(request, "accept")}
