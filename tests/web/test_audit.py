@@ -17,6 +17,7 @@ from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, create_bakery, fresh_number
 from tests.fixtures.dashboard import PASSWORD, People, Person
+from tests.fixtures.sip_account import add_sip_trunk
 
 Fields = dict[str, str | list[str]]
 ACTION = {"type": "tag_contact", "params": {"phone_number": "{{ data.to_number }}", "tag": "seen"}}
@@ -257,6 +258,10 @@ async def _numbers_calls_and_messages(at: Organization) -> None:
     await at.api(AuditAction.PHONE_NUMBER_UPDATED, "PUT", f"/v1/phone-numbers/{number}", {"friendly_name": "hush"})
     page = "/dashboard/numbers"
     fields: Fields = {"phone_number": fresh_number()}
+    await add_sip_trunk(at.runtime, at.caller.organization_id)
+    entered = {"numbers": [{"phone_number": fresh_number()}]}
+    await at.api(AuditAction.PHONE_NUMBER_ENTERED, "POST", "/v1/phone-numbers/enter", entered)
+    await at.dashboard(AuditAction.PHONE_NUMBER_ENTERED, f"{page}/import", {"people": fresh_number()})
     other = await at.dashboard(AuditAction.PHONE_NUMBER_ORDERED, f"{page}/order", fields)
     await at.dashboard(AuditAction.PHONE_NUMBER_UPDATED, f"{page}/{other}", {"friendly_name": "hush"})
     message = {"from_number_id": number, "to_number": "+15550100001", "body": "hush"}

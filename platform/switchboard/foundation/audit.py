@@ -85,6 +85,7 @@ class AuditAction(StrEnum):
     OUTBOUND_PAUSED = "outbound.paused"
     PERSON_ERASED = "person.erased"
     PERSON_EXPORTED = "person.exported"
+    PHONE_NUMBER_ENTERED = "phone_number.entered"
     PHONE_NUMBER_ORDERED = "phone_number.ordered"
     PHONE_NUMBER_UPDATED = "phone_number.updated"
     PHONE_NUMBER_RELEASED = "phone_number.released"

@@ -536,6 +536,13 @@ class AsyncPhoneNumbers:
         request = ApiRequest("PUT", "/v1/phone-numbers/{number_id}", ids={"number_id": number_id}, body=body)
         return await self._transport.fetch(request, models.PhoneNumberOut)
 
+    async def enter(
+        self, *, idempotency_key: str | None = None, **body: Unpack[requests.PhoneNumbersImport]
+    ) -> models.EnteredNumbers:
+        """Enter phone numbers that a trunk has."""
+        request = ApiRequest("POST", "/v1/phone-numbers/enter", body=body, idempotency_key=idempotency_key)
+        return await self._transport.fetch(request, models.EnteredNumbers)
+
     async def search(
         self, *, idempotency_key: str | None = None, **body: Unpack[requests.NumberSearch]
     ) -> models.AvailableNumbers:

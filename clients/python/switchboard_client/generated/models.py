@@ -121,6 +121,25 @@ class BrowserTokenOut(Model):
     """
 
 
+class CallQualityOut(Model):
+    """
+    Quality of a call's line, as the carrier measured it on what the other party sent.
+    """
+
+    loss_share: float
+    """
+    Share of lost packets, from 0 to 1.
+    """
+    jitter_ms: float
+    """
+    Jitter in milliseconds (RFC 3550).
+    """
+    mos: float
+    """
+    Estimated mean opinion score, from 1 to 5 (ITU-T G.107).
+    """
+
+
 class CallerIdOut(Model):
     """
     A phone number that can be called from.
@@ -2205,6 +2224,10 @@ class CallOut(Model):
     """
     Notice and consent at the beginning of the call, null without a notice; an addition.
     """
+    quality: CallQualityOut | None
+    """
+    Quality of the line, null if the carrier does not measure it; an addition.
+    """
     started_at: AwareDatetime | None
     """
     Time of the answer; null if nobody answered.
@@ -2755,6 +2778,17 @@ class DisclosureSettings(Model):
     texts: SpokenTexts | None = None
     """
     Sentences in the place of the standard ones.
+    """
+
+
+class EnteredNumbers(Model):
+    """
+    Numbers that were entered.
+    """
+
+    items: list[PhoneNumberOut]
+    """
+    Entered numbers, in the order of the request.
     """
 
 

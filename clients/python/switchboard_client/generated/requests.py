@@ -261,6 +261,21 @@ class EndpointUpdate(TypedDict):
     """
 
 
+class EnteredNumber(TypedDict):
+    """
+    A number that a trunk already has.
+    """
+
+    phone_number: str
+    """
+    E.164 number.
+    """
+    friendly_name: NotRequired[str | None]
+    """
+    Name for people; null: the number.
+    """
+
+
 class ExtractedField(TypedDict):
     """
     A value to extract from a call.
@@ -469,6 +484,21 @@ class PhoneNumberBuy(TypedDict):
     """
     Id of the documents at the carrier that a country demands: Twilio's bundle, Telnyx's requirement group,
     Plivo's compliance application; null: that of the carrier's settings. An addition.
+    """
+
+
+class PhoneNumbersImport(TypedDict):
+    """
+    Numbers of a carrier that sells none, such as a SIP trunk. All are entered, or none.
+    """
+
+    numbers: Sequence[EnteredNumber]
+    """
+    Numbers to enter.
+    """
+    inbound_agent_id: NotRequired[str | None]
+    """
+    Id of the agent that answers their calls and text messages; null: nobody.
     """
 
 

@@ -561,6 +561,13 @@ export class PhoneNumbers {
     return this.transport.fetchJson<api.PhoneNumberOut>(request);
   }
 
+  /** Enter phone numbers that a trunk has. */
+  enter(body: api.PhoneNumbersImport, options: RequestOptions = {}): Promise<api.EnteredNumbers> {
+    const ids = {};
+    const request = { method: "POST", path: "/v1/phone-numbers/enter", ids, body, options };
+    return this.transport.fetchJson<api.EnteredNumbers>(request);
+  }
+
   /** Search phone numbers to buy. */
   search(body: api.NumberSearch, options: RequestOptions = {}): Promise<api.AvailableNumbers> {
     const ids = {};

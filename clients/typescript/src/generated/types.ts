@@ -930,6 +930,8 @@ export interface components {
             };
             /** @description Providers that failed during the call, whether another one took over or not; an addition. */
             provider_failures: components["schemas"]["ProviderFailureOut"][];
+            /** @description Quality of the line, null if the carrier does not measure it; an addition. */
+            quality: components["schemas"]["CallQualityOut"] | null;
             /** @description Null until there is a recording. Fetch it with the same credential. */
             recording_url: string | null;
             /** @description Provider of each capability that served the call, and of its `analysis`; an addition. */
@@ -952,6 +954,15 @@ export interface components {
              * @enum {string}
              */
             user_sentiment: "positive" | "neutral" | "negative" | "unknown";
+        };
+        /** @description Quality of a call's line, as the carrier measured it on what the other party sent. */
+        CallQualityOut: {
+            /** @description Jitter in milliseconds (RFC 3550). */
+            jitter_ms: number;
+            /** @description Share of lost packets, from 0 to 1. */
+            loss_share: number;
+            /** @description Estimated mean opinion score, from 1 to 5 (ITU-T G.107). */
+            mos: number;
         };
         /** @description An outbound call is ringing the destination. Not sent if the carrier reports it after the answer. */
         CallRinging: {
@@ -1815,6 +1826,18 @@ export interface components {
             /** @description Pending deliveries go to the new address. */
             url?: string;
         };
+        /** @description A number that a trunk already has. */
+        EnteredNumber: {
+            /** @description Name for people; null: the number. */
+            friendly_name?: string | null;
+            /** @description E.164 number. */
+            phone_number: string;
+        };
+        /** @description Numbers that were entered. */
+        EnteredNumbers: {
+            /** @description Entered numbers, in the order of the request. */
+            items: components["schemas"]["PhoneNumberOut"][];
+        };
         /** @description An event that endpoints can subscribe to. */
         EventOut: {
             /** @description Occasion of the event. */
@@ -2466,6 +2489,13 @@ export interface components {
              * @enum {string}
              */
             status: "provisioning" | "active" | "pending_release" | "released" | "failed";
+        };
+        /** @description Numbers of a carrier that sells none, such as a SIP trunk. All are entered, or none. */
+        PhoneNumbersImport: {
+            /** @description Id of the agent that answers their calls and text messages; null: nobody. */
+            inbound_agent_id?: string | null;
+            /** @description Numbers to enter. */
+            numbers: components["schemas"]["EnteredNumber"][];
         };
         /** @description A partial update of a phone number; null clears a value. */
         PhoneNumberUpdate: {
@@ -3357,6 +3387,7 @@ export type CallerIds = components['schemas']['CallerIds'];
 export type CallFailed = components['schemas']['CallFailed'];
 export type CallFailedDelivery = components['schemas']['CallFailedDelivery'];
 export type CallOut = components['schemas']['CallOut'];
+export type CallQualityOut = components['schemas']['CallQualityOut'];
 export type CallRinging = components['schemas']['CallRinging'];
 export type CallRingingDelivery = components['schemas']['CallRingingDelivery'];
 export type CallStarted = components['schemas']['CallStarted'];
@@ -3394,6 +3425,8 @@ export type EndpointCreate = components['schemas']['EndpointCreate'];
 export type EndpointCreated = components['schemas']['EndpointCreated'];
 export type EndpointOut = components['schemas']['EndpointOut'];
 export type EndpointUpdate = components['schemas']['EndpointUpdate'];
+export type EnteredNumber = components['schemas']['EnteredNumber'];
+export type EnteredNumbers = components['schemas']['EnteredNumbers'];
 export type EventOut = components['schemas']['EventOut'];
 export type EventsOut = components['schemas']['EventsOut'];
 export type ExportCallsQuery = components['schemas']['ExportCallsQuery'];
@@ -3446,6 +3479,7 @@ export type PauseOut = components['schemas']['PauseOut'];
 export type Period = components['schemas']['Period'];
 export type PhoneNumberBuy = components['schemas']['PhoneNumberBuy'];
 export type PhoneNumberOut = components['schemas']['PhoneNumberOut'];
+export type PhoneNumbersImport = components['schemas']['PhoneNumbersImport'];
 export type PhoneNumberUpdate = components['schemas']['PhoneNumberUpdate'];
 export type PrivacyReport = components['schemas']['PrivacyReport'];
 export type PrivacyRequestCreate = components['schemas']['PrivacyRequestCreate'];

@@ -25,6 +25,7 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
     live_calls,
     live_parts,
     logos,
+    number_import,
     oauth_clients,
     organization,
     overview,

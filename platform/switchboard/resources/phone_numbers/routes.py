@@ -16,14 +16,17 @@ from switchboard.foundation.web.errors import (
 from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page, PageQuery
-from switchboard.resources.phone_numbers import purchases
+from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.phone_numbers import entering, purchases
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.schemas import (
     AvailableNumberOut,
     AvailableNumbers,
+    EnteredNumbers,
     NumberSearch,
     PhoneNumberBuy,
     PhoneNumberOut,
+    PhoneNumbersImport,
     PhoneNumberUpdate,
 )
 
@@ -67,6 +70,24 @@ async def search_phone_numbers(principal: Principal, data: NumberSearch, provide
     return AvailableNumbers(items=[AvailableNumberOut.of(number) for number in found])
 
 
+@blueprint.post("/v1/phone-numbers/enter")
+@endpoint(
+    scope="phone-numbers:write",
+    body=PhoneNumbersImport,
+    answer=EnteredNumbers,
+    status=201,
+    errors=[Conflict, InvalidState],
+)
+async def enter_phone_numbers(session: TenantSession, data: PhoneNumbersImport, registry: Registry) -> EnteredNumbers:
+    """Enter phone numbers that a trunk has.
+
+    They belong to the organization's first carrier that sells no numbers, such as its SIP trunks, and cost nothing
+    here. An addition.
+    """
+    entered = await entering.enter_numbers(session, registry, data)
+    return EnteredNumbers(items=[PhoneNumberOut.of(number) for number in entered])
+
+
 @blueprint.put("/v1/phone-numbers/<uuid:number_id>")
 @endpoint(scope="phone-numbers:write", body=PhoneNumberUpdate, answer=PhoneNumberOut, errors=[DestinationNotAllowed])
 async def update_phone_number(
@@ -85,6 +106,7 @@ async def update_phone_number(
 async def release_phone_number(session: TenantSession, number_id: UUID) -> PhoneNumberOut:
     """Release a phone number.
 
-    It works until the end of its billing period (a month, counted from the purchase), and is then released.
+    It works until the end of its billing period (a month, counted from the purchase), and is then released. A number
+    that was entered has no billing period, and is released at once.
     """
     return PhoneNumberOut.of(await numbers.schedule_release(session, number_id))

@@ -48,6 +48,28 @@ class PhoneNumberBuy(RequestBody):
     )
 
 
+class EnteredNumber(BaseModel):
+    """A number that a trunk already has."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    phone_number: PhoneNumberText = Field(description="E.164 number.")
+    friendly_name: FriendlyName | None = Field(None, description="Name for people; null: the number.")
+
+
+class PhoneNumbersImport(RequestBody):
+    """Numbers of a carrier that sells none, such as a SIP trunk. All are entered, or none."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"numbers": [{"phone_number": "+15550100200", "friendly_name": "Front desk"}]}]}
+    )
+
+    numbers: list[EnteredNumber] = Field(min_length=1, max_length=1000, description="Numbers to enter.")
+    inbound_agent_id: ReferenceId | None = Field(
+        None, description="Id of the agent that answers their calls and text messages; null: nobody."
+    )
+
+
 class PhoneNumberUpdate(PartialBody):
     """A partial update of a phone number; null clears a value."""
 
@@ -115,6 +137,12 @@ class PhoneNumberOut(Answer):
         return cls.model_validate(
             {**number.model_dump(exclude={"forward_webhook_secret"}), "forward_webhook_secret": new_secret}
         )
+
+
+class EnteredNumbers(BaseModel):
+    """Numbers that were entered."""
+
+    items: list[PhoneNumberOut] = Field(description="Entered numbers, in the order of the request.")
 
 
 class Capabilities(BaseModel):

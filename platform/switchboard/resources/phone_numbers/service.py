@@ -118,7 +118,7 @@ async def begin_purchase(session: TenantSession, data: PhoneNumberBuy, *, carrie
         organization_id=session.organization_id,
         phone_number=data.phone_number,
         friendly_name=data.friendly_name or data.phone_number,
-        inbound_agent_id=await _agent_id(session, data.inbound_agent_id),
+        inbound_agent_id=await find_answering_agent(session, data.inbound_agent_id),
         carrier=carrier,
         carrier_address=data.carrier_address,
         carrier_requirements=data.carrier_requirements,
@@ -176,7 +176,7 @@ class PhoneNumberUpdater:
         if "friendly_name" in given:
             number.friendly_name = data.friendly_name
         if "inbound_agent_id" in given:
-            number.inbound_agent_id = await _agent_id(session, data.inbound_agent_id)
+            number.inbound_agent_id = await find_answering_agent(session, data.inbound_agent_id)
         if "schedule" in given:
             number.schedule = data.schedule.model_dump() if data.schedule else None
         if "sms_schedule" in given:
@@ -207,13 +207,15 @@ class PhoneNumberUpdater:
 
 
 async def schedule_release(session: TenantSession, number_id: UUID) -> PhoneNumber:
-    """Schedule a number's release for the end of its billing period; until then it works. Raises `NotFound`,
-    `InvalidState`.
+    """Schedule a number's release for the end of its billing period; until then it works. An entered number has no
+    billing period. Raises `NotFound`, `InvalidState`.
     """
     number = await get_phone_number(session, number_id)
     if number.status != "active":
         raise InvalidState("The phone number's release is already scheduled.")
-    number.status, number.release_at = "pending_release", find_period_end(number.created_at, now())
+    moment = now()
+    ends = moment if number.billed_until is None else find_period_end(number.created_at, moment)
+    number.status, number.release_at = "pending_release", ends
     record_audit(session, AuditAction.PHONE_NUMBER_RELEASED, number.id)
     return number
 
@@ -223,7 +225,8 @@ def get_webhook_secret_label(number: PhoneNumber) -> str:
     return FORWARD_WEBHOOK_LABEL.format(id=number.id, organization_id=number.organization_id)
 
 
-async def _agent_id(session: TenantSession, text: str | None) -> UUID | None:
+async def find_answering_agent(session: TenantSession, text: str | None) -> UUID | None:
+    """Return the id of the agent in a request. Raises `ValidationFailed` unless it is the organization's."""
     if text is None:
         return None
     key = parse_id(text)

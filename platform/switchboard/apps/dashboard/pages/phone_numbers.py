@@ -20,8 +20,9 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ApiError
 from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.plugin_sdk import AvailableNumber
+from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
-from switchboard.resources.phone_numbers import purchases, rent
+from switchboard.resources.phone_numbers import entering, purchases, rent
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schemas import NumberSearch, PhoneNumberBuy, PhoneNumberUpdate
@@ -51,13 +52,17 @@ class NumberForm(PhoneNumberUpdate):
 
 @dashboard.get("/dashboard/numbers")
 @page(query=PageQuery)
-async def numbers_page(session: TenantSession, query: PageQuery) -> str:
+async def numbers_page(session: TenantSession, query: PageQuery, registry: Registry) -> str:
     """List the organization's phone numbers."""
     found = await load_list(session, numbers.list_phone_numbers(session), query)
     moment = now()
     openings = {number.id: Opening.of(number.schedule, moment) for number in found.items}
     return await render(
-        "dashboard/numbers/list.html", numbers=found, openings=openings, agents=await agents.get_agent_names(session)
+        "dashboard/numbers/list.html",
+        numbers=found,
+        openings=openings,
+        agents=await agents.get_agent_names(session),
+        enters=await entering.find_entering_carrier(session, registry) is not None,
     )
 
 

@@ -1,0 +1,62 @@
+"""Numbers of carriers that sell none, such as SIP trunks: the organization enters them."""
+
+from sqlalchemy.exc import IntegrityError
+
+from switchboard.engine.providers.service import find_first_provider
+from switchboard.foundation.audit import AuditAction, record_audit
+from switchboard.foundation.database import TenantSession, new_id
+from switchboard.foundation.web.errors import Conflict, InvalidState, ValidationFailed
+from switchboard.plugin_sdk import TelephonyProvider
+from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.phone_numbers.models import PhoneNumber
+from switchboard.resources.phone_numbers.schemas import PhoneNumbersImport
+from switchboard.resources.phone_numbers.service import find_answering_agent
+
+
+async def find_entering_carrier(session: TenantSession, registry: Registry) -> str | None:
+    """Return the name of the organization's first carrier that sells no numbers; None if all sell them."""
+    return await find_first_provider(
+        session, registry, TelephonyProvider, lambda carrier: not carrier.capabilities.sells_numbers
+    )
+
+
+async def enter_numbers(session: TenantSession, registry: Registry, data: PhoneNumbersImport) -> list[PhoneNumber]:
+    """Enter numbers, active at once and without rent. All are entered, or none.
+
+    Raises `InvalidState` if no carrier of the organization has such numbers, `ValidationFailed` for a number that is
+    there twice and for an unknown agent, and `Conflict` for a number in use on this server, whoever has it.
+    """
+    carrier = await find_entering_carrier(session, registry)
+    kind = registry.find_provider_class(TelephonyProvider, carrier) if carrier else None
+    if carrier is None or kind is None:
+        raise InvalidState("The organization's carriers sell their numbers: buy them, or take them over.")
+    _require_distinct(data)
+    agent_id = await find_answering_agent(session, data.inbound_agent_id)
+    entered = []
+    for given in data.numbers:
+        number = PhoneNumber(
+            id=new_id(),
+            organization_id=session.organization_id,
+            phone_number=given.phone_number,
+            friendly_name=given.friendly_name or given.phone_number,
+            inbound_agent_id=agent_id,
+            status="active",
+            sms_active=kind.capabilities.text_messages,
+            carrier=carrier,
+        )
+        session.add(number)
+        try:
+            await session.flush()
+        except IntegrityError:
+            raise Conflict(f"The phone number {given.phone_number} is already in use.") from None
+        record_audit(session, AuditAction.PHONE_NUMBER_ENTERED, number.id)
+        entered.append(number)
+    return entered
+
+
+def _require_distinct(data: PhoneNumbersImport) -> None:
+    seen: set[str] = set()
+    for place, given in enumerate(data.numbers):
+        if given.phone_number in seen:
+            raise ValidationFailed.field(f"numbers.{place}.phone_number", "is in the list twice")
+        seen.add(given.phone_number)
