@@ -36,5 +36,5 @@ async def test_the_page_has_no_barriers(window: Window, runtime: Runtime, caller
     await window.check_accessibility()
     await window.page.get_by_label("Lines").fill(f"{fresh_number()}, Desk")
     await window.page.get_by_role("button", name="Preview the list").click()
-    await window.page.get_by_text("1 number.").wait_for()
+    await window.page.get_by_text("1 phone number.").wait_for()
     await window.check_accessibility()
