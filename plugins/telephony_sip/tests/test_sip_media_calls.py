@@ -239,3 +239,12 @@ async def test_quality_of_a_good_line() -> None:
         assert quality.mos > 3.9
         assert near.session.quality.remote_loss_share == 0
         assert far.session.is_silent_for < 2
+
+
+async def test_audio_at_an_address_of_the_other_ip_version_is_refused() -> None:
+    place = MediaPlace("::1", ports=range(42_000, 42_100))
+    session = await MediaSession.open(place, MediaPreferences())
+    offer = "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0\r\n"
+    with pytest.raises(NoCommonMedia, match="IPv4"):
+        session.answer(offer)
+    await session.close()

@@ -21,6 +21,9 @@ logger = structlog.get_logger()
 SILENT_SECONDS: Final = 120.0
 """A far end that sends no audio for so long is gone. Some send none while they hold a call."""
 LOOK_SECONDS: Final = 5.0
+HEARD_SECONDS: Final = 0.2
+"""Time in which the last audio passes the far end's jitter buffer, which a BYE empties. Those of telephones hold 40 to
+120 ms."""
 INFO_DIGITS: Final = ("application/dtmf-relay", "application/dtmf")
 
 
@@ -210,6 +213,8 @@ class GatewayCall:
             end = CANCELED
         self.notices.post(EndedNotice(self.call_id, end.outcome, self.seconds, end.message, end.code, quality))
         if leg is not None:
+            if not leg.events.over.is_set():
+                await asyncio.sleep(HEARD_SECONDS)
             await leg.dialog.bye()
             await leg.media.close()
         await self.notices.close()

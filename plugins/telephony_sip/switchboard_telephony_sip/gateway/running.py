@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final
@@ -50,22 +51,28 @@ class RunningGateway:
             metrics.live.set_function(lambda: len(switching.calls))
             trunks = Trunks(agent, directory, metrics)
             control = ControlApi(switching, trunks)
-            await agent.start()
-            runner = await self._serve_control(control)
-            resolving = asyncio.create_task(_resolve(directory))
-            logger.info("SIP gateway is ready", place=place)
-            try:
+            async with AsyncExitStack() as listening:
+                listening.callback(asyncio.create_task(_resolve(directory)).cancel)
                 async for accounts in context.watch_accounts():
                     directory.replace([build_account(account) for account in accounts])
                     await directory.resolve_hosts()
+                    if not agent.is_started:
+                        # Without any account, calls and commands would be refused.
+                        await self._listen(listening, agent, control)
+                        logger.info("SIP gateway is ready", place=place)
                     await trunks.follow_accounts()
                 agent.accepts_calls, control.is_draining = False, True
                 await trunks.close()
                 await self._drain(switching, context)
-            finally:
-                resolving.cancel()
-                await runner.cleanup()
-                await agent.stop()
+
+    async def _listen(self, listening: AsyncExitStack, agent: SipUserAgent, control: ControlApi) -> None:
+        """Take calls and commands until `listening` is closed."""
+        listening.push_async_callback(agent.stop)
+        await agent.start()
+        runner = web.AppRunner(control.create_application(), access_log=None, handle_signals=False)
+        listening.push_async_callback(runner.cleanup)
+        await runner.setup()
+        await web.TCPSite(runner, self.options["control_host"], int(self.options["control_port"])).start()
 
     async def _drain(self, switching: Switching, context: ProcessContext[SipSettings]) -> None:
         """Wait for the live calls, then hang up those that are left."""
@@ -78,12 +85,6 @@ class RunningGateway:
         at_once.cancel()
         idle.cancel()
         await switching.close(END_SECONDS)
-
-    async def _serve_control(self, control: ControlApi) -> web.AppRunner:
-        runner = web.AppRunner(control.create_application(), access_log=None, handle_signals=False)
-        await runner.setup()
-        await web.TCPSite(runner, self.options["control_host"], int(self.options["control_port"])).start()
-        return runner
 
     def _create_media_place(self) -> MediaPlace:
         first, _, last = self.options["rtp_ports"].partition("-")

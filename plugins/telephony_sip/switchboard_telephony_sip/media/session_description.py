@@ -1,9 +1,9 @@
 """Offers and answers of audio (RFC 3264, RFC 4566), with SRTP keys (RFC 4568)."""
 
-import ipaddress
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, Literal
 
 from aiosipua.sdp import (
@@ -61,6 +61,12 @@ class PayloadTypes:
 
 
 @dataclass(frozen=True, slots=True)
+class PayloadTypePair:
+    incoming: PayloadTypes
+    outgoing: PayloadTypes
+
+
+@dataclass(frozen=True, slots=True)
 class AgreedMedia:
     """Result of an offer and its answer.
 
@@ -115,7 +121,7 @@ class MediaNegotiator:
         lines = [line for line in parse_crypto_lines(media.attributes.get("crypto", ())) if line.suite in self._keys]
         srtp = self._agree_srtp(media, lines)
         direction = _ANSWERS[_read_direction(message, media)]
-        return _agree(message, media, PayloadTypePair(incoming, types), direction, srtp)
+        return self._agree(message, media, PayloadTypePair(incoming, types), direction, srtp)
 
     def answer(self, offer: str) -> tuple[str, AgreedMedia]:
         """Return the answer to the far end's offer, and what it agrees on; raise `NoCommonMedia`."""
@@ -125,7 +131,7 @@ class MediaNegotiator:
         lines = parse_crypto_lines(media.attributes.get("crypto", ()))
         srtp = self._agree_srtp(media, lines)
         direction = _ANSWERS[_read_direction(message, media)]
-        agreed = _agree(message, media, PayloadTypePair(types, types), direction, srtp)
+        agreed = self._agree(message, media, PayloadTypePair(types, types), direction, srtp)
         reply = _describe_audio(self._address[1], types, direction)
         reply.proto = media.proto
         if srtp is not None:
@@ -164,6 +170,44 @@ class MediaNegotiator:
     def _key(self, suite: str) -> bytes:
         return self._keys.setdefault(suite, make_key())
 
+    def _agree(
+        self,
+        message: SdpMessage,
+        media: MediaDescription,
+        types: PayloadTypePair,
+        direction: Direction,
+        srtp: SrtpKeys | None,
+    ) -> AgreedMedia:
+        address = self._read_address(message, media)
+        host, is_held = str(address), address is not None and address.is_unspecified
+        is_reachable = address is not None and not is_held and 0 < media.port < 65_535
+        shares_port = "rtcp-mux" in media.attributes
+        control_port = media.port if shares_port else _read_control_port(media)
+        return AgreedMedia(
+            address=(host, media.port) if is_reachable else None,
+            control_address=(host, control_port) if is_reachable else None,
+            incoming=types.incoming,
+            outgoing=types.outgoing,
+            # RFC 2543 held a call by the address 0.0.0.0.
+            direction="inactive" if is_held else direction,
+            srtp=srtp,
+            shares_port=shares_port,
+        )
+
+    def _read_address(self, message: SdpMessage, media: MediaDescription) -> IPv4Address | IPv6Address | None:
+        """Return where the far end receives, None if it names a host; raise `NoCommonMedia` if we cannot send there."""
+        connection = media.connection or message.connection
+        try:
+            address = ip_address(connection.address.split("/")[0] if connection else "")
+        except ValueError:
+            return None
+        if address.is_multicast:
+            raise NoCommonMedia("the address of the audio is a multicast address")
+        ours = ip_address(self._address[0])
+        if address.version != ours.version and not address.is_unspecified:
+            raise NoCommonMedia(f"the audio is at an address of IPv{address.version}, ours is of IPv{ours.version}")
+        return address
+
     def _serialize(self, media: list[MediaDescription]) -> str:
         self._version += 1
         host = self._address[0]
@@ -175,12 +219,6 @@ class MediaNegotiator:
             media=media,
         )
         return serialize_sdp(message)
-
-
-@dataclass(frozen=True, slots=True)
-class PayloadTypePair:
-    incoming: PayloadTypes
-    outgoing: PayloadTypes
 
 
 def _parse(sdp: str) -> SdpMessage:
@@ -236,33 +274,6 @@ def _narrow(types: PayloadTypes, names: Sequence[CodecName]) -> PayloadTypes:
     rate = CODECS[name].clock_rate
     noise = types.noise if rate == 8000 else None
     return PayloadTypes({payload_type: name}, {rate: types.events[rate]} if rate in types.events else {}, noise)
-
-
-def _agree(
-    message: SdpMessage, media: MediaDescription, types: PayloadTypePair, direction: Direction, srtp: SrtpKeys | None
-) -> AgreedMedia:
-    connection = media.connection or message.connection
-    host = connection.address.split("/")[0] if connection else ""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        address = None
-    if address is not None and address.is_multicast:
-        raise NoCommonMedia("the address of the audio is a multicast address")
-    host = str(address)
-    is_reachable = address is not None and not address.is_unspecified and 0 < media.port < 65_535
-    shares_port = "rtcp-mux" in media.attributes
-    control_port = media.port if shares_port else _read_control_port(media)
-    return AgreedMedia(
-        address=(host, media.port) if is_reachable else None,
-        control_address=(host, control_port) if is_reachable else None,
-        incoming=types.incoming,
-        outgoing=types.outgoing,
-        # RFC 2543 held a call by the address 0.0.0.0.
-        direction="inactive" if address is not None and address.is_unspecified else direction,
-        srtp=srtp,
-        shares_port=shares_port,
-    )
 
 
 def _read_control_port(media: MediaDescription) -> int:

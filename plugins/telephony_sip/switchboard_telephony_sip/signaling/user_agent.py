@@ -52,6 +52,7 @@ class SipUserAgent:
             trusted_certificates=trusted_certificates,
         )
         self._reception.endpoint = self.endpoint
+        self.is_started = False
 
     @property
     def accepts_calls(self) -> bool:
@@ -65,6 +66,7 @@ class SipUserAgent:
     async def start(self) -> None:
         """Bind the listeners; raises `OSError` if an address is not free."""
         await self.endpoint.start()
+        self.is_started = True
 
     async def stop(self) -> None:
         """Close all sockets; calls are not hung up."""

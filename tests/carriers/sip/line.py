@@ -1,0 +1,138 @@
+"""A platform with a gateway in a process of its own, and an organization whose numbers are those of SIP trunks."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+from switchboard.apps.embedded import DataDirectory
+from switchboard.apps.tenant_files.defaults import list_embedded_providers
+from switchboard.engine.providers.configuration import ProviderSpec, configure_providers
+from switchboard.plugin_sdk.registry import Capability
+from switchboard.runtime import Runtime
+
+from tests.carriers.sip.gateway import build_settings
+from tests.fixtures.app import (
+    LivePlatform,
+    Organizations,
+    create_bakery_agent,
+    find_free_port,
+    fresh_number,
+    run_server,
+)
+from tests.fixtures.command_line import start_command
+from tests.fixtures.eventually import eventually, wait_for_port
+from tests.fixtures.json_access import at
+from tests.fixtures.servers import SECRET_KEY
+
+
+@dataclass(frozen=True, slots=True)
+class SipLine:
+    """A bakery whose number is one of its trunks', and the gateway's address."""
+
+    live: LivePlatform
+    host: str
+    sip_port: int
+
+    async def list_transcript(self, call_id: object) -> list[tuple[str, str]]:
+        """Return what both parties have said so far."""
+        items: Any = (await self.live.caller.get(f"/v1/calls/{call_id}/transcript")).json["items"]
+        return [(entry["role"], entry["content"]) for entry in items]
+
+    async def wait_until_said(self, call_id: object, role: str, words: str) -> None:
+        """Wait until a party has said these words."""
+
+        async def look() -> list[tuple[str, str]]:
+            return await self.list_transcript(call_id)
+
+        await eventually(
+            look, lambda lines: any(speaker == role and words in text for speaker, text in lines), seconds=40
+        )
+
+    async def find_call(self, **fields: str) -> str:
+        """Return the id of the first call with these fields, once there is one."""
+
+        async def look() -> list[dict[str, Any]]:
+            items: Any = (await self.live.caller.get("/v1/calls")).json["items"]
+            return [item for item in items if all(item[name] == value for name, value in fields.items())]
+
+        return str((await eventually(look, bool, seconds=30))[0]["id"])
+
+
+@dataclass(frozen=True, slots=True)
+class SipLines:
+    """Opens lines on the servers of all tests. `folder` is for the files of the other side."""
+
+    runtime: Runtime
+    servers: DataDirectory
+    organizations: Organizations
+    folder: Path
+
+    @asynccontextmanager
+    async def open(
+        self, *trunks: dict[str, JsonValue], host: str = "127.0.0.1", **settings: JsonValue
+    ) -> AsyncIterator[SipLine]:
+        """Run the platform and a gateway, for a bakery with these trunks."""
+        runtime, ports = self.runtime, GatewayPorts()
+        caller = await self.organizations.create()
+        provider = ProviderSpec(Capability.TELEPHONY, "sip", build_settings(ports.control, *trunks, **settings))
+        async with runtime.database.tenant(caller.organization_id) as session:
+            embedded = list_embedded_providers(runtime.registry)
+            await configure_providers(session, runtime.registry, runtime.keyring, [provider, *embedded])
+        agent_id, number = await create_bakery_agent(runtime, caller), fresh_number()
+        body = {"numbers": [{"phone_number": number}], "inbound_agent_id": agent_id}
+        entered = await caller.post("/v1/phone-numbers/enter", body)
+        assert entered.status == 201, entered.body
+        live = LivePlatform(runtime, caller, agent_id, str(at(entered.json, "items", 0, "id")), number)
+        async with run_server(runtime):
+            gateway = await self._start_gateway(host, ports)
+            try:
+                yield SipLine(live, f"[{host}]" if ":" in host else host, ports.sip)
+            finally:
+                gateway.terminate()
+                await asyncio.to_thread(gateway.join)
+
+    async def _start_gateway(self, host: str, ports: "GatewayPorts") -> ForkServerProcess:
+        environment = {
+            "DATA_DIR": str(self.runtime.settings.data_dir),
+            "PUBLIC_URL": self.runtime.settings.base_url,
+            "DATABASE_URL": self.servers.database_url,
+            "REDIS_URL": self.servers.redis_url,
+            "SECRET_KEYS": SECRET_KEY,
+        }
+        options = {
+            "sip-host": host,
+            "sip-port": ports.sip,
+            "control-port": ports.control,
+            "rtp-ports": f"{ports.first_rtp}-{ports.first_rtp + 200}",
+            "drain-seconds": 0,
+        }
+        gateway = await asyncio.to_thread(
+            start_command,
+            ["sip-gateway", *(f"--{name}={value}" for name, value in options.items())],
+            {**os.environ, **{f"SWITCHBOARD_{name}": value for name, value in environment.items()}},
+            error=self.folder / "gateway.log",
+        )
+        await wait_for_port("127.0.0.1", ports.control)
+        return gateway
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayPorts:
+    """Free ports."""
+
+    sip: int = field(default_factory=find_free_port)
+    control: int = field(default_factory=find_free_port)
+    first_rtp: int = field(default_factory=lambda: find_free_port() // 2 * 2)
+
+
+@pytest.fixture
+def sip_lines(runtime: Runtime, servers: DataDirectory, organizations: Organizations, tmp_path: Path) -> SipLines:
+    """Lines of the test."""
+    return SipLines(runtime, servers, organizations, tmp_path)

@@ -1,0 +1,183 @@
+"""Calls with baresip, a telephone of another maker: conversations, keys, hold, transfers, and hanging up early."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+
+from tests.carriers.sip.baresip import Baresip, run_baresip
+from tests.carriers.sip.line import SipLine, SipLines
+from tests.fixtures.app import find_free_port
+from tests.fixtures.eventually import eventually
+from tests.fixtures.recorded_audio import find_best_match, list_spoken_matches, read_channels
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
+PERSON = "+15550100001"
+EARLY_SECONDS = [step * 0.02 for step in range(25)]
+"""Times after which a caller hangs up: before, while, and after the call is answered."""
+
+
+def describe_trunk(port: int, **more: JsonValue) -> dict[str, JsonValue]:
+    return {"name": "office", "hosts": [f"127.0.0.1:{port}"], **more}
+
+
+async def begin_call(line: SipLine, telephone: Baresip) -> str:
+    """Call the bakery, and return the call's id once the agent has greeted."""
+    await telephone.command("dial", f"sip:{line.live.number}@{line.host}:{line.sip_port}")
+    await telephone.wait_for("CALL_ESTABLISHED")
+    call_id = await line.find_call(from_number=PERSON)
+    await line.wait_until_said(call_id, "agent", "bakery on the corner")
+    return call_id
+
+
+async def wait_for_quality(line: SipLine, call_id: str) -> dict[str, Any]:
+    """Return the quality of a call, which the gateway reports after its end."""
+
+    async def look() -> Any:
+        return (await line.live.caller.get(f"/v1/calls/{call_id}")).json["quality"]
+
+    return dict(await eventually(look))
+
+
+async def test_a_conversation_in_which_each_side_hears_the_other(sip_lines: SipLines) -> None:
+    port = find_free_port()
+    async with (
+        sip_lines.open(describe_trunk(port)) as line,
+        run_baresip(sip_lines.folder / "baresip", PERSON, port=port) as telephone,
+    ):
+        call_id = await begin_call(line, telephone)
+        said = await telephone.say("what are your opening hours")
+        await line.wait_until_said(call_id, "agent", "seven to six")
+        await telephone.say("goodbye")
+        await telephone.wait_for("CALL_CLOSED", seconds=40)
+        call = await line.live.wait_for_end(call_id)
+        recording = await line.live.wait_for_recording(call_id)
+        quality = await wait_for_quality(line, call_id)
+    assert (call["status"], call["ended_reason"]) == ("completed", "agent_hung_up"), call
+    assert quality["mos"] > 4, quality
+    caller, agent = read_channels(recording)
+    assert find_best_match(said, caller) > 0.9, "the platform heard what the telephone said"
+    assert min(list_spoken_matches(agent, telephone.read_heard())) > 0.9, "the telephone heard the agent to the end"
+
+
+@pytest.mark.parametrize(
+    ("host", "trunk", "options"),
+    [
+        ("127.0.0.1", {"srtp": "required"}, "audio_codecs=pcmu;mediaenc=srtp-mand"),
+        ("::1", {"transport": "tcp"}, "audio_codecs=g722/16000/1;transport=tcp"),
+        ("127.0.0.1", {}, "audio_codecs=pcma"),
+    ],
+    ids=["encrypted", "wideband over TCP and IPv6", "A-law"],
+)
+async def test_other_audio_and_transports(
+    sip_lines: SipLines,
+    host: str,
+    trunk: dict[str, JsonValue],
+    options: str,
+) -> None:
+    port = find_free_port()
+    place = f"[{host}]" if ":" in host else host
+    office = describe_trunk(port, **trunk) | {"hosts": [f"{place}:{port}"]}
+    async with (
+        sip_lines.open(office, host=host) as line,
+        run_baresip(sip_lines.folder / "baresip", PERSON, host=place, port=port, options=options) as telephone,
+    ):
+        call_id = await begin_call(line, telephone)
+        await telephone.say("goodbye")
+        await telephone.wait_for("CALL_CLOSED", seconds=40)
+        call = await line.live.wait_for_end(call_id)
+        recording = await line.live.wait_for_recording(call_id)
+    assert call["ended_reason"] == "agent_hung_up", call
+    if "g722" not in options:
+        assert min(list_spoken_matches(read_channels(recording)[1], telephone.read_heard())) > 0.9
+
+
+@pytest.mark.parametrize("way", ["rtpevent", "info"])
+async def test_keys_in_packets_and_in_requests(sip_lines: SipLines, way: str) -> None:
+    port = find_free_port()
+    options = f"audio_codecs=pcmu;dtmfmode={way}"
+    async with (
+        sip_lines.open(describe_trunk(port)) as line,
+        run_baresip(sip_lines.folder / "baresip", PERSON, port=port, options=options) as telephone,
+    ):
+        call_id = await begin_call(line, telephone)
+        for key in "4082#":
+            await telephone.command("sndcode", key)
+            await asyncio.sleep(0.3)  # baresip presses a key until the next command, and reports nothing
+        await line.wait_until_said(call_id, "user", "DTMF: 4082")
+        await telephone.command("hangup")
+        assert (await line.live.wait_for_end(call_id))["ended_reason"] == "caller_hung_up"
+
+
+async def test_a_call_goes_on_after_it_was_held(sip_lines: SipLines) -> None:
+    port = find_free_port()
+    async with (
+        sip_lines.open(describe_trunk(port)) as line,
+        run_baresip(sip_lines.folder / "baresip", PERSON, port=port) as telephone,
+    ):
+        call_id = await begin_call(line, telephone)
+        await telephone.command("hold")
+        await telephone.wait_for("CALL_REMOTE_SDP", count=2)
+        await telephone.command("resume")
+        await telephone.wait_for("CALL_REMOTE_SDP", count=3)
+        await telephone.say("what are your opening hours")
+        await line.wait_until_said(call_id, "agent", "seven to six")
+        await telephone.command("hangup")
+        assert (await line.live.wait_for_end(call_id))["ended_reason"] == "caller_hung_up"
+
+
+async def test_a_call_is_placed_and_transferred_to_a_person(sip_lines: SipLines) -> None:
+    """The trunk is a telephone that answers every number, first as the customer and then as the person."""
+    port = find_free_port()
+    answers = "audio_codecs=pcmu;answermode=auto"
+    async with (
+        sip_lines.open(describe_trunk(port)) as line,
+        run_baresip(sip_lines.folder / "baresip", PERSON, port=port, options=answers) as telephone,
+    ):
+        call_id = str((await line.live.place_call(PERSON))["id"])
+        await telephone.wait_for("CALL_ESTABLISHED")
+        await line.wait_until_said(call_id, "agent", "bakery on the corner")
+        await telephone.say("can I speak to a human")
+        await telephone.wait_for("CALL_ESTABLISHED", count=2)
+
+        async def look() -> Any:
+            return (await line.live.caller.get(f"/v1/calls/{call_id}")).json
+
+        call: Any = await eventually(look, lambda call: call["ended_at"] is not None)
+        assert (call["ended_reason"], call["transferred_to"]) == ("transferred", PERSON), call
+        assert "CALL_CLOSED" not in telephone.events, "both parties go on talking"
+        await telephone.command("hangup")
+        await telephone.wait_for("CALL_CLOSED", count=2)
+
+
+async def test_callers_who_hang_up_early_leave_nothing(sip_lines: SipLines) -> None:
+    port = find_free_port()
+    async with (
+        sip_lines.open(describe_trunk(port)) as line,
+        run_baresip(sip_lines.folder / "baresip", PERSON, port=port) as telephone,
+    ):
+        for ordinal, seconds in enumerate(EARLY_SECONDS, start=1):
+            await telephone.command("dial", f"sip:{line.live.number}@127.0.0.1:{line.sip_port}")
+            await asyncio.sleep(seconds)  # any moment must do
+            await telephone.command("hangup")
+            await telephone.wait_for("CALL_CLOSED", count=ordinal)
+        items: Any = (await line.live.caller.get("/v1/calls")).json["items"]
+        ended = [await line.live.wait_for_end(item["id"]) for item in items]
+        assert ended, "the later ones reached the platform"
+        strange = [call for call in ended if call["status"] not in {"canceled", "completed", "no-answer"}]
+        assert not strange, [(call["status"], call["ended_reason"], call["error_message"]) for call in strange]
+        call_id = await begin_call_again(line, telephone, len(ended))
+        await telephone.command("hangup")
+        await line.live.wait_for_end(call_id)
+
+
+async def begin_call_again(line: SipLine, telephone: Baresip, known: int) -> str:
+    """Call once more: nothing that is left of earlier calls is in the way."""
+    await telephone.command("dial", f"sip:{line.live.number}@127.0.0.1:{line.sip_port}")
+
+    async def look() -> list[dict[str, Any]]:
+        items: Any = (await line.live.caller.get("/v1/calls")).json["items"]
+        return [item for item in items if item["status"] == "in-progress"]
+
+    return str((await eventually(look))[0]["id"])

@@ -1,0 +1,65 @@
+"""Conversations through SIPp and Linphone, which say a whole side of a conversation by the clock."""
+
+import wave
+
+import numpy as np
+import pytest
+from pydantic import JsonValue
+from switchboard.plugin_sdk.audio import decode_audio, encode_audio
+from switchboard_telephony_sip.media.tones import make_tones
+
+from tests.carriers.sip.line import SipLine, SipLines
+from tests.carriers.sip.linphone import run_linphone
+from tests.carriers.sip.sipp import call_with_sipp
+from tests.fixtures.app import find_free_port
+from tests.fixtures.caller_voice import speak_as_caller
+from tests.fixtures.recorded_audio import list_spoken_matches, read_channels, read_samples
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
+PERSON = "+15550100001"
+SECOND = 16_000
+"""Bytes of a second of 16-bit samples."""
+KEYS = decode_audio(b"".join(make_tones("4082#")), "mulaw").tobytes()
+QUESTION = bytes(5 * SECOND) + speak_as_caller("what are your opening hours") + bytes(9 * SECOND)
+FAREWELL = speak_as_caller("goodbye") + bytes(40 * SECOND)
+
+
+async def check_conversation(line: SipLine, call_id: str) -> None:
+    """Check that both sides understood each other."""
+    call = await line.live.wait_for_end(call_id)
+    lines = await line.list_transcript(call_id)
+    assert (call["status"], call["ended_reason"]) == ("completed", "agent_hung_up"), lines
+    assert any("seven to six" in text for _, text in lines), lines
+
+
+async def test_a_conversation_with_sipp_without_telephone_events(sip_lines: SipLines) -> None:
+    trunk: dict[str, JsonValue] = {"name": "office", "hosts": [f"127.0.0.1:{find_free_port()}"]}
+    async with sip_lines.open(trunk) as line:
+        await call_with_sipp(
+            sip_lines.folder / "sipp",
+            caller=PERSON,
+            number=line.live.number,
+            gateway_port=line.sip_port,
+            mulaw=encode_audio(np.frombuffer(QUESTION + KEYS + bytes(9 * SECOND) + FAREWELL, "<i2"), "mulaw"),
+        )
+        call_id = await line.find_call(from_number=PERSON)
+        await check_conversation(line, call_id)
+        assert ("user", "DTMF: 4082") in await line.list_transcript(call_id), "keys are found in the audio"
+
+
+async def test_a_conversation_with_linphone(sip_lines: SipLines) -> None:
+    trunk: dict[str, JsonValue] = {"name": "office", "hosts": [f"127.0.0.1:{find_free_port()}"]}
+    said, heard = sip_lines.folder / "said.wav", sip_lines.folder / "heard.wav"
+    with wave.open(str(said), "wb") as file:
+        file.setparams((1, 2, 8_000, 0, "NONE", ""))
+        file.writeframes(QUESTION + FAREWELL)
+    async with (
+        sip_lines.open(trunk) as line,
+        run_linphone(sip_lines.folder / "linphone", said=said, heard=heard) as telephone,
+    ):
+        await telephone.command(f"call sip:{line.live.number}@127.0.0.1:{line.sip_port}")
+        call_id = await line.find_call(direction="inbound")
+        await check_conversation(line, call_id)
+        recording = await line.live.wait_for_recording(call_id)
+    matches = list_spoken_matches(read_channels(recording)[1], read_samples(heard))
+    assert sum(match > 0.9 for match in matches) > 0.8 * len(matches), matches
