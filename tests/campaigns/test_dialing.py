@@ -24,6 +24,7 @@ from tests.fixtures.campaigns import (
     REFUSED,
     RINGS,
     SHORT,
+    TALKS,
     create_agent_and_number,
     create_campaign,
     generate_numbers,
@@ -125,7 +126,7 @@ async def wait_for_carrier_call_id(live: LivePlatform, call_id: JsonValue) -> st
 
 async def test_canceling_a_campaign_hangs_up_ringing_calls_and_leaves_answered_ones(live: LivePlatform) -> None:
     campaign = await create_campaign(
-        live.caller, get_agent_and_number(live), generate_numbers(RINGS, SHORT, BUSY), max_concurrent=2
+        live.caller, get_agent_and_number(live), generate_numbers(RINGS, TALKS, BUSY), max_concurrent=2
     )
     await send_action(live.caller, campaign, "start")
     await wait_for_statuses(live, campaign, ["dialing", "in_progress", "pending"])

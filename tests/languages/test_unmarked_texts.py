@@ -45,7 +45,8 @@ OF_PLUGINS = ("/dashboard/providers", "/dashboard/console/plugins")
 """Pages of what plugins say about themselves, which no catalog has."""
 OF_ROWS = re.compile(r'When the caller says .*|\{"question": "May we .*|Test [0-9a-f]{8}')
 """The demo agent's prompt, an example of words in the agent's language, and the organization's name."""
-VENDORS = re.compile(r"Plivo|Telnyx|Twilio|Anthropic|Groq|Mistral|Cerebras|Ollama|OpenAI.*|Cartesia|Deepgram")
+VENDORS = re.compile(r"Plivo|SIP trunk|Telnyx|Twilio|Anthropic|Groq|Mistral|Cerebras|Ollama|OpenAI.*|Cartesia|Deepgram")
+"""Titles of providers, which their plugins give."""
 DATA = {
     "Agent",
     "Are you open <now>?",
