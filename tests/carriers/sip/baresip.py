@@ -88,6 +88,10 @@ class Baresip:
         _write(path, samples + bytes(SAMPLE_RATE * 2 * 60))
         await self.command("ausrc", f"aufile,{path}")
 
+    async def fall_silent(self) -> None:
+        """Say nothing in the next call, which would otherwise begin with the last thing that was said."""
+        await self.command("ausrc", f"aufile,{self.folder}/silence.wav")
+
     def read_heard(self) -> Samples:
         """Read what was heard in the only call, once it is over."""
         (path,) = self.folder.glob("*-dec.wav")
