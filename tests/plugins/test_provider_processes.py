@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from switchboard.apps import provider_accounts
 from switchboard.apps.cli import provider_processes
 from switchboard.apps.cli.processes import Work
-from switchboard.apps.provider_accounts import ProviderAccounts
+from switchboard.apps.provider_accounts import AccountReader, ProviderAccounts
 from switchboard.apps.server.http_server import StopRequest
 from switchboard.engine.providers.configuration import ProviderSpec, configure_providers
 from switchboard.plugin_sdk import ProcessContext, Provider, ProviderAccount, ProviderProcess, ProviderSettings
@@ -90,15 +90,8 @@ async def test_a_process_sees_the_accounts_and_their_changes(
 ) -> None:
     monkeypatch.setattr(provider_accounts, "POLL_SECONDS", 0.05)
     stop, gateway = StopRequest(), AcmeGateway(port=1)
-    context = ProviderAccounts(
-        AcmeGateway.provider,
-        runtime.database,
-        runtime.keyring,
-        "https://voice.example",
-        stop,
-        stop.at_once,
-        CollectorRegistry(),
-    )
+    reader = AccountReader(AcmeGateway.provider, runtime.database, runtime.keyring, "https://voice.example")
+    context = ProviderAccounts(reader, stop, stop.at_once, CollectorRegistry())
     running = asyncio.create_task(gateway.run(cast("ProcessContext[LoopbackSettings]", context)))
     async with asyncio.timeout(20):
         assert await gateway.seen.get() == []

@@ -1,4 +1,4 @@
-"""Accounts of a provider over all organizations, for the processes that plugins bring (`plugin_sdk/processes.py`)."""
+"""Accounts of a provider over all organizations, for plugins' processes and commands (`plugin_sdk/processes.py`)."""
 
 import asyncio
 import json
@@ -30,35 +30,20 @@ POLL_SECONDS: Final = 5.0
 """A change of settings takes effect after so long; the query takes a millisecond."""
 
 
-@dataclass(slots=True)
-class ProviderAccounts(ProcessContext[ProviderSettings]):
-    """Context of a process that serves `provider`."""
+@dataclass(frozen=True, slots=True)
+class AccountReader:
+    """Reads the accounts of `provider` from the database."""
 
     provider: type[Provider[ProviderSettings]]
     database: Database
     keyring: KeyRing
     base_url: str
-    stop: asyncio.Event
-    stop_at_once: asyncio.Event
-    metrics: CollectorRegistry
 
-    async def watch_accounts(self) -> AsyncIterator[Sequence[ProviderAccount[ProviderSettings]]]:
-        known: Sequence[Version] | None = None
-        while not self.stop.is_set():
-            try:
-                versions = await self._list_versions()
-                rows = [] if versions == known else await self._list_rows([version[0] for version in versions])
-            except (SQLAlchemyError, OSError) as error:
-                logger.warning("accounts cannot be read", error=type(error).__name__)
-            else:
-                if versions != known:
-                    known = versions
-                    yield [account for row in rows if (account := self._open_account(row)) is not None]
-            with suppress(TimeoutError):
-                async with asyncio.timeout(POLL_SECONDS):
-                    await self.stop.wait()
+    async def list_accounts(self) -> list[ProviderAccount[ProviderSettings]]:
+        """Return the accounts of all organizations. Those whose settings cannot be read are left out, and logged."""
+        return await self.read_accounts(await self.list_versions())
 
-    async def _list_versions(self) -> Sequence[Version]:
+    async def list_versions(self) -> Sequence[Version]:
         """List the organizations that have configured the provider, each with the time of its last change."""
         columns = select(ProviderConfiguration.organization_id, ProviderConfiguration.updated_at).where(
             col(ProviderConfiguration.capability) == self._capability,
@@ -68,13 +53,14 @@ class ProviderAccounts(ProcessContext[ProviderSettings]):
             found = await session.exec(columns.order_by(col(ProviderConfiguration.organization_id)))
             return [(organization_id, updated_at) for organization_id, updated_at in found]
 
-    async def _list_rows(self, organization_ids: Sequence[UUID]) -> list[ProviderConfiguration]:
-        rows = []
-        for organization_id in organization_ids:
+    async def read_accounts(self, versions: Sequence[Version]) -> list[ProviderAccount[ProviderSettings]]:
+        """Return the accounts of these organizations, as `list_accounts` does."""
+        rows: list[ProviderConfiguration] = []
+        for organization_id, _ in versions:
             async with self.database.tenant(organization_id) as session:
                 found = await list_configurations(session, (self._capability,))
             rows += [row for row in found if row.name == self.provider.name]
-        return rows
+        return [account for row in rows if (account := self._open_account(row)) is not None]
 
     @property
     def _capability(self) -> Capability:
@@ -93,3 +79,29 @@ class ProviderAccounts(ProcessContext[ProviderSettings]):
             return None
         callbacks = build_callback_urls(self.base_url, row.organization_id, row.name)
         return ProviderAccount(row.organization_id, settings, callbacks)
+
+
+@dataclass(slots=True)
+class ProviderAccounts(ProcessContext[ProviderSettings]):
+    """Context of a process that serves a provider's accounts."""
+
+    reader: AccountReader
+    stop: asyncio.Event
+    stop_at_once: asyncio.Event
+    metrics: CollectorRegistry
+
+    async def watch_accounts(self) -> AsyncIterator[Sequence[ProviderAccount[ProviderSettings]]]:
+        known: Sequence[Version] | None = None
+        while not self.stop.is_set():
+            try:
+                versions = await self.reader.list_versions()
+                accounts = [] if versions == known else await self.reader.read_accounts(versions)
+            except (SQLAlchemyError, OSError) as error:
+                logger.warning("accounts cannot be read", error=type(error).__name__)
+            else:
+                if versions != known:
+                    known = versions
+                    yield accounts
+            with suppress(TimeoutError):
+                async with asyncio.timeout(POLL_SECONDS):
+                    await self.stop.wait()

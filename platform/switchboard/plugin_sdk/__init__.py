@@ -23,6 +23,7 @@ from switchboard.plugin_sdk.audio import (
     transcode_audio,
 )
 from switchboard.plugin_sdk.browser_phone import BrowserPhone, BrowserSocket
+from switchboard.plugin_sdk.commands import CarrierCall, Installation, InstallationAccess
 from switchboard.plugin_sdk.embeddings import EmbeddingProvider, Embeddings
 from switchboard.plugin_sdk.event_watchers import EventWatcher, PublishedEvent
 from switchboard.plugin_sdk.extension import Extension
@@ -151,6 +152,7 @@ __all__ = [
     "CallQuality",
     "CallbackUrls",
     "CalleeRinging",
+    "CarrierCall",
     "CarrierEvent",
     "CarrierReply",
     "CarrierRequest",
@@ -168,6 +170,8 @@ __all__ = [
     "ForwardCall",
     "Frame",
     "IncomingCall",
+    "Installation",
+    "InstallationAccess",
     "Instruction",
     "InvalidCallback",
     "JsonObject",

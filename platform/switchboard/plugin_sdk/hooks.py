@@ -164,5 +164,6 @@ class Hooks(Protocol):
         """Additional commands of `switchboard`.
 
         Called once in every process at startup; the commands run only in `switchboard` itself. Returns click commands
-        with names; a command of the platform is never replaced. An exception leaves out this hook's commands.
+        with names; a command of the platform is never replaced. `click.pass_obj` passes a command an
+        `InstallationAccess`, its way to calls and accounts. An exception leaves out this hook's commands.
         """

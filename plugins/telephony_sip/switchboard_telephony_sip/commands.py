@@ -1,6 +1,6 @@
 """Commands that the platform gives a gateway over its control API, and the gateway's results."""
 
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -54,9 +54,44 @@ class CheckCommand(msgspec.Struct, frozen=True, tag_field="command", tag="check"
     """Ask each trunk for its options, and report the registrations."""
 
 
+class TraceCommand(msgspec.Struct, frozen=True, tag_field="command", tag="trace"):
+    """Return the SIP messages of a call, live or lately ended."""
+
+    call_id: str
+
+
 Command: TypeAlias = (
-    PlaceCommand | FindCommand | SipHangUpCommand | TransferCommand | DigitsCommand | TextCommand | CheckCommand
+    PlaceCommand
+    | FindCommand
+    | SipHangUpCommand
+    | TransferCommand
+    | DigitsCommand
+    | TextCommand
+    | CheckCommand
+    | TraceCommand
 )
+
+
+class TraceEntry(msgspec.Struct, frozen=True):
+    """One SIP message of a call, masked. `at` is in seconds since 1970, addresses are `host:port`.
+
+    `summary` is the method, or status and reason. `text` is the message, shortened if it is long.
+    """
+
+    at: float
+    direction: Literal["in", "out"]
+    local: str
+    remote: str
+    transport: str
+    summary: str
+    text: str
+
+
+class TraceResult(msgspec.Struct, frozen=True):
+    """Messages of a call, and how many between the first and the last ones were left out."""
+
+    messages: list[TraceEntry]
+    omitted: int = 0
 
 
 class CommandResult(msgspec.Struct, frozen=True):
@@ -64,6 +99,7 @@ class CommandResult(msgspec.Struct, frozen=True):
 
     call_id: str | None = None
     faults: list[str] = []
+    trace: TraceResult | None = None
 
 
 class CommandRefusal(msgspec.Struct, frozen=True):

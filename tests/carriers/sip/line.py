@@ -34,11 +34,12 @@ from tests.fixtures.servers import SECRET_KEY
 
 @dataclass(frozen=True, slots=True)
 class SipLine:
-    """A bakery whose number is one of its trunks', and the gateway's address."""
+    """A bakery whose number is one of its trunks', and the gateway's addresses."""
 
     live: LivePlatform
     host: str
     sip_port: int
+    control_port: int
 
     async def list_transcript(self, call_id: object) -> list[tuple[str, str]]:
         """Return what both parties have said so far."""
@@ -93,7 +94,7 @@ class SipLines:
         async with run_server(runtime):
             gateway = await self._start_gateway(host, ports)
             try:
-                yield SipLine(live, f"[{host}]" if ":" in host else host, ports.sip)
+                yield SipLine(live, f"[{host}]" if ":" in host else host, ports.sip, ports.control)
             finally:
                 gateway.terminate()
                 await asyncio.to_thread(gateway.join)

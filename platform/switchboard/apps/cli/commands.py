@@ -1,12 +1,15 @@
 """The command group, and the exit status of commands."""
 
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from switchboard.apps.cli.lazy_group import LazyGroup
 from switchboard.foundation.settings import OperatorError
+
+if TYPE_CHECKING:  # the SDK takes half a second, which the platform's own commands may not need
+    from switchboard.plugin_sdk import InstallationAccess
 
 PLACES: Final = {
     "run": "launch:run",
@@ -40,16 +43,17 @@ def switchboard() -> None:
 
 def run() -> None:
     """Run a command: exit status 0, 1 for a failure (one line on standard error), 2 for wrong usage."""
-    if len(sys.argv) > 1 and sys.argv[1] not in PLACES and not sys.argv[1].startswith("-"):
-        _add_plugins_commands()
+    is_plugins_command = len(sys.argv) > 1 and sys.argv[1] not in PLACES and not sys.argv[1].startswith("-")
     try:
-        switchboard()
+        switchboard(obj=_add_plugins_commands() if is_plugins_command else None)
     except OperatorError as error:
         click.echo(f"switchboard: {error}", err=True)
         sys.exit(1)
 
 
-def _add_plugins_commands() -> None:
+def _add_plugins_commands() -> "InstallationAccess":
+    """Add the commands of plugins, and return their way to the installation."""
+    from switchboard.apps.cli.installation import CommandInstallation
     from switchboard.foundation.observability import logs
     from switchboard.plugin_sdk.registry import Registry
 
@@ -62,3 +66,4 @@ def _add_plugins_commands() -> None:
 
         for process in registry.processes:
             switchboard.add_command(create_process_command(process))
+    return CommandInstallation()

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from switchboard.apps.cli.processes import run_process, watch_process
-from switchboard.apps.provider_accounts import ProviderAccounts
+from switchboard.apps.provider_accounts import AccountReader, ProviderAccounts
 from switchboard.apps.server.health import create_health_app
 from switchboard.apps.server.http_server import StopRequest, serve_health
 from switchboard.foundation.observability import metrics
@@ -47,9 +47,8 @@ async def _work(
     stop: StopRequest,
 ) -> None:
     variable = f"{kind.name.upper().replace('-', '_')}_HEALTH_PORT"
-    context = ProviderAccounts(
-        kind.provider, parts.database, parts.keyring, parts.settings.base_url, stop, stop.at_once, metrics.registry
-    )
+    reader = AccountReader(kind.provider, parts.database, parts.keyring, parts.settings.base_url)
+    context = ProviderAccounts(reader, stop, stop.at_once, metrics.registry)
     process = kind(**options)
     stopped = asyncio.Event()
     async with watch_process(parts, kind.name):

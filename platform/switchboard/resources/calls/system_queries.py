@@ -1,4 +1,4 @@
-"""Queries for calls across organizations, for the reconciler and the heartbeat. They need the system role."""
+"""Queries for calls across organizations, for reconciler, heartbeat, and command line. They need the system role."""
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
@@ -8,6 +8,7 @@ from sqlalchemy import func
 from sqlmodel import col, select, update
 
 from switchboard.foundation.database import SystemSession, now
+from switchboard.plugin_sdk import CarrierCall
 from switchboard.resources.calls.models import Call
 from switchboard.resources.identity.models import Organization
 
@@ -24,6 +25,13 @@ async def list_overdue_calls(session: SystemSession) -> list[Call]:
     may_judge_leases = func.pg_postmaster_start_time() < now() - RETURN_TIME
     overdue = select(Call).where(col(Call.watch_at) < now(), col(Call.holder).is_(None) | may_judge_leases)
     return list((await session.exec(overdue.order_by(col(Call.watch_at)).limit(BATCH))).all())
+
+
+async def find_carrier_call(session: SystemSession, call_id: UUID) -> CarrierCall | None:
+    """Return a call of any organization as its carrier knows it; None if there is no such call."""
+    columns = select(Call.organization_id, Call.carrier, Call.carrier_call_id).where(col(Call.id) == call_id)
+    row = (await session.exec(columns)).one_or_none()
+    return None if row is None else CarrierCall(*row)
 
 
 async def list_calls_to_analyze(session: SystemSession) -> list[tuple[UUID, UUID]]:

@@ -21,6 +21,8 @@ from switchboard_telephony_sip.commands import (
     PlaceCommand,
     SipHangUpCommand,
     TextCommand,
+    TraceCommand,
+    TraceResult,
     TransferCommand,
     read_gateway_command,
 )
@@ -102,6 +104,8 @@ class ControlApi:
                 return CommandResult(await self._send_text_message(account, command))
             case CheckCommand():
                 return CommandResult(faults=await self._trunks.list_faults(account))
+            case TraceCommand(call_id):
+                return CommandResult(trace=self._find_trace(account, call_id))
         return CommandResult()
 
     async def _send_text_message(self, account: GatewayAccount, command: TextCommand) -> str:
@@ -121,6 +125,12 @@ class ControlApi:
             raise NoSuchCall
         return call
 
+    def _find_trace(self, account: GatewayAccount, call_id: str) -> TraceResult:
+        trace = self._switching.traces.find(account.key, call_id)
+        if trace is None:
+            raise NoSuchCall
+        return trace
+
     def _find_live_call(self, account: GatewayAccount, call_id: str) -> GatewayCall:
         call = self._find_call(account, call_id)
         if not call.is_connected:
@@ -133,7 +143,7 @@ class ControlApi:
             return
         rings = asyncio.Event()
         order = DialOrder(command.to_number, command.caller_id, RING_SECONDS, on_ringing=rings.set)
-        dialing = asyncio.create_task(self._switching.dial(account, order))
+        dialing = asyncio.create_task(self._switching.dial(account, order, call))
         ringing = asyncio.create_task(rings.wait())
         await asyncio.wait({dialing, ringing}, timeout=TARGET_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         ringing.cancel()

@@ -48,6 +48,7 @@ class RunningGateway:
             switching = Switching(place, directory, http, self._create_media_place(), metrics)
             agent = SipUserAgent(self._list_listeners(), switching, advertised_host=self._find_address())
             switching.agent = agent
+            agent.set_trace(switching.traces.record)
             metrics.live.set_function(lambda: len(switching.calls))
             trunks = Trunks(agent, directory, metrics)
             control = ControlApi(switching, trunks)

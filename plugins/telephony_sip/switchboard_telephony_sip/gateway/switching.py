@@ -22,6 +22,7 @@ from switchboard_telephony_sip.callbacks import (
     read_gateway_reply,
 )
 from switchboard_telephony_sip.commands import PlaceCommand
+from switchboard_telephony_sip.gateway.call_traces import CallTraces
 from switchboard_telephony_sip.gateway.calls import GatewayCall
 from switchboard_telephony_sip.gateway.dialing import AnsweredLeg, CallInviter, DialFailed, DialOrder, dial
 from switchboard_telephony_sip.gateway.directory import GatewayAccount, TrunkDirectory, TrunkLine
@@ -65,7 +66,11 @@ class Switching:
     agent: CallInviter | None = None
     calls: dict[str, GatewayCall] = field(default_factory=dict)
     references: dict[tuple[str, str], str] = field(default_factory=dict)
+    traces: CallTraces = field(init=False)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.traces = CallTraces(self.calls)
 
     def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Run a task that `wait_until_idle` waits for."""
@@ -95,10 +100,10 @@ class Switching:
         self.calls[call.call_id] = call
         return call
 
-    async def dial(self, account: GatewayAccount, order: DialOrder) -> AnsweredLeg:
-        """Call a number over the account's trunks. Raises `DialFailed`."""
+    async def dial(self, account: GatewayAccount, order: DialOrder, call: GatewayCall) -> AnsweredLeg:
+        """Call a number over the account's trunks, as a part of a call. Raises `DialFailed`."""
         assert self.agent is not None  # noqa: S101  set before the first call
-        return await dial(self.agent, self.media_place, account, order)
+        return await dial(self.traces.follow(call, self.agent), self.media_place, account, order)
 
     # outbound calls
 
@@ -129,7 +134,7 @@ class Switching:
             command.headers,
             lambda: call.notices.post(SipRingingNotice(call.call_id)),
         )
-        dialing = asyncio.create_task(self.dial(account, order))
+        dialing = asyncio.create_task(self.dial(account, order, call))
         hung_up = asyncio.create_task(call.hung_up.wait())
         await asyncio.wait({dialing, hung_up}, return_when=asyncio.FIRST_COMPLETED)
         hung_up.cancel()
@@ -168,6 +173,7 @@ class Switching:
             await self._replace(line, invite)
             return
         call = self._create_call(line.account, line.account.events_url)
+        self.traces.link(call, invite.request.call_id or "")
         running = self.spawn(self._run_inbound(line, call, invite))
         try:
             await asyncio.shield(running)
@@ -179,6 +185,7 @@ class Switching:
     async def _replace(self, line: TrunkLine, invite: IncomingInvite) -> None:
         for call in self.calls.values():
             if call.dialog is invite.replaces and call.account_key == line.account.key:
+                self.traces.link(call, invite.request.call_id or "")
                 await call.take_over(invite)
                 return
         invite.reject(481)
@@ -236,7 +243,7 @@ class Switching:
         """Call another number, and answer the caller once it answers."""
         invite.ring()
         try:
-            target = await self.dial(line.account, order)
+            target = await self.dial(line.account, order, call)
         except DialFailed as error:
             invite.reject(error.end.status)
             return error.end

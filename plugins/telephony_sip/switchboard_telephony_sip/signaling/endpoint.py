@@ -4,6 +4,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -33,9 +34,13 @@ MAX_SERVER_TRANSACTIONS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class TracedMessage:
-    """One message on the wire, for ladder diagrams; it may contain secrets, which `mask_secrets` hides."""
+    """One message on the wire, for ladder diagrams; it may contain secrets, which `mask_message` hides.
+
+    `local` is the gateway's own address, as `host:port`; empty if it has none for this peer.
+    """
 
     direction: Literal["in", "out"]
+    local: str
     peer: Peer
     call_id: str
     data: bytes
@@ -266,8 +271,12 @@ class SipEndpoint:
     def _trace(
         self, direction: Literal["in", "out"], peer: Peer, message: SipRequest | SipResponse, data: bytes
     ) -> None:
-        if self.trace is not None:
-            self.trace(TracedMessage(direction, peer, message.call_id or "", data))
+        if self.trace is None:
+            return
+        local = ""
+        with suppress(PeerUnreachable):
+            local = format_addr(*self._find_address(peer))
+        self.trace(TracedMessage(direction, local, peer, message.call_id or "", data))
 
 
 def ignore_failure(_error: PeerUnreachable) -> None:

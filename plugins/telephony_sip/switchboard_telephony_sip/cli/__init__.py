@@ -1,0 +1,1 @@
+"""`switchboard sip`: commands of the operator about gateways and their calls."""

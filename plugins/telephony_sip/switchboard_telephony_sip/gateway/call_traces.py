@@ -1,0 +1,146 @@
+"""SIP messages of the gateway's calls, in memory: those of live calls, and of calls that ended lately."""
+
+import time
+from collections import OrderedDict, deque
+from collections.abc import Container
+from dataclasses import dataclass, field, replace
+from secrets import token_hex
+from typing import Final, NamedTuple
+
+from switchboard_telephony_sip.commands import TraceEntry, TraceResult
+from switchboard_telephony_sip.gateway.calls import GatewayCall
+from switchboard_telephony_sip.gateway.dialing import CallInviter
+from switchboard_telephony_sip.signaling import Dialog, OutgoingInvite, Peer, TracedMessage
+from switchboard_telephony_sip.signaling.masking import mask_message
+
+FIRST_MESSAGES: Final = 50
+LAST_MESSAGES: Final = 50
+"""Messages that are kept of a call: its beginning, which has the negotiation, and the latest ones."""
+MESSAGE_BYTES: Final = 4096
+KEEP_SECONDS: Final = 1800.0
+KEEP_BYTES: Final = 16 * 1024 * 1024
+"""Limits of the calls that have ended; the oldest make way."""
+MAX_UNDECIDED: Final = 200
+"""Calls that came in and belong to no trunk yet, scanners' among them."""
+
+
+class KeptMessage(NamedTuple):
+    """A message with its time, in seconds since 1970."""
+
+    at: float
+    message: TracedMessage
+
+
+@dataclass(slots=True)
+class CallMessages:
+    """Messages of a call of an account, which may have several SIP Call-IDs: one per attempt and party.
+
+    `touched_at` is the time of the last message, or of the beginning.
+    """
+
+    account_key: str = ""
+    sip_ids: list[str] = field(default_factory=list)
+    first: list[KeptMessage] = field(default_factory=list)
+    last: deque[KeptMessage] = field(default_factory=lambda: deque(maxlen=LAST_MESSAGES))
+    omitted: int = 0
+    bytes: int = 0
+    touched_at: float = 0.0
+
+    def add(self, kept: KeptMessage) -> None:
+        """Add a message; the oldest one that is not among the first makes way."""
+        self.touched_at = kept.at
+        self.bytes += len(kept.message.data)
+        if len(self.first) < FIRST_MESSAGES:
+            self.first.append(kept)
+            return
+        if len(self.last) == LAST_MESSAGES:
+            self.omitted += 1
+            self.bytes -= len(self.last[0].message.data)
+        self.last.append(kept)
+
+    @property
+    def messages(self) -> list[KeptMessage]:
+        return [*self.first, *self.last]
+
+
+class CallTraces:
+    """Traces of calls by the gateway's ids. Calls in `live` are kept in any case."""
+
+    def __init__(self, live: Container[str]) -> None:
+        self._live = live
+        self._calls: OrderedDict[str, CallMessages] = OrderedDict()
+        self._owners: dict[str, CallMessages] = {}
+        self._undecided: OrderedDict[str, CallMessages] = OrderedDict()
+
+    def record(self, message: TracedMessage) -> None:
+        """Take a message from the wire. Those that belong to no call are dropped."""
+        found = self._owners.get(message.call_id) or self._undecided.get(message.call_id)
+        if found is None:
+            if message.direction == "out" or not message.data.startswith(b"INVITE "):
+                return
+            found = self._undecided[message.call_id] = CallMessages()
+            if len(self._undecided) > MAX_UNDECIDED:
+                self._undecided.popitem(last=False)
+        found.add(KeptMessage(time.time(), replace(message, data=message.data[:MESSAGE_BYTES])))
+
+    def link(self, call: GatewayCall, sip_id: str) -> None:
+        """Count the messages with this SIP Call-ID among those of a call."""
+        messages = self._calls.get(call.call_id)
+        if messages is None:
+            messages = self._calls[call.call_id] = CallMessages(call.account_key, touched_at=time.time())
+        messages.sip_ids.append(sip_id)
+        self._owners[sip_id] = messages
+        if (earlier := self._undecided.pop(sip_id, None)) is not None:
+            for kept in earlier.messages:
+                messages.add(kept)
+        self._drop_old()
+
+    def follow(self, call: GatewayCall, inviter: CallInviter) -> CallInviter:
+        """Return an inviter whose calls are parts of this one."""
+        return _TracedInviter(self, call, inviter)
+
+    def find(self, account_key: str, call_id: str) -> TraceResult | None:
+        """Return the masked messages of a call; None for one of another account, and one that is not kept."""
+        self._drop_old()
+        found = self._calls.get(call_id)
+        if found is None or found.account_key != account_key:
+            return None
+        return TraceResult([_describe(kept) for kept in found.messages], found.omitted)
+
+    def _drop_old(self) -> None:
+        oldest, total = time.time() - KEEP_SECONDS, 0
+        for call_id, messages in reversed(list(self._calls.items())):
+            if call_id in self._live:
+                continue
+            total += messages.bytes
+            if messages.touched_at < oldest or total > KEEP_BYTES:
+                del self._calls[call_id]
+                for sip_id in messages.sip_ids:
+                    self._owners.pop(sip_id, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _TracedInviter:
+    traces: CallTraces
+    call: GatewayCall
+    inviter: CallInviter
+
+    async def invite(self, invite: OutgoingInvite) -> Dialog:
+        attempt = replace(invite, call_id=token_hex(16))
+        self.traces.link(self.call, attempt.call_id)
+        return await self.inviter.invite(attempt)
+
+
+def _describe(kept: KeptMessage) -> TraceEntry:
+    message = kept.message
+    text = mask_message(message.data.decode("utf-8", "replace"))
+    start, _, _ = text.partition("\r\n")
+    words = start.split(" ", 1)
+    summary = words[1] if words[0].startswith("SIP/") and len(words) == 2 else words[0]
+    return TraceEntry(
+        kept.at, message.direction, message.local, _write_place(message.peer), message.peer.transport, summary, text
+    )
+
+
+def _write_place(peer: Peer) -> str:
+    return f"[{peer.host}]:{peer.port}" if ":" in peer.host else f"{peer.host}:{peer.port}"
