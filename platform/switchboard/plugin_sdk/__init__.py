@@ -53,7 +53,14 @@ from switchboard.plugin_sdk.media import (
 from switchboard.plugin_sdk.phone_numbers import AvailableNumber, BoughtNumber
 from switchboard.plugin_sdk.private_data import PrivateDataDetector, RemotePrivateDataDetector, SpokenText
 from switchboard.plugin_sdk.processes import ProcessContext, ProviderAccount, ProviderProcess
-from switchboard.plugin_sdk.provider import OPERATOR_ONLY, OutcomeUnknown, Provider, ProviderError, ProviderSettings
+from switchboard.plugin_sdk.provider import (
+    OPERATOR_ONLY,
+    OutcomeUnknown,
+    Provider,
+    ProviderError,
+    ProviderSettings,
+    ask_with_rows,
+)
 from switchboard.plugin_sdk.simulated_carrier import CallProgress, SimulatedCall, SimulatedCarrier, SpokenLine
 from switchboard.plugin_sdk.sip import describe_sip_failure
 from switchboard.plugin_sdk.speech_to_text import (
@@ -116,6 +123,7 @@ from switchboard.plugin_sdk.text_to_speech import (
     Voice,
 )
 from switchboard.plugin_sdk.tools import AgentTool, KeypadEntry, ToolContext, ToolError, ToolParameters
+from switchboard.plugin_sdk.trunk_carrier import CheckedPart, MeasuredCall, TrunkCarrier
 from switchboard.plugin_sdk.turn_detectors import PossibleTurn, TurnDetector, TurnPrediction
 from switchboard.plugin_sdk.vector_stores import Chunk, ChunkMatch, VectorStore
 from switchboard.plugin_sdk.version import API_VERSION
@@ -158,6 +166,7 @@ __all__ = [
     "CarrierRequest",
     "ChatEvent",
     "ChatRequest",
+    "CheckedPart",
     "Chunk",
     "ChunkMatch",
     "ConnectMedia",
@@ -179,6 +188,7 @@ __all__ = [
     "LLMProvider",
     "MachineDetected",
     "MarkReached",
+    "MeasuredCall",
     "MediaCodec",
     "MediaEvent",
     "MediaStarted",
@@ -230,6 +240,7 @@ __all__ = [
     "TranscriptionRequest",
     "TransferTargetGone",
     "TransferTargetReady",
+    "TrunkCarrier",
     "TurnDetector",
     "TurnPrediction",
     "TurnReport",
@@ -240,6 +251,7 @@ __all__ = [
     "Voice",
     "WarmTransfer",
     "Word",
+    "ask_with_rows",
     "decode_audio",
     "describe_sip_failure",
     "encode_audio",

@@ -14,6 +14,15 @@ otherwise reach addresses that only this machine can reach. Settings with a URL 
 """
 
 
+def ask_with_rows(rows: str, *, key: str, label: str, after: str) -> dict[str, JsonValue]:
+    """Return the `json_schema_extra` of a setting that is a dict of secrets, one for each row of the setting `rows`.
+
+    `key` is the field of the rows that the dict's keys repeat. The dashboard then asks for each secret in its row, with
+    this label, after the field `after`.
+    """
+    return {"secrets_of_rows": {"rows": rows, "key": key, "label": label, "after": after}}
+
+
 class ProviderSettings(BaseModel):
     """Settings of a provider or an extension, as written in a tenant file.
 

@@ -5,6 +5,8 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 COMMANDS_PATH: Final = "/commands"
+NOT_SERVED: Final = "not_served"
+"""Code of the refusal of a gateway that does not serve the account, or does not have its latest settings."""
 
 
 class PlaceCommand(msgspec.Struct, frozen=True, tag_field="command", tag="place"):
@@ -51,7 +53,9 @@ class TextCommand(msgspec.Struct, frozen=True, tag_field="command", tag="text"):
 
 
 class CheckCommand(msgspec.Struct, frozen=True, tag_field="command", tag="check"):
-    """Ask each trunk for its options, and report the registrations."""
+    """Ask each trunk for its options, and report the registrations, once the gateway has settings with this digest."""
+
+    settings_digest: str
 
 
 class TraceCommand(msgspec.Struct, frozen=True, tag_field="command", tag="trace"):
@@ -60,15 +64,22 @@ class TraceCommand(msgspec.Struct, frozen=True, tag_field="command", tag="trace"
     call_id: str
 
 
+class MeasureCommand(msgspec.Struct, frozen=True, tag_field="command", tag="measure"):
+    """Place a test call, and return its id at once."""
+
+    from_number: str
+    to_number: str
+
+
+class MeasurementCommand(msgspec.Struct, frozen=True, tag_field="command", tag="measurement"):
+    """Return the result of a test call, or none after a few seconds in which it went on."""
+
+    call_id: str
+
+
+OperatorCommand: TypeAlias = CheckCommand | TraceCommand | MeasureCommand | MeasurementCommand
 Command: TypeAlias = (
-    PlaceCommand
-    | FindCommand
-    | SipHangUpCommand
-    | TransferCommand
-    | DigitsCommand
-    | TextCommand
-    | CheckCommand
-    | TraceCommand
+    PlaceCommand | FindCommand | SipHangUpCommand | TransferCommand | DigitsCommand | TextCommand | OperatorCommand
 )
 
 
@@ -94,12 +105,48 @@ class TraceResult(msgspec.Struct, frozen=True):
     omitted: int = 0
 
 
+class TrunkReport(msgspec.Struct, frozen=True):
+    """Result of the check of one trunk at one gateway: each sentence says what one of its hosts or registrars did."""
+
+    trunk: str
+    works: bool
+    sentences: list[str]
+
+
+class TrunkRefusal(msgspec.Struct, frozen=True):
+    """A trunk that did not connect a test call, with the SIP status: 408 for a trunk that does not answer."""
+
+    trunk: str
+    status: int
+    message: str
+
+
+class Measurement(msgspec.Struct, frozen=True):
+    """Result of a test call.
+
+    `trunk` is the one whose call was answered; None without one. `audio_host` is the address to which it was told to
+    send audio. The shares are losses from 0 to 1: `loss_share` of the audio from the trunk, and `remote_loss_share` of
+    the audio to it, None if it reports nothing. `has_echo`: our tone came back.
+    """
+
+    refusals: list[TrunkRefusal]
+    trunk: str | None = None
+    audio_host: str = ""
+    packets_received: int = 0
+    loss_share: float = 0.0
+    jitter_ms: float = 0.0
+    has_sound: bool = False
+    has_echo: bool = False
+    remote_loss_share: float | None = None
+
+
 class CommandResult(msgspec.Struct, frozen=True):
-    """Result of a command. `call_id` is that of the call or text message; `faults` are those of a check."""
+    """Result of a command. `call_id` is that of the call or text message."""
 
     call_id: str | None = None
-    faults: list[str] = []
+    trunks: list[TrunkReport] = []
     trace: TraceResult | None = None
+    measurement: Measurement | None = None
 
 
 class CommandRefusal(msgspec.Struct, frozen=True):
@@ -116,6 +163,10 @@ class CommandRefused(Exception):
     def __init__(self, message: str, code: str | None = None, *, retryable: bool = False) -> None:
         super().__init__(message)
         self.refusal = CommandRefusal(message, code, retryable)
+
+
+class NoSuchCall(Exception):
+    """The gateway does not have the call."""
 
 
 _commands: Final[msgspec.json.Decoder[Command]] = msgspec.json.Decoder(Command)

@@ -20,7 +20,7 @@ from switchboard.plugin_sdk.retries import (
     send_with_retries,
 )
 
-from switchboard_telephony_sip.commands import COMMANDS_PATH, Command, CommandRefusal, CommandResult
+from switchboard_telephony_sip.commands import COMMANDS_PATH, NOT_SERVED, Command, CommandRefusal, CommandResult
 from switchboard_telephony_sip.signatures import ACCOUNT_HEADER, SIGNATURE_HEADER, derive_account_key, sign_message
 
 CALL_ID: Final = re.compile(r"[0-9a-f]{32}@(\S{3,260})")
@@ -34,6 +34,10 @@ class CallUnknown(Exception):
 
 class GatewayUnreachable(ProviderError):
     """A gateway that has not seen the request."""
+
+
+class NotServed(ProviderError):
+    """A gateway does not serve the account, or does not have its latest settings."""
 
 
 def get_gateway_place(gateway: str) -> str:
@@ -88,7 +92,7 @@ class Gateways:
     async def command(self, gateway: str, command: Command, *, creates: bool = False) -> CommandResult:
         """Give a command to a gateway. `creates`: given twice, it might happen twice.
 
-        Raises `CallUnknown`, `GatewayUnreachable`, and other `ProviderError`s.
+        Raises `CallUnknown`, `GatewayUnreachable`, `NotServed`, and other `ProviderError`s.
         """
         body = msgspec.json.encode(command)
 
@@ -128,4 +132,6 @@ def _read_result(status: int, text: bytes, *, creates: bool) -> CommandResult:
         if status == 200 and creates:
             raise OutcomeUnknown("the SIP gateway's answer was not understood") from error
         raise ProviderError(f"the SIP gateway answered with status {status}") from error
+    if refusal.code == NOT_SERVED:
+        raise NotServed(refusal.message, code=NOT_SERVED, retryable=False)
     raise ProviderError(refusal.message, code=refusal.code, retryable=refusal.retryable)

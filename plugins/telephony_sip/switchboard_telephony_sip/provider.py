@@ -3,6 +3,7 @@
 The provider holds no call: gateways do (`gateway/process.py`), and this class tells them what to do.
 """
 
+import asyncio
 import secrets
 from collections.abc import Sequence
 from typing import ClassVar, Final, Literal, NoReturn
@@ -14,9 +15,11 @@ from switchboard.plugin_sdk import (
     CallbackUrls,
     CarrierReply,
     CarrierRequest,
+    CheckedPart,
     IncomingCall,
     Instruction,
     InvalidCallback,
+    MeasuredCall,
     MediaCodec,
     NumberOrder,
     OutboundCall,
@@ -27,6 +30,7 @@ from switchboard.plugin_sdk import (
     RecordingStream,
     TelephonyCapabilities,
     TelephonyProvider,
+    TrunkCarrier,
 )
 
 from switchboard_telephony_sip.callbacks import translate_gateway_notice, write_gateway_reply
@@ -35,20 +39,30 @@ from switchboard_telephony_sip.commands import (
     CheckCommand,
     DigitsCommand,
     FindCommand,
+    MeasureCommand,
+    Measurement,
+    MeasurementCommand,
     PlaceCommand,
     SipHangUpCommand,
     TextCommand,
     TransferCommand,
 )
-from switchboard_telephony_sip.gateways import CallUnknown, Gateways, GatewayUnreachable
+from switchboard_telephony_sip.diagnosis import describe_measurement
+from switchboard_telephony_sip.gateways import CallUnknown, Gateways, GatewayUnreachable, NotServed
 from switchboard_telephony_sip.headers import choose_sip_headers
 from switchboard_telephony_sip.settings import SipSettings
 from switchboard_telephony_sip.signatures import SIGNATURE_HEADER, find_fault_of_signature
 
 SELLS_NONE: Final = "your own SIP trunk sells no numbers"
 
+UNREACHABLE_ADVICE: Final = "Run `switchboard sip-gateway`, and enter the address of its control API as `gateways`."
+NOT_SERVED_ADVICE: Final = (
+    "A gateway needs the platform's database and secret keys, and a --control-url that `gateways` has. It reads new "
+    "settings within 5 seconds."
+)
 
-class SipTelephony(TelephonyProvider[SipSettings]):
+
+class SipTelephony(TelephonyProvider[SipSettings], TrunkCarrier):
     """Calls over SIP trunks and PBXs, by processes `switchboard sip-gateway`."""
 
     name: ClassVar[str] = "sip"
@@ -75,11 +89,55 @@ class SipTelephony(TelephonyProvider[SipSettings]):
             await self._opened.close()
 
     async def check(self) -> None:
-        """Ask every gateway whether it has registered, and to place an OPTIONS with each trunk."""
+        """Check all trunks at every gateway; the message names those that do not work.
+
+        A gateway that does not have these settings is no fault: they may be those of a file that was not applied yet.
+        """
+        broken = [part for part in await self._check(needs_service=False) if not part.works]
+        if broken:
+            raise ProviderError("; ".join(f"{part.name}: {part.message}" for part in broken), retryable=False)
+
+    async def check_parts(self) -> Sequence[CheckedPart]:
+        """Ask every gateway whether it has registered, and to place an OPTIONS to each host of each trunk."""
+        return await self._check(needs_service=True)
+
+    async def _check(self, *, needs_service: bool) -> list[CheckedPart]:
+        checks = (self._check_gateway(each, needs_service=needs_service) for each in self._gateways.addresses)
+        return [part for parts in await asyncio.gather(*checks) for part in parts]
+
+    async def _check_gateway(self, gateway: str, *, needs_service: bool) -> list[CheckedPart]:
+        name, command = f"gateway {gateway}", CheckCommand(self.settings.digest)
+        try:
+            reports = (await self._gateways.command(gateway, command)).trunks
+        except GatewayUnreachable as error:
+            return [CheckedPart(name, False, f"{error.message}. {UNREACHABLE_ADVICE}")]
+        except NotServed as error:
+            return [CheckedPart(name, False, f"{error.message}. {NOT_SERVED_ADVICE}")] if needs_service else []
+        except ProviderError as error:
+            return [CheckedPart(name, False, error.message)]
+        suffix = f" at {name}" if len(self._gateways.addresses) > 1 else ""
+        return [
+            CheckedPart(f"trunk {report.trunk}{suffix}", report.works, "; ".join(report.sentences))
+            for report in reports
+        ]
+
+    async def measure_call(self, from_number: str, to_number: str) -> MeasuredCall:
+        """Have the first gateway that can be reached place a test call, and wait for its result."""
         for gateway in self._gateways.addresses:
-            result = await self._gateways.command(gateway, CheckCommand())
-            if result.faults:
-                raise ProviderError(f"gateway {gateway}: {'; '.join(result.faults)}", retryable=False)
+            try:
+                call_id = (await self._gateways.command(gateway, MeasureCommand(from_number, to_number))).call_id or ""
+            except GatewayUnreachable:
+                continue
+            while (result := await self._fetch_measurement(gateway, call_id)) is None:
+                pass
+            return describe_measurement(result)
+        raise ProviderError(f"no gateway can be reached. {UNREACHABLE_ADVICE}", retryable=False)
+
+    async def _fetch_measurement(self, gateway: str, call_id: str) -> Measurement | None:
+        try:
+            return (await self._gateways.command(gateway, MeasurementCommand(call_id))).measurement
+        except CallUnknown:
+            raise ProviderError(f"gateway {gateway} has stopped") from None
 
     @property
     def _gateways(self) -> Gateways:

@@ -1,20 +1,40 @@
 """Settings of an organization's SIP trunks."""
 
+import json
+import re
 from ipaddress import ip_network
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 from phonenumbers import SUPPORTED_REGIONS
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, StringConstraints, model_validator
-from switchboard.plugin_sdk import OPERATOR_ONLY, ProviderSettings
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+from switchboard.plugin_sdk import OPERATOR_ONLY, ProviderSettings, ask_with_rows
+
+from switchboard_telephony_sip.signatures import digest_settings
 
 DEFAULT_GATEWAY: Final = "http://127.0.0.1:8070"
 MAX_TRUNKS: Final = 50
 
 
 def _validate_network(value: str) -> str:
-    ip_network(value, strict=False)
+    try:
+        ip_network(value, strict=False)
+    except ValueError:
+        raise ValueError("must be an IP address or a network, such as 203.0.113.0/24") from None
     return value
+
+
+def _require_shape(shape: str, fault: str) -> AfterValidator:
+    """Return a validator of a regular expression whose message says what is wanted."""
+    pattern = re.compile(shape)
+
+    def validate(value: str) -> str:
+        if pattern.fullmatch(value) is None:
+            raise ValueError(fault)
+        return value
+
+    return AfterValidator(validate)
 
 
 def _validate_country(value: str) -> str:
@@ -31,28 +51,41 @@ def _validate_gateway(value: str) -> str:
 
 
 Host = Annotated[
-    str, StringConstraints(pattern=r"^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?)(:[0-9]{1,5})?$")
+    str,
+    _require_shape(
+        r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?)(:[0-9]{1,5})?",
+        "must be a host name or an IP address, with a colon and the port if that is not 5060",
+    ),
 ]
 Network = Annotated[str, AfterValidator(_validate_network)]
 Gateway = Annotated[str, AfterValidator(_validate_gateway)]
 Country = Annotated[str, AfterValidator(_validate_country)]
-SipUser = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._~!*'()&=+$,;?/%@-]{0,100}$")]
+SipUser = Annotated[
+    str,
+    _require_shape(
+        r"[A-Za-z0-9._~!*'()&=+$,;?/%@-]{0,100}", "must have at most 100 characters that a SIP address may have"
+    ),
+]
+TrunkName = Annotated[
+    str,
+    _require_shape(
+        r"[a-z0-9][a-z0-9-]{0,39}", "must be at most 40 lower-case letters, digits, and hyphens, without a hyphen first"
+    ),
+]
 
 
 class SipTrunk(BaseModel):
     """A trunk or a PBX."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, title="Trunk")
 
-    name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")] = Field(
-        description="Name of the trunk, in lower case."
-    )
+    name: TrunkName = Field(description="Name of the trunk, in lower case.")
     hosts: Annotated[list[Host], Field(min_length=1, max_length=10)] = Field(
         description="Hosts of the trunk in the order in which they are tried, each with its port unless it is 5060."
     )
     transport: Literal["udp", "tcp", "tls"] = Field("udp", description="Transport of the signaling.")
     domain: Host | None = Field(None, description="Domain in From and in the callee's address; the host without it.")
-    username: SipUser = Field("", description="User name at the trunk; its password is in `passwords`.")
+    username: SipUser = Field("", description="User name at the trunk.")
     registers: bool = Field(False, description="Register there, so that calls reach a gateway behind NAT.")
     addresses: list[Network] = Field(
         default_factory=list,
@@ -78,6 +111,11 @@ class SipTrunk(BaseModel):
     text_messages: bool = Field(False, description="Whether the trunk takes SIP MESSAGE.")
 
 
+def _fault(message: str, *place: str | int) -> InitErrorDetails:
+    """Return an error at a setting, without the value, which may be a secret at the wrong place."""
+    return InitErrorDetails(type=PydanticCustomError("value_error", message), loc=place, input="")
+
+
 class SipSettings(ProviderSettings):
     """SIP trunks, and the gateways that connect them. Only the operator sets the addresses."""
 
@@ -85,7 +123,9 @@ class SipSettings(ProviderSettings):
         description="Trunks in the order in which outbound calls try them.", json_schema_extra=OPERATOR_ONLY
     )
     passwords: dict[str, SecretStr] = Field(
-        default_factory=dict, description="Passwords by the name of their trunk, such as `office: secret`."
+        default_factory=dict,
+        description="Passwords by the name of their trunk, such as `office: secret`.",
+        json_schema_extra=ask_with_rows("trunks", key="name", label="Password", after="username"),
     )
     gateways: Annotated[list[Gateway], Field(min_length=1, max_length=100)] = Field(
         default_factory=lambda: [DEFAULT_GATEWAY],
@@ -97,16 +137,28 @@ class SipSettings(ProviderSettings):
     )
 
     @model_validator(mode="after")
-    def _check_names(self) -> "SipSettings":
+    def _check_trunks(self) -> "SipSettings":
         names = [trunk.name for trunk in self.trunks]
-        if len(set(names)) != len(names):
-            raise ValueError("two trunks have the same name")
-        if unknown := sorted(self.passwords.keys() - set(names)):
-            raise ValueError(f"passwords: there is no trunk {unknown[0]}")
-        for trunk in self.trunks:
+        faults = []
+        for number, trunk in enumerate(self.trunks):
+            if trunk.name in names[:number]:
+                faults.append(_fault("another trunk has this name", "trunks", number, "name"))
             if (trunk.registers or trunk.digest) and not (trunk.username and trunk.name in self.passwords):
-                raise ValueError(f"trunk {trunk.name} needs a user name, and a password in `passwords`")
+                missing = "a user name and a password are needed to register, and to ask callers for them"
+                faults.append(_fault(missing, "trunks", number, "username"))
+        faults += [
+            _fault("there is no trunk of this name", "passwords", name) for name in self.passwords.keys() - set(names)
+        ]
+        if faults:
+            raise ValidationError.from_exception_data("SipSettings", faults)
         return self
+
+    @property
+    def digest(self) -> str:
+        """A digest that changes with each setting."""
+        passwords = {name: password.get_secret_value() for name, password in sorted(self.passwords.items())}
+        content = json.dumps([self.model_dump(mode="json", exclude={"passwords", "signing_secret"}), passwords])
+        return digest_settings(self.signing_secret.get_secret_value(), content.encode())
 
     def find_password(self, trunk: SipTrunk) -> str:
         """Return the trunk's password; empty without one."""

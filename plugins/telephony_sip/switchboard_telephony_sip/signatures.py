@@ -23,6 +23,11 @@ def derive_account_key(secret: str) -> str:
     return hmac.new(secret.encode(), b"account", hashlib.sha256).hexdigest()[:32]
 
 
+def digest_settings(secret: str, settings: bytes) -> str:
+    """Return a digest by which a gateway knows an account's settings."""
+    return hmac.new(secret.encode(), b"settings" + settings, hashlib.sha256).hexdigest()
+
+
 def sign_message(secret: str, url: str, body: bytes) -> str:
     """Return the header's value for a request that is sent now."""
     stamp, nonce = str(int(time.time())), secrets.token_hex(16)

@@ -21,7 +21,7 @@ from switchboard_telephony_sip.signaling import (
 
 from tests.fixtures.eventually import eventually
 
-REFUSALS: Mapping[str, int] = {"20": 486, "22": 503, "23": 404}
+REFUSALS: Mapping[str, int] = {"20": 486, "22": 503, "23": 404, "24": 403, "25": 488}
 """Answers by the last two digits. 21 rings and never answers; all others answer."""
 
 

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from uuid import UUID
 
 import aiohttp
 import click
@@ -13,9 +13,11 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col, select
 
+from switchboard.apps.cli.findings import Finding
 from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
 from switchboard.apps.cli.phone import RealCarrier, use_simulated_carrier, wait_for_settled_call
-from switchboard.apps.cli.session import open_runtime
+from switchboard.apps.cli.session import open_runtime, require_organization
+from switchboard.apps.cli.trunk_calls import E164, TrunkCall, measure_trunk_calls
 from switchboard.apps.running_processes import list_restarts
 from switchboard.engine.providers.checks import SettingsCheck
 from switchboard.engine.providers.instances import Providers
@@ -36,23 +38,28 @@ CHECK_FOLDER = "doctor"
 """Prefix of the object that the check of the store writes and deletes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of one check; `advice` says what to do if it failed."""
-
-    subject: str
-    well: bool
-    advice: str = ""
-
-
 @click.command()
+@click.option(
+    "--trunk-call",
+    "to_number",
+    metavar="NUMBER",
+    help="Place a real call to this number over each organization's own trunks, and measure the sound of both ways.",
+)
+@click.option("--org", "organization_id", type=click.UUID, help="Place it for this organization only.")
 @as_json
 @run_async
-async def doctor(as_json: bool) -> None:
+async def doctor(to_number: str | None, organization_id: UUID | None, as_json: bool) -> None:
     """Check the whole installation, a call included, and say what to fix. Exit status 1 if a check fails."""
+    if to_number is not None and not E164.fullmatch(to_number):
+        raise click.BadParameter(
+            "write the number in international form, such as +12125550100", param_hint="--trunk-call"
+        )
     findings: list[Finding] = []
     async with open_runtime() as runtime:
-        async for finding in _examine(runtime):
+        order = None if to_number is None else TrunkCall(to_number, organization_id)
+        if organization_id is not None:
+            await require_organization(runtime.database, organization_id)
+        async for finding in _examine(runtime, order):
             findings.append(finding)
             if not as_json:
                 _show(finding)
@@ -70,7 +77,7 @@ def _show(finding: Finding) -> None:
     click.echo(f"{mark}{finding.subject}" + (f"\n    {finding.advice}" if finding.advice else ""))
 
 
-async def _examine(runtime: Runtime) -> AsyncIterator[Finding]:
+async def _examine(runtime: Runtime, trunk_call: TrunkCall | None) -> AsyncIterator[Finding]:
     database = await _database(runtime.database)
     yield database
     if runtime.replica.is_configured:
@@ -95,8 +102,17 @@ async def _examine(runtime: Runtime) -> AsyncIterator[Finding]:
     for organization in organizations:
         async for finding in _settings(runtime.database, runtime.call(SettingsCheck), organization):
             yield finding
-        if reachable.well:
-            yield await _call(runtime.database, runtime.providers, runtime.settings.base_url, organization)
+        async for finding in _calls(runtime, organization, trunk_call, reachable):
+            yield finding
+
+
+async def _calls(
+    runtime: Runtime, organization: Organization, trunk_call: TrunkCall | None, reachable: Finding
+) -> AsyncIterator[Finding]:
+    async for finding in measure_trunk_calls(runtime.database, runtime.providers, organization, trunk_call):
+        yield finding
+    if reachable.well:
+        yield await _call(runtime.database, runtime.providers, runtime.settings.base_url, organization)
 
 
 async def _database(database: Database) -> Finding:
@@ -242,10 +258,13 @@ async def _settings(database: Database, settings: SettingsCheck, organization: O
     for row in rows:
         subject = f"{organization.name}: {row.capability} {row.name}"
         try:
-            await settings.check(organization.id, CAPABILITIES[row.capability], row.name)
+            parts = await settings.check(organization.id, CAPABILITIES[row.capability], row.name)
         except ProviderError as error:
             yield Finding(subject, False, error.message)
-        else:
+            continue
+        for part in parts:
+            yield Finding(f"{subject}, {part.name}", part.works, part.message)
+        if not parts:
             yield Finding(subject, True)
 
 

@@ -1,5 +1,6 @@
 """Checks of configured providers and extensions, for `doctor` and the dashboard."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -9,11 +10,13 @@ from switchboard.engine.providers.extensions import ConfiguredExtension, Extensi
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.observability.extension_faults import record_extension_fault
 from switchboard.plugin_sdk import (
+    CheckedPart,
     Extension,
     ProviderError,
     ProviderSettings,
     TextToSpeechProvider,
     TextToSpeechSettings,
+    TrunkCarrier,
 )
 from switchboard.plugin_sdk.registry import AnyCapability, Capability
 
@@ -27,20 +30,26 @@ class SettingsCheck:
     providers: Providers
     extensions: Extensions
 
-    async def check(self, organization_id: UUID, capability: AnyCapability, name: str) -> None:
-        """Raise `ProviderError` if the settings do not work, with a message for the operator."""
+    async def check(self, organization_id: UUID, capability: AnyCapability, name: str) -> Sequence[CheckedPart]:
+        """Check the settings. Of a carrier over trunks, return the result of each, good or bad.
+
+        Otherwise raise `ProviderError` if the settings do not work, with a message for the operator.
+        """
         if isinstance(capability, Capability):
             async with self.providers.use(organization_id, capability.base_class, name) as provider:
+                if isinstance(provider, TrunkCarrier):
+                    return await provider.check_parts()
                 await provider.check()
                 if isinstance(provider, TextToSpeechProvider):
                     await check_voices(provider)
-            return
+            return ()
         extension = self.extensions.registry.find_class(capability, name)
         if extension is None or not issubclass(extension, Extension):
             raise ProviderError(f"no plugin provides {capability.value} {name}; see `switchboard plugins list`")
         async with self.extensions.database.tenant(organization_id) as session:
             (configured,) = await self.extensions.configure(session, [extension])
         await check_extension(configured)
+        return ()
 
 
 async def check_voices(provider: TextToSpeechProvider[ProviderSettings]) -> None:

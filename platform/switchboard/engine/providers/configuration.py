@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import get_args
 
 from pydantic import JsonValue
@@ -27,13 +27,15 @@ from switchboard.plugin_sdk.registry import AnyCapability, Registry, parse_setti
 class ProviderSpec:
     """A provider, or an extension, as it should be configured.
 
-    `settings` contain secrets in plain text, as the operator entered them.
+    `settings` contain secrets in plain text, as the operator entered them. `kept_keys` is for changes of one provider:
+    of a setting that is a dict of secrets, the keys that keep a stored value, each with its stored key.
     """
 
     capability: AnyCapability
     name: str
     settings: Mapping[str, JsonValue]
     process: ProcessMode = SHARED_PROCESS
+    kept_keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 class UnknownProvider(Exception):

@@ -72,6 +72,12 @@ def list_saved_secrets(keyring: KeyRing, row: ProviderConfiguration | None) -> f
     return frozenset(name for name, value in decrypt_secrets(keyring, row).items() if value)
 
 
+def list_saved_keys(keyring: KeyRing, row: ProviderConfiguration | None) -> dict[str, frozenset[str]]:
+    """Return the keys of the stored secrets that are dicts, by the names of their settings."""
+    secrets = decrypt_secrets(keyring, row)
+    return {name: frozenset(value) for name, value in secrets.items() if isinstance(value, dict)}
+
+
 def list_operator_settings(kind: type[Configurable]) -> frozenset[str]:
     """Return the names of the settings that only the operator may set (`OPERATOR_ONLY`)."""
     marked = set()
@@ -106,7 +112,9 @@ async def put_provider(
     position = row.position if row is not None else added
     try:
         kind = require_class(registry, wanted)
-        settings = _merge_settings(kind, row, decrypt_secrets(keyring, row), wanted.settings, by_operator=by_operator)
+        secrets = decrypt_secrets(keyring, row)
+        given = _keep_keys(wanted, secrets)
+        settings = _merge_settings(kind, row, secrets, given, by_operator=by_operator)
         process = wanted.process if by_operator else _get_process(row)
         changed = replace(wanted, settings=settings, process=process)
         write_provider(session, registry, keyring, changed, row=row, position=position)
@@ -123,6 +131,16 @@ async def put_provider(
 
 def _get_process(row: ProviderConfiguration | None) -> ProcessMode:
     return OWN_PROCESS if row is not None and row.process == OWN_PROCESS else SHARED_PROCESS
+
+
+def _keep_keys(wanted: ProviderSpec, secrets: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    merged = dict(wanted.settings)
+    for name, keys in wanted.kept_keys.items():
+        stored, typed = secrets.get(name), wanted.settings.get(name)
+        old = stored if isinstance(stored, dict) else {}
+        kept = {key: old[before] for key, before in keys.items() if before in old}
+        merged[name] = {**kept, **(typed if isinstance(typed, dict) else {})}
+    return merged
 
 
 def _merge_settings(

@@ -20,6 +20,7 @@ from switchboard.plugin_sdk.telephony import (
 )
 from switchboard.plugin_sdk.telephony_events import IncomingCall
 from switchboard.plugin_sdk.testing.contract import ProviderContract
+from switchboard.plugin_sdk.trunk_carrier import TrunkCarrier
 
 Telephony = TelephonyProvider[ProviderSettings]
 MEDIA_URL = "wss://voice.example/media/token"
@@ -295,6 +296,17 @@ class TelephonyContract(ProviderContract[Telephony]):
         bought = await open_provider.buy_number(NumberOrder(samples.available_number, callbacks))
         await open_provider.release_number(bought.carrier_number_id)
         await open_provider.release_number(bought.carrier_number_id)
+
+    # trunks
+
+    async def test_each_part_of_a_carrier_over_trunks_is_named_and_described(self, open_provider: Telephony) -> None:
+        """The dashboard and `doctor` list the parts. If this fails, return one `CheckedPart` for each trunk."""
+        if not isinstance(open_provider, TrunkCarrier):
+            return
+        parts = await open_provider.check_parts()
+        assert parts
+        assert all(part.name and part.message for part in parts)
+        assert len({part.name for part in parts}) == len(parts)
 
     # unsupported features
 

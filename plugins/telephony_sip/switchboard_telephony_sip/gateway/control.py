@@ -11,18 +11,18 @@ from aiohttp import web
 from switchboard_telephony_sip.callbacks import TextDeliveredNotice
 from switchboard_telephony_sip.commands import (
     COMMANDS_PATH,
-    CheckCommand,
+    NOT_SERVED,
     Command,
     CommandRefusal,
     CommandRefused,
     CommandResult,
     DigitsCommand,
     FindCommand,
+    MeasureCommand,
+    NoSuchCall,
     PlaceCommand,
     SipHangUpCommand,
     TextCommand,
-    TraceCommand,
-    TraceResult,
     TransferCommand,
     read_gateway_command,
 )
@@ -30,6 +30,7 @@ from switchboard_telephony_sip.gateway.calls import GatewayCall
 from switchboard_telephony_sip.gateway.dialing import AnsweredLeg, DialFailed, DialOrder
 from switchboard_telephony_sip.gateway.directory import GatewayAccount
 from switchboard_telephony_sip.gateway.notices import PlatformLink
+from switchboard_telephony_sip.gateway.operator_commands import OperatorCommands
 from switchboard_telephony_sip.gateway.phone_numbers import write_number
 from switchboard_telephony_sip.gateway.switching import Switching
 from switchboard_telephony_sip.gateway.trunks import Trunks
@@ -48,15 +49,12 @@ TARGET_SECONDS: Final = 12.0
 RING_SECONDS: Final = 45.0
 
 
-class NoSuchCall(Exception):
-    """The gateway does not have the call."""
-
-
 class ControlApi:
     """Carries out the platform's commands. `is_draining`: no new call is placed."""
 
-    def __init__(self, switching: Switching, trunks: Trunks) -> None:
+    def __init__(self, switching: Switching, trunks: Trunks, operator: OperatorCommands) -> None:
         self.is_draining = False
+        self._operator = operator
         self._switching = switching
         self._trunks = trunks
         self._nonces = UsedNonces()
@@ -71,10 +69,11 @@ class ControlApi:
         body = await request.read()
         account = self._switching.directory.find_account(request.headers.get(ACCOUNT_HEADER, ""))
         signature = request.headers.get(SIGNATURE_HEADER)
-        fault = "the account is not known"
-        if account is not None:
-            fault = find_fault_of_signature(account.secret, signature, COMMANDS_PATH, body) or ""
-        if account is None or fault or not self._nonces.claim(signature or ""):
+        if account is None:
+            logger.warning("command refused", reason="the account is not known")
+            return _respond(403, CommandRefusal("the gateway does not serve the account", NOT_SERVED))
+        fault = find_fault_of_signature(account.secret, signature, COMMANDS_PATH, body)
+        if fault or not self._nonces.claim(signature or ""):
             logger.warning("command refused", reason=fault or "it was sent before")
             return _respond(403, CommandRefusal(fault or "the command was sent before"))
         try:
@@ -87,9 +86,10 @@ class ControlApi:
             return _respond(400, CommandRefusal("the command is not understood"))
 
     async def _execute(self, account: GatewayAccount, command: Command) -> CommandResult:
+        if self.is_draining and isinstance(command, PlaceCommand | TextCommand | MeasureCommand):
+            raise CommandRefused("the SIP gateway is stopping", retryable=True)
         match command:
             case PlaceCommand():
-                self._refuse_while_draining()
                 return CommandResult(self._switching.place_call(account, command))
             case FindCommand(reference):
                 return CommandResult(self._switching.references.get((account.key, reference)))
@@ -100,12 +100,9 @@ class ControlApi:
             case TransferCommand(call_id):
                 await self._transfer(account, self._find_live_call(account, call_id), command)
             case TextCommand():
-                self._refuse_while_draining()
                 return CommandResult(await self._send_text_message(account, command))
-            case CheckCommand():
-                return CommandResult(faults=await self._trunks.list_faults(account))
-            case TraceCommand(call_id):
-                return CommandResult(trace=self._find_trace(account, call_id))
+            case _:
+                return await self._operator.execute(account, command)
         return CommandResult()
 
     async def _send_text_message(self, account: GatewayAccount, command: TextCommand) -> str:
@@ -115,21 +112,11 @@ class ControlApi:
         self._switching.spawn(link.deliver_late(command.events_url, TextDeliveredNotice(text_id)))
         return text_id
 
-    def _refuse_while_draining(self) -> None:
-        if self.is_draining:
-            raise CommandRefused("the SIP gateway is stopping", retryable=True)
-
     def _find_call(self, account: GatewayAccount, call_id: str) -> GatewayCall:
         call = self._switching.calls.get(call_id)
         if call is None or call.account_key != account.key:
             raise NoSuchCall
         return call
-
-    def _find_trace(self, account: GatewayAccount, call_id: str) -> TraceResult:
-        trace = self._switching.traces.find(account.key, call_id)
-        if trace is None:
-            raise NoSuchCall
-        return trace
 
     def _find_live_call(self, account: GatewayAccount, call_id: str) -> GatewayCall:
         call = self._find_call(account, call_id)

@@ -75,6 +75,7 @@ class GatewayAccount:
     settings: SipSettings
     events_url: str
     key: str
+    digest: str
     lines: list[TrunkLine] = field(default_factory=list)
 
     @property
@@ -86,7 +87,11 @@ def build_account(account: ProviderAccount[SipSettings]) -> GatewayAccount:
     """Build an account from its configuration. The addresses of its hosts are not resolved yet."""
     secret = account.settings.signing_secret.get_secret_value()
     built = GatewayAccount(
-        account.organization_id, account.settings, account.callbacks.events, derive_account_key(secret)
+        account.organization_id,
+        account.settings,
+        account.callbacks.events,
+        derive_account_key(secret),
+        account.settings.digest,
     )
     for trunk in account.settings.trunks:
         quota = TrunkQuota(f"{built.key}/{trunk.name}", trunk.max_calls, trunk.calls_per_second)

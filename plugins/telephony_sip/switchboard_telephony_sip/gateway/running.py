@@ -16,6 +16,8 @@ from switchboard.plugin_sdk import ProcessContext
 from switchboard_telephony_sip.gateway.control import ControlApi
 from switchboard_telephony_sip.gateway.directory import TrunkDirectory, build_account
 from switchboard_telephony_sip.gateway.gateway_metrics import GatewayMetrics
+from switchboard_telephony_sip.gateway.measuring import TestCalls
+from switchboard_telephony_sip.gateway.operator_commands import OperatorCommands
 from switchboard_telephony_sip.gateway.switching import Switching
 from switchboard_telephony_sip.gateway.trunks import Trunks
 from switchboard_telephony_sip.gateways import get_gateway_place
@@ -51,7 +53,8 @@ class RunningGateway:
             agent.set_trace(switching.traces.record)
             metrics.live.set_function(lambda: len(switching.calls))
             trunks = Trunks(agent, directory, metrics)
-            control = ControlApi(switching, trunks)
+            test_calls = TestCalls(switching.media_place, agent)
+            control = ControlApi(switching, trunks, OperatorCommands(switching, trunks, test_calls))
             async with AsyncExitStack() as listening:
                 listening.callback(asyncio.create_task(_resolve(directory)).cancel)
                 async for accounts in context.watch_accounts():
@@ -64,6 +67,7 @@ class RunningGateway:
                     await trunks.follow_accounts()
                 agent.accepts_calls, control.is_draining = False, True
                 await trunks.close()
+                await test_calls.close()
                 await self._drain(switching, context)
 
     async def _listen(self, listening: AsyncExitStack, agent: SipUserAgent, control: ControlApi) -> None:

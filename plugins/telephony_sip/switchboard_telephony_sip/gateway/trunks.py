@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Final
 
-from switchboard_telephony_sip.commands import CommandRefused, TextCommand
+from switchboard_telephony_sip.commands import CommandRefused, TextCommand, TrunkReport
 from switchboard_telephony_sip.gateway.directory import GatewayAccount, TrunkDirectory, TrunkLine
 from switchboard_telephony_sip.gateway.gateway_metrics import GatewayMetrics
 from switchboard_telephony_sip.gateway.phone_numbers import write_number
@@ -55,23 +55,31 @@ class Trunks:
         self.metrics.registered.set(registered)
         self.metrics.unregistered.set(len(self._registrations) - registered)
 
-    async def list_faults(self, account: GatewayAccount) -> list[str]:
-        """List what does not work: registrations, and hosts that do not answer OPTIONS."""
-        checks = [self._check_host(line, peer) for line in account.lines for peer in line.peers]
-        checks += [self._check_registration(line) for line in account.lines]
-        return [fault for fault in await asyncio.gather(*checks) if fault is not None]
+    async def check(self, account: GatewayAccount) -> list[TrunkReport]:
+        """Ask each host of each trunk for its options, and report the registrations."""
+        return await asyncio.gather(*(self._check_trunk(line) for line in account.lines))
 
-    async def _check_host(self, line: TrunkLine, peer: Peer) -> str | None:
-        place = f"trunk {line.trunk.name}: {peer.host}:{peer.port}"
+    async def _check_trunk(self, line: TrunkLine) -> TrunkReport:
+        checks = [*(self._check_host(line, peer) for peer in line.peers), self._check_registration(line)]
+        found = [result for result in await asyncio.gather(*checks) if result is not None]
+        return TrunkReport(line.trunk.name, all(works for works, _ in found), [sentence for _, sentence in found])
+
+    async def _check_host(self, line: TrunkLine, peer: Peer) -> tuple[bool, str]:
+        place = f"{peer.host}:{peer.port}"
+        began = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 status = await self.agent.options(peer, f"sip:{line.domain}")
         except (CallTimeout, PeerUnreachable, TimeoutError) as error:
-            return f"{place} does not answer OPTIONS over {peer.transport}: {error or 'no response in time'}"
+            return (
+                False,
+                f"{place} does not answer OPTIONS over {peer.transport}: {str(error) or 'no response in time'}",
+            )
+        milliseconds = 1000 * (asyncio.get_running_loop().time() - began)
         # A trunk that does not know OPTIONS, or asks for credentials, is alive.
-        return f"{place} answers OPTIONS with {status}" if status >= 500 and status != 501 else None
+        return status < 500 or status == 501, f"{place} answers OPTIONS with {status} in {milliseconds:.0f} ms"
 
-    async def _check_registration(self, line: TrunkLine) -> str | None:
+    async def _check_registration(self, line: TrunkLine) -> tuple[bool, str] | None:
         registration = next((one for key, one in self._registrations.items() if key[0] == line.quota.name), None)
         if registration is None:
             return None
@@ -80,9 +88,10 @@ class Trunks:
             if asyncio.get_running_loop().time() > until:
                 break
             await asyncio.sleep(0.1)
+        address = registration.account.address_of_record
         if registration.is_registered:
-            return None
-        return f"trunk {line.trunk.name} is not registered: {registration.failure or 'the registrar does not answer'}"
+            return True, f"registered as {address}"
+        return False, f"not registered as {address}: {registration.failure or 'the registrar does not answer'}"
 
     async def send_text_message(self, account: GatewayAccount, command: TextCommand) -> None:
         """Send a SIP MESSAGE over the first trunk that takes them. Raises `CommandRefused`."""

@@ -31,6 +31,7 @@ WORDS: Final = {
     "ms": "(ms)",
     "ios": "iOS",
     "http": "HTTP",
+    "srtp": "SRTP",
 }
 
 
@@ -124,15 +125,6 @@ def read_form_values(
         except ValueError as error:
             faults.append({"field": prefix + field.name, "message": str(error)})
     return values, faults
-
-
-def merge_errors_by_field(faults: Sequence[tuple[str, str]], prefix: str) -> list[FieldError]:
-    """Merge errors within a field, such as `headers.X-Name`, into one error of that field."""
-    messages_by_field: dict[str, list[str]] = {}
-    for place, message in faults:
-        name, _, within = place.partition(".")
-        messages_by_field.setdefault(name, []).append(f"{within}: {message}" if within else message)
-    return [{"field": prefix + name, "message": "; ".join(messages)} for name, messages in messages_by_field.items()]
 
 
 def make_label(name: str) -> str:

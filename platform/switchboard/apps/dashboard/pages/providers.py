@@ -1,7 +1,7 @@
 """Providers and extensions: list by capability, order, and settings."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
-from switchboard.apps.dashboard.forms import schema_form
+from switchboard.apps.dashboard.forms import schema_form, setting_rows
 from switchboard.apps.dashboard.forms.form import Form, nest_fields
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer, get_sending_page
@@ -32,7 +32,7 @@ from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
-from switchboard.plugin_sdk import Extension, ProviderError, ProviderSettings
+from switchboard.plugin_sdk import CheckedPart, Extension, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.provider import Configurable
 from switchboard.plugin_sdk.registry import CAPABILITIES, AnyCapability, Capability, ExtensionKind, Registry
 from switchboard.resources.agents import service as agents
@@ -171,9 +171,10 @@ async def provider_page(
     row = await editing.find_provider(session, _capability(capability), name)
     locked = frozenset() if viewer.has_role("superadmin") else editing.list_operator_settings(kind)
     made_up = frozenset(kind.initial_settings()) if row is None else frozenset()
-    fields = [field for field in schema_form.list_schema_fields(kind.Settings) if field.name not in made_up]
+    fields = [field for field in setting_rows.list_plain_fields(kind.Settings) if field.name not in made_up]
+    rows, stored = setting_rows.list_rows_settings(kind.Settings), row.settings if row is not None else {}
     kept: dict[str, JsonValue] = {
-        "settings": schema_form.values_to_form(fields, row.settings if row is not None else {}),
+        "settings": schema_form.values_to_form(fields, stored) | setting_rows.rows_to_form(rows, stored),
         "process": row.process if row is not None else SHARED_PROCESS,
     }
     return await render(
@@ -182,8 +183,10 @@ async def provider_page(
         kind=kind,
         about="" if kind.Settings is ProviderSettings else _(str(kind.Settings.__doc__)),
         fields=fields,
+        rows=rows,
         locked=locked,
         kept=editing.list_saved_secrets(editor.keyring, row),
+        kept_keys=editing.list_saved_keys(editor.keyring, row),
         row=row,
         part=NAMES[_capability(capability)][0],
         processes=PROCESSES if viewer.has_role("superadmin") and capability in REMOTE_CAPABILITIES else (),
@@ -202,29 +205,31 @@ async def save_provider(
     kind, in_setup = editor.find_class(capability, name), request.args.get("after") == "setup"
     _require_no_file(editor.settings, viewer)
     fields = nest_fields(await request.form)
-    typed, process = fields.get("settings", {}), fields.get("process", SHARED_PROCESS)
-    values, faults = schema_form.read_form_values(
-        schema_form.list_schema_fields(kind.Settings), typed if isinstance(typed, dict) else {}, prefix=PREFIX
-    )
+    settings, process = fields.get("settings", {}), fields.get("process", SHARED_PROCESS)
+    typed = settings if isinstance(settings, dict) else {}
+    values, faults = schema_form.read_form_values(setting_rows.list_plain_fields(kind.Settings), typed, prefix=PREFIX)
+    rows, is_operator = setting_rows.list_rows_settings(kind.Settings), viewer.has_role("superadmin")
+    locked = frozenset() if is_operator else editing.list_operator_settings(kind)
+    typed_rows = setting_rows.read_rows(rows, typed, prefix=PREFIX, locked=locked)
+    values, faults = values | typed_rows.values, [*faults, *typed_rows.faults]
     if fault := find_process_fault(_capability(capability), process):
         faults = [*faults, {"field": "process", "message": fault}]
     if faults:
         raise ValidationFailed(_("Some settings are not valid."), errors=faults)
-    wanted = ProviderSpec(
-        _capability(capability), name, values, OWN_PROCESS if process == OWN_PROCESS else SHARED_PROCESS
-    )
+    mode: ProcessMode = OWN_PROCESS if process == OWN_PROCESS else SHARED_PROCESS
+    wanted = ProviderSpec(_capability(capability), name, values, mode, typed_rows.kept)
     try:
         await editing.put_provider(
             session,
             editor.registry,
             editor.keyring,
             wanted,
-            by_operator=viewer.has_role("superadmin"),
+            by_operator=is_operator,
             as_first=in_setup,
         )
     except ValidationFailed as error:
         problems = [(fault["field"], fault["message"]) for fault in error.errors]
-        raise ValidationFailed(error.detail, errors=schema_form.merge_errors_by_field(problems, PREFIX)) from None
+        raise ValidationFailed(error.detail, errors=setting_rows.place_errors(rows, problems, values, PREFIX)) from None
     after = url_for("dashboard.overview" if in_setup else "dashboard.providers_page")
     return Next(after, _("%(name)s was saved. Use Check to test it.", name=kind.title or name))
 
@@ -289,20 +294,32 @@ async def _list_extension_users(session: TenantSession, kind: ExtensionKind, nam
 
 @dashboard.post("/dashboard/providers/<capability>/<provider:name>/check")
 @action(role="owner")
-async def check_provider(viewer: Viewer, capability: str, name: str, check: SettingsCheck, database: Database) -> Next:
-    """Check the settings of a provider or an extension and show the result where the button was."""
+async def check_provider(
+    viewer: Viewer, capability: str, name: str, check: SettingsCheck, database: Database
+) -> Next | str:
+    """Check the settings of a provider or an extension and show the result where the button was.
+
+    The results of a carrier with several parts, such as trunks, are a page.
+    """
     began_at = now()
+    kind = check.extensions.registry.find_class(_capability(capability), name)
+    title = (kind and kind.title) or name
+    parts: Sequence[CheckedPart] = ()
+    notice = _("%(name)s works.", name=title)
     try:
         async with asyncio.timeout(CHECK_SECONDS):
-            await check.check(viewer.organization_id, _capability(capability), name)
-        kind = check.extensions.registry.find_class(_capability(capability), name)
-        notice = _("%(name)s works.", name=(kind and kind.title) or name)
-        async with database.tenant(viewer.organization_id) as session:
-            await editing.record_check(session, _capability(capability), name, began_at)
+            parts = await check.check(viewer.organization_id, _capability(capability), name)
+        if all(part.works for part in parts):
+            async with database.tenant(viewer.organization_id) as session:
+                await editing.record_check(session, _capability(capability), name, began_at)
     except ProviderError as error:
         notice = _("%(name)s does not work: %(message)s", name=name, message=error.message)
     except TimeoutError:
         notice = _("%(name)s did not respond within %(check_seconds)s seconds.", name=name, check_seconds=CHECK_SECONDS)
+    if parts:
+        return await render(
+            "dashboard/providers/checked.html", title=title, parts=parts, capability=capability, name=name
+        )
     return Next(get_sending_page() or url_for("dashboard.providers_page"), notice)
 
 

@@ -238,7 +238,8 @@ def with_query(**changed: object) -> str:
 
 def prose(text: str) -> Markup:
     """Render text with words between backticks as code."""
-    return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text.strip())))  # noqa: S704 - is escaped
+    # `str`, because markup would be escaped once more when its parts are joined.
+    return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(text.strip()))))  # noqa: S704 - is escaped
 
 
 def field_name(name: str) -> str:

@@ -1,4 +1,4 @@
-// Adds and removes rows of a form. Without this module, the form has one extra, collapsed row, and empty rows are ignored.
+// Adds, removes, and moves rows of a form. Without this module, the form has one extra, collapsed row, and empty rows are ignored.
 
 /**
  * @param {HTMLElement} list an element whose `data-rows` is the prefix of its fields' names; the empty row is in its `details`. A `template`
@@ -10,13 +10,17 @@ function enableRows(list) {
   const add = list.querySelector("[data-add]");
   emptyRow.remove();
   add.hidden = false;
-  for (const row of list.querySelectorAll("[data-row]")) enableRemoval(row);
+  for (const row of list.querySelectorAll("[data-row]")) {
+    enableRemoval(row);
+    enableMoving(row);
+  }
 
   add.addEventListener("click", () => {
     const row = pattern.cloneNode(true);
     const indexes = [...list.querySelectorAll("[data-row]")].map((listRow) => getRowIndex(listRow, list.dataset.rows));
     renumber(row, list.dataset.rows, 1 + Math.max(-1, ...indexes));
     enableRemoval(row);
+    enableMoving(row);
     add.before(row);
     row.querySelector("input:not([type=hidden]), select, textarea").focus();
   });
@@ -27,6 +31,23 @@ function enableRows(list) {
     remove.addEventListener("click", () => {
       row.remove();
       add.focus();
+    });
+  }
+
+  /** A row's place is the index in its fields' names, so that two rows exchange their indexes. */
+  function enableMoving(row) {
+    const up = row.querySelector("[data-up]");
+    if (!up) return;
+    up.hidden = false;
+    up.addEventListener("click", () => {
+      const rowBefore = row.previousElementSibling;
+      if (!rowBefore?.matches("[data-row]")) return;
+      const indexes = [rowBefore, row].map((listRow) => getRowIndex(listRow, list.dataset.rows));
+      rowBefore.before(row);
+      renumber(row, list.dataset.rows, indexes[0]);
+      renumber(rowBefore, list.dataset.rows, indexes[1]);
+      const isFirst = !row.previousElementSibling?.matches("[data-row]");
+      (isFirst ? row.querySelector("input:not([type=hidden])") : up).focus();
     });
   }
 }

@@ -1,0 +1,195 @@
+"""The form of SIP trunks, and their check through a gateway."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, Page
+from prometheus_client import CollectorRegistry
+from switchboard.apps import provider_accounts
+from switchboard.apps.provider_accounts import AccountReader, ProviderAccounts
+from switchboard.engine.providers.configuration import decrypt_secrets
+from switchboard.engine.providers.editing import find_provider
+from switchboard.plugin_sdk.registry import Capability
+from switchboard.runtime import Runtime
+from switchboard_telephony_sip.provider import SipTelephony
+
+from tests.carriers.sip.far_end import FarEnd
+from tests.carriers.sip.gateway import run_gateway
+from tests.fixtures.app import Caller, LivePlatform, find_free_port
+from tests.fixtures.dashboard import People, Person, Window, open_owner_window
+
+SIP = "/dashboard/providers/telephony/sip"
+Fields = dict[str, str | list[str]]
+
+
+async def read_settings(runtime: Runtime, caller: Caller) -> dict[str, Any]:
+    """Return the stored settings, with the passwords in plain text."""
+    async with runtime.database.tenant(caller.organization_id) as session:
+        row = await find_provider(session, Capability.TELEPHONY, "sip")
+    assert row is not None
+    return row.settings | {"passwords": decrypt_secrets(runtime.keyring, row).get("passwords")}
+
+
+@pytest.fixture
+async def operator(people: People, caller: Caller) -> Person:
+    operator = await people.join(caller.organization_id, superadmin=True)
+    await operator.post(f"/dashboard/organizations/{caller.organization_id}")
+    return operator
+
+
+def trunk(number: int, **fields: str) -> Fields:
+    return {f"settings.trunks.{number}.{name}": value for name, value in fields.items()}
+
+
+TWO_TRUNKS: Mapping[str, str | list[str]] = {
+    **trunk(0, name="office", hosts="pbx.example.com", username="switchboard", passwords="hunter2", registers="true"),
+    **trunk(1, name="backup", hosts="sip.example.net:5080\nsip2.example.net", max_calls="10", calls_per_second="2.5"),
+    **trunk(2, before="", name="", hosts=""),
+}
+
+
+async def test_trunks_are_saved_with_their_passwords_which_are_not_shown(
+    operator: Person, caller: Caller, runtime: Runtime
+) -> None:
+    assert (await operator.post(SIP, {**TWO_TRUNKS})).status == 303
+    assert await read_settings(runtime, caller) == {
+        "trunks": [
+            {"name": "office", "hosts": ["pbx.example.com"], "username": "switchboard", "registers": True},
+            {
+                "name": "backup",
+                "hosts": ["sip.example.net:5080", "sip2.example.net"],
+                "max_calls": 10,
+                "calls_per_second": 2.5,
+            },
+        ],
+        "passwords": {"office": "hunter2"},
+    }
+    html = (await operator.get(SIP)).html
+    assert "hunter2" not in html
+    assert "Control addresses of the processes <code>switchboard sip-gateway</code>." in html
+    assert html.count("A value is set. Leave empty to keep it.") == 2, "the password, and the signing secret"
+
+
+async def test_a_password_stays_with_its_trunk_when_trunks_are_renamed_moved_and_removed(
+    operator: Person, caller: Caller, runtime: Runtime
+) -> None:
+    await operator.post(SIP, {**TWO_TRUNKS})
+    swapped = {
+        **trunk(0, before="backup", name="backup", hosts="sip.example.net", username="b", passwords="second"),
+        **trunk(1, before="office", name="head-office", hosts="pbx.example.com", username="switchboard", passwords=""),
+    }
+    assert (await operator.post(SIP, swapped)).status == 303
+    assert (await read_settings(runtime, caller))["passwords"] == {"head-office": "hunter2", "backup": "second"}
+    assert (await operator.post(SIP, trunk(0, before="backup", name="backup", hosts="sip.example.net"))).status == 303
+    stored = await read_settings(runtime, caller)
+    assert ([each["name"] for each in stored["trunks"]], stored["passwords"]) == (["backup"], {"backup": "second"})
+
+
+async def test_errors_name_the_trunk_and_the_setting(operator: Person, caller: Caller, runtime: Runtime) -> None:
+    refused = await operator.post(
+        SIP,
+        {
+            **trunk(0, name="office", hosts="pbx.example.com", registers="true"),
+            **trunk(1, name="backup", hosts="sip example", country="XX", max_calls="many", addresses="1.2.3"),
+        },
+    )
+    assert refused.status == 422
+    for field in ("hosts", "country", "max_calls", "addresses"):
+        assert f'id="fault-settings.trunks.1.{field}"' in refused.html, field
+    assert "backup: must be a host name or an IP address" in refused.html
+    assert '<a href="#field-settings.trunks.1.hosts">trunks 2 hosts</a>' in refused.html
+    assert 'value="backup"' in refused.html
+    incomplete = await operator.post(SIP, trunk(0, name="office", hosts="pbx.example.com", registers="true"))
+    assert 'id="fault-settings.trunks.0.username"' in incomplete.html
+    assert "office: a user name and a password are needed" in incomplete.html
+    async with runtime.database.tenant(caller.organization_id) as session:
+        assert await find_provider(session, Capability.TELEPHONY, "sip") is None
+
+
+async def test_an_owner_changes_passwords_only(
+    operator: Person, people: People, caller: Caller, runtime: Runtime
+) -> None:
+    await operator.post(SIP, {**TWO_TRUNKS})
+    owner = await people.join(caller.organization_id)
+    html = (await owner.get(SIP)).html
+    assert "pbx.example.com" not in html
+    assert "Only the operator of this installation can set: Trunks, Gateways" in html
+    typed = {
+        **trunk(0, before="office", passwords="", name="stolen", hosts="10.0.0.1"),
+        **trunk(1, before="backup", passwords="new"),
+    }
+    assert (await owner.post(SIP, typed)).status == 303
+    stored = await read_settings(runtime, caller)
+    assert stored["passwords"] == {"office": "hunter2", "backup": "new"}
+    assert [each["name"] for each in stored["trunks"]] == ["office", "backup"]
+    assert stored["trunks"][0]["hosts"] == ["pbx.example.com"]
+
+
+@asynccontextmanager
+async def run_account_gateway(runtime: Runtime, control_port: int) -> AsyncIterator[None]:
+    """Run a gateway that reads the accounts from the database."""
+    reader = AccountReader(SipTelephony, runtime.database, runtime.keyring, runtime.settings.base_url)
+    context: Any = ProviderAccounts(reader, asyncio.Event(), asyncio.Event(), CollectorRegistry())
+    async with run_gateway(context, sip_port=find_free_port(), control_port=control_port):
+        yield
+
+
+async def fill_trunk(page: Page, number: int, **texts: str) -> None:
+    row = page.get_by_role("group", name=f"Trunk {number}")
+    for label, text in texts.items():
+        await row.get_by_label(label, exact=False).first.fill(text)
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+async def test_trunks_are_added_moved_removed_and_checked_in_a_browser(
+    browser: Browser, live: LivePlatform, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setattr(provider_accounts, "POLL_SECONDS", 0.2)
+    far_end, control_port = FarEnd(find_free_port()), find_free_port()
+    await far_end.start()
+    async with open_owner_window(browser, live, superadmin=True) as window:
+        page = window.page
+        await page.set_viewport_size({"width": width, "height": 900})
+        await window.open("/dashboard/organizations")
+        await window.open(SIP)
+        await fill_trunk(page, 1, Name="silent", Hosts=f"127.0.0.1:{find_free_port()}")
+        await page.get_by_role("button", name="Add: Trunk").click()
+        await fill_trunk(page, 2, Name="office", Hosts=f"127.0.0.1:{far_end.port}", Password="hunter2")
+        await page.get_by_role("button", name="Add: Trunk").click()
+        third = page.get_by_role("group", name="Trunk 3")
+        await third.get_by_role("button", name="Remove").click()
+        await page.get_by_role("group", name="Trunk 2").get_by_role("button", name="Move up").click()
+        first = page.get_by_role("group", name="Trunk 1")
+        assert await first.get_by_label("Name").first.input_value() == "office"
+        assert await first.get_by_label("Password").input_value() == "hunter2"
+        await page.get_by_label("Gateways").fill(f"http://127.0.0.1:{control_port}")
+        await window.check_accessibility()
+        await check_width(window)
+        await page.get_by_role("button", name="Add SIP trunk").click()
+        await page.get_by_text("SIP trunk was saved.").wait_for()
+        async with run_account_gateway(live.runtime, control_port):
+            await page.locator("#telephony li", has_text="SIP trunk").get_by_role("button", name="Check").click()
+            await page.get_by_role("heading", name="Check of SIP trunk").wait_for()
+            results = page.get_by_role("listitem")
+            office, silent = results.filter(has_text="trunk office"), results.filter(has_text="trunk silent")
+            assert "answers OPTIONS with 200" in await office.inner_text()
+            assert await office.get_by_text("Works", exact=True).is_visible()
+            assert "does not answer OPTIONS over udp" in await silent.inner_text()
+            assert await silent.get_by_text("Does not work").is_visible()
+            await window.check_accessibility()
+            await check_width(window)
+        await page.get_by_role("button", name="Check again").click()
+        await page.get_by_text("Run `switchboard sip-gateway`").wait_for()
+    stored = await read_settings(live.runtime, live.caller)
+    assert [each["name"] for each in stored["trunks"]] == ["office", "silent"]
+    assert stored["passwords"] == {"office": "hunter2"}
+    await far_end.stop()
+
+
+async def check_width(window: Window) -> None:
+    """Check that the page does not scroll sideways."""
+    wide = await window.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert wide <= 0, f"{wide} pixels too wide"
