@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlmodel import col, select
 
 from switchboard.apps.cli.output import Failure
-from switchboard.apps.tenant_files.apply import ProviderInUse, apply_tenant_file
+from switchboard.apps.tenant_files.apply import FileRefused, apply_tenant_file
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
 from switchboard.apps.tenant_files.files import TenantFile, read_file
 from switchboard.foundation.database import Database
@@ -92,7 +92,7 @@ async def _organization(runtime: Runtime) -> UUID:
         raise Failure("; ".join(map(str, file.faults)))
     try:
         organization_id, _ = await apply_tenant_file(runtime.database, runtime.registry, runtime.keyring, file)
-    except ProviderInUse as error:
+    except FileRefused as error:
         raise Failure(str(error)) from None
     return organization_id
 

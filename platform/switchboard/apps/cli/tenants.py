@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from switchboard.apps.cli.output import as_json, print_result, run_async
 from switchboard.apps.cli.session import open_runtime, require_organization
 from switchboard.apps.running_processes import list_restarts
-from switchboard.apps.tenant_files.apply import ProviderInUse, apply_tenant_file, compare_tenant_file
+from switchboard.apps.tenant_files.apply import FileRefused, apply_tenant_file, compare_tenant_file
 from switchboard.apps.tenant_files.export import export_tenant_file
 from switchboard.apps.tenant_files.files import FileError, TenantFile, read_file, read_folder
 from switchboard.apps.tenant_files.vendors import check_vendors
@@ -90,7 +90,7 @@ async def apply_files(paths: tuple[Path, ...], as_json: bool) -> None:
             if not file.faults:
                 try:
                     _, changed = await apply_tenant_file(runtime.database, runtime.registry, runtime.keyring, file)
-                except ProviderInUse as error:
+                except FileRefused as error:
                     refused.append(str(error))
                 else:
                     changes[file.slug] = list(changed)

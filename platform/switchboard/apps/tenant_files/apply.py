@@ -9,6 +9,7 @@ from pydantic import JsonValue
 from sqlmodel import col, select
 
 from switchboard.apps.tenant_files.files import TenantFile
+from switchboard.apps.tenant_files.phone_numbers import enter_listed_numbers, list_refused_numbers
 from switchboard.engine.providers.configuration import configure_providers
 from switchboard.engine.providers.editing import list_providers
 from switchboard.foundation.audit import AuditAction, record_audit_as
@@ -21,8 +22,8 @@ from switchboard.resources.identity.policy import Policy
 from switchboard.resources.identity.service import OPERATOR, create_organization
 
 
-class ProviderInUse(Exception):
-    """A file leaves out a provider that agents name. The message says which."""
+class FileRefused(Exception):
+    """A file leaves out a provider that agents name, or lists another organization's number. The message says which."""
 
 
 class _Discard(Exception):
@@ -34,14 +35,12 @@ async def apply_tenant_file(
 ) -> tuple[UUID, list[str]]:
     """Apply a valid file in one transaction; return the organization's id and a description of each change.
 
-    Raises `ProviderInUse`, and changes nothing then.
+    Raises `FileRefused`, and changes nothing then.
     """
     async with database.system() as session:
         organization_id, changes, missed = await _apply(session, registry, keyring, file)
         if missed:
-            raise ProviderInUse(
-                f"{file.path}: {'; '.join(missed)}: keep the provider, or choose another one for these agents first"
-            )
+            raise FileRefused(f"{file.path}: {'; '.join(missed)}")
     return organization_id, changes
 
 
@@ -59,8 +58,8 @@ async def update_organization(
 
 
 async def compare_tenant_file(database: Database, registry: Registry, keyring: KeyRing, file: TenantFile) -> list[str]:
-    """Return a description of each change that `apply` would make, without making any, and of each removal that it
-    would refuse.
+    """Return a description of each change that `apply` would make, without making any, and each reason to refuse the
+    file.
     """
     changes: list[str] = []
     missed: list[str] = []
@@ -74,11 +73,14 @@ async def compare_tenant_file(database: Database, registry: Registry, keyring: K
 async def _apply(
     session: SystemSession, registry: Registry, keyring: KeyRing, file: TenantFile
 ) -> tuple[UUID, list[str], list[str]]:
-    """Return the organization's id, the changes, and a description of each removed provider that agents name."""
+    """Return the organization's id, the changes, and each reason to refuse the file."""
     organization, changes = await _save_organization(session, file)
+    taken = await list_refused_numbers(session, organization, file.numbers)
     async with session.narrow(organization.id) as tenant:
-        missed = await _list_missed_providers(tenant, file)
+        missed = [*taken, *await _list_missed_providers(tenant, file)]
         changes += await configure_providers(tenant, registry, keyring, file.providers)
+        if not taken:
+            changes += await enter_listed_numbers(tenant, registry, file.numbers)
         if changes:
             subject = "; ".join(changes)
             record_audit_as(tenant, organization.id, OPERATOR, AuditAction.TENANT_FILE_APPLIED, subject)
@@ -94,7 +96,10 @@ async def _list_missed_providers(session: TenantSession, file: TenantFile) -> li
         capability = Capability(row.capability)
         if users := await list_agents_using_provider(session, capability, row.name):
             names = ", ".join(agent.name for agent in users)
-            missed.append(f"{capability.value} {row.name} is removed although agents name it: {names}")
+            missed.append(
+                f"{capability.value} {row.name} is removed although agents name it: {names}: keep the provider, or "
+                "choose another one for these agents first"
+            )
     return missed
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import tomli_w
 from pydantic import JsonValue
 
+from switchboard.apps.tenant_files.phone_numbers import KEY, export_numbers
 from switchboard.engine.providers.configuration import decrypt_secrets
 from switchboard.engine.providers.editing import list_providers
 from switchboard.engine.providers.models import OWN_PROCESS, ProviderConfiguration
@@ -40,6 +41,8 @@ async def export_tenant_file(session: TenantSession, registry: Registry, keyring
         else:
             del table["provider"]
             content.setdefault(row.capability, {})[row.name] = table
+    if numbers := await export_numbers(session, registry):
+        content[KEY] = numbers
     record_audit(session, AuditAction.TENANT_FILE_EXPORTED, organization.id)
     return secrets.describe() + tomli_w.dumps(content)
 

@@ -10,6 +10,7 @@ from zoneinfo import available_timezones
 
 from pydantic import JsonValue, ValidationError
 
+from switchboard.apps.tenant_files import phone_numbers
 from switchboard.apps.tenant_files.lines import find_line, find_line_numbers
 from switchboard.apps.tenant_files.policy_faults import list_policy_faults
 from switchboard.engine.providers.configuration import (
@@ -30,8 +31,9 @@ from switchboard.plugin_sdk.registry import (
     parse_settings,
 )
 from switchboard.resources.identity.policy import Policy
+from switchboard.resources.phone_numbers.schemas import EnteredNumber
 
-OWN_KEYS = ("name", "timezone")
+OWN_KEYS = ("name", "timezone", phone_numbers.KEY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class TenantFile:
     timezone: str = "UTC"
     policy: Policy = field(default_factory=Policy)
     providers: list[ProviderSpec] = field(default_factory=list)
+    numbers: list[EnteredNumber] = field(default_factory=list)
     faults: list[FileError] = field(default_factory=list)
     lines: dict[str, int] = field(default_factory=dict)
     """Line of each key, by its dotted path (`llm.0.api_key`)."""
@@ -103,6 +106,7 @@ class _Reader:
             self._read_providers(capability, content.get(capability.value, []))
         for kind in ExtensionKind:
             self._read_extensions(kind, content.get(kind.value, {}))
+        self._read_numbers(content.get(phone_numbers.KEY, []))
         return self._file
 
     def _read_organization(self, content: dict[str, Any]) -> None:
@@ -154,6 +158,14 @@ class _Reader:
         for name, table in tables.items():
             key = f"{kind.value}.{name}"
             self._read_settings(kind, name, key, key, table)
+
+    def _read_numbers(self, tables: object) -> None:
+        numbers, faults = phone_numbers.read_numbers(tables)
+        for key, message in faults:
+            self._fault(key, message)
+        if fault := phone_numbers.find_carrier_fault(numbers, self._file.providers, self._registry):
+            self._fault(phone_numbers.KEY, fault)
+        self._file.numbers = numbers
 
     def _read_settings(
         self,

@@ -1,5 +1,7 @@
 """Numbers of carriers that sell none, such as SIP trunks: the organization enters them."""
 
+from collections.abc import Sequence
+
 from sqlalchemy.exc import IntegrityError
 
 from switchboard.engine.providers.service import find_first_provider
@@ -9,8 +11,12 @@ from switchboard.foundation.web.errors import Conflict, InvalidState, Validation
 from switchboard.plugin_sdk import TelephonyProvider
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.phone_numbers.models import PhoneNumber
-from switchboard.resources.phone_numbers.schemas import PhoneNumbersImport
-from switchboard.resources.phone_numbers.service import find_answering_agent
+from switchboard.resources.phone_numbers.schemas import MAX_ENTERED, EnteredNumber, PhoneNumbersImport
+from switchboard.resources.phone_numbers.service import (
+    find_answering_agent,
+    list_numbers_at_carrier,
+    list_phone_numbers,
+)
 
 
 async def find_entering_carrier(session: TenantSession, registry: Registry) -> str | None:
@@ -52,6 +58,25 @@ async def enter_numbers(session: TenantSession, registry: Registry, data: PhoneN
         record_audit(session, AuditAction.PHONE_NUMBER_ENTERED, number.id)
         entered.append(number)
     return entered
+
+
+async def enter_missing_numbers(
+    session: TenantSession, registry: Registry, numbers: Sequence[EnteredNumber]
+) -> list[PhoneNumber]:
+    """Enter those of the numbers that the organization does not have; raises as `enter_numbers` does."""
+    known = {number.phone_number for number in await session.exec(list_phone_numbers(session))}
+    missing = [given for given in numbers if given.phone_number not in known]
+    entered = []
+    for start in range(0, len(missing), MAX_ENTERED):
+        body = PhoneNumbersImport(numbers=missing[start : start + MAX_ENTERED])
+        entered += await enter_numbers(session, registry, body)
+    return entered
+
+
+async def list_entered_numbers(session: TenantSession, registry: Registry) -> list[PhoneNumber]:
+    """List the organization's numbers at the carrier for which it enters them, oldest first."""
+    carrier = await find_entering_carrier(session, registry)
+    return await list_numbers_at_carrier(session, carrier) if carrier else []
 
 
 def _require_distinct(data: PhoneNumbersImport) -> None:

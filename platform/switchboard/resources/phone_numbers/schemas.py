@@ -48,6 +48,9 @@ class PhoneNumberBuy(RequestBody):
     )
 
 
+MAX_ENTERED = 1000
+
+
 class EnteredNumber(BaseModel):
     """A number that a trunk already has."""
 
@@ -64,7 +67,7 @@ class PhoneNumbersImport(RequestBody):
         json_schema_extra={"examples": [{"numbers": [{"phone_number": "+15550100200", "friendly_name": "Front desk"}]}]}
     )
 
-    numbers: list[EnteredNumber] = Field(min_length=1, max_length=1000, description="Numbers to enter.")
+    numbers: list[EnteredNumber] = Field(min_length=1, max_length=MAX_ENTERED, description="Numbers to enter.")
     inbound_agent_id: ReferenceId | None = Field(
         None, description="Id of the agent that answers their calls and text messages; null: nobody."
     )

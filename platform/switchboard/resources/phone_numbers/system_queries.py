@@ -1,5 +1,6 @@
 """Queries about phone numbers that cross organizations."""
 
+from collections.abc import Collection
 from datetime import timedelta
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from switchboard.resources.phone_numbers.models import PhoneNumber
 
 PURCHASE_PATIENCE = timedelta(minutes=1)
 BATCH = 50
+IN_USE = ("provisioning", "active", "pending_release")
 
 
 async def list_unfinished_purchases(session: SystemSession) -> list[tuple[UUID, UUID]]:
@@ -42,6 +44,17 @@ async def list_due_rents(session: SystemSession) -> list[tuple[UUID, UUID]]:
 
 async def find_number_owner(session: SystemSession, phone_number: str) -> PhoneNumber | None:
     """Return the active number in E.164 of any organization; None if there is none."""
-    in_use = ("provisioning", "active", "pending_release")
-    rows = select(PhoneNumber).where(col(PhoneNumber.phone_number) == phone_number, col(PhoneNumber.status).in_(in_use))
+    rows = select(PhoneNumber).where(col(PhoneNumber.phone_number) == phone_number, col(PhoneNumber.status).in_(IN_USE))
     return (await session.exec(rows)).one_or_none()
+
+
+async def list_numbers_of_others(
+    session: SystemSession, organization_id: UUID, phone_numbers: Collection[str]
+) -> list[str]:
+    """List those of the numbers, in E.164, that other organizations have."""
+    rows = select(PhoneNumber.phone_number).where(
+        col(PhoneNumber.phone_number).in_(phone_numbers),
+        col(PhoneNumber.organization_id) != organization_id,
+        col(PhoneNumber.status).in_(IN_USE),
+    )
+    return sorted(await session.exec(rows))

@@ -1,0 +1,80 @@
+"""Phone numbers of a tenant file: those of a carrier that sells none, such as a SIP trunk."""
+
+from collections.abc import Iterator, Sequence
+
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from switchboard.engine.providers.configuration import ProviderSpec
+from switchboard.foundation.database import SystemSession, TenantSession
+from switchboard.plugin_sdk import TelephonyProvider
+from switchboard.plugin_sdk.registry import Capability, Registry
+from switchboard.resources.identity.models import Organization
+from switchboard.resources.phone_numbers.entering import enter_missing_numbers, list_entered_numbers
+from switchboard.resources.phone_numbers.schemas import EnteredNumber
+from switchboard.resources.phone_numbers.system_queries import list_numbers_of_others
+
+KEY = "phone_numbers"
+_numbers: TypeAdapter[list[EnteredNumber]] = TypeAdapter(list[EnteredNumber])
+
+
+def read_numbers(tables: object) -> tuple[list[EnteredNumber], list[tuple[str, str]]]:
+    """Read the blocks `[[phone_numbers]]`; return the numbers, or the faults as pairs of key and message."""
+    try:
+        numbers = _numbers.validate_python(tables)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False, include_input=False)
+        return [], [
+            (".".join([KEY, *map(str, item["loc"])]), item["msg"].removeprefix("Value error, ")) for item in faults
+        ]
+    seen: set[str] = set()
+    faults_of_numbers = []
+    for place, number in enumerate(numbers):
+        if number.phone_number in seen:
+            faults_of_numbers.append((f"{KEY}.{place}.phone_number", f"{number.phone_number} is listed twice"))
+        seen.add(number.phone_number)
+    return numbers, faults_of_numbers
+
+
+def find_carrier_fault(
+    numbers: Sequence[EnteredNumber], providers: Sequence[ProviderSpec], registry: Registry
+) -> str | None:
+    """Return a message if a file lists numbers, and none of its carriers has numbers that are entered."""
+    carriers = (
+        registry.find_provider_class(TelephonyProvider, spec.name)
+        for spec in providers
+        if spec.capability is Capability.TELEPHONY
+    )
+    if not numbers or any(carrier is not None and not carrier.capabilities.sells_numbers for carrier in carriers):
+        return None
+    return "is for carriers that sell no numbers, such as sip; numbers of other carriers are bought"
+
+
+async def list_refused_numbers(
+    session: SystemSession, organization: Organization, numbers: Sequence[EnteredNumber]
+) -> list[str]:
+    """Return a message for each number that another organization has."""
+    wanted = [number.phone_number for number in numbers]
+    taken = await list_numbers_of_others(session, organization.id, wanted)
+    return [f"the phone number {number} belongs to another organization of this installation" for number in taken]
+
+
+async def enter_listed_numbers(
+    session: TenantSession, registry: Registry, numbers: Sequence[EnteredNumber]
+) -> list[str]:
+    """Enter the numbers that the organization does not have, and return a description of each."""
+    entered = await enter_missing_numbers(session, registry, numbers)
+    return [f"enter phone number {number.phone_number}" for number in entered]
+
+
+async def export_numbers(session: TenantSession, registry: Registry) -> list[JsonValue]:
+    """Return the organization's entered numbers as blocks of a tenant file."""
+    return [
+        dict(_export(number.phone_number, number.friendly_name))
+        for number in await list_entered_numbers(session, registry)
+    ]
+
+
+def _export(phone_number: str, friendly_name: str) -> Iterator[tuple[str, JsonValue]]:
+    yield "phone_number", phone_number
+    if friendly_name != phone_number:
+        yield "friendly_name", friendly_name
