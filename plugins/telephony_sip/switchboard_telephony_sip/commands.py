@@ -77,7 +77,19 @@ class MeasurementCommand(msgspec.Struct, frozen=True, tag_field="command", tag="
     call_id: str
 
 
-OperatorCommand: TypeAlias = CheckCommand | TraceCommand | MeasureCommand | MeasurementCommand
+class BansCommand(msgspec.Struct, frozen=True, tag_field="command", tag="bans"):
+    """List the addresses that the gateway ignores, whichever account they tried to reach."""
+
+
+class LiftCommand(msgspec.Struct, frozen=True, tag_field="command", tag="lift"):
+    """Read an address again."""
+
+    address: str
+
+
+OperatorCommand: TypeAlias = (
+    CheckCommand | TraceCommand | MeasureCommand | MeasurementCommand | BansCommand | LiftCommand
+)
 Command: TypeAlias = (
     PlaceCommand | FindCommand | SipHangUpCommand | TransferCommand | DigitsCommand | TextCommand | OperatorCommand
 )
@@ -141,12 +153,16 @@ class Measurement(msgspec.Struct, frozen=True):
 
 
 class CommandResult(msgspec.Struct, frozen=True):
-    """Result of a command. `call_id` is that of the call or text message."""
+    """Result of a command. `call_id` is that of the call or text message.
+
+    `bans` are the ignored addresses, each with the seconds that are left; after `lift`, the one that was ignored.
+    """
 
     call_id: str | None = None
     trunks: list[TrunkReport] = []
     trace: TraceResult | None = None
     measurement: Measurement | None = None
+    bans: dict[str, float] = {}
 
 
 class CommandRefusal(msgspec.Struct, frozen=True):

@@ -100,7 +100,7 @@ def test_scanners_get_no_answer_and_are_ignored() -> None:
             for _ in range(4):
                 with pytest.raises(PeerUnreachable):
                     await scanner.agent.invite(order_call(callee.peer, first_response_seconds=0.4))
-            assert callee.agent.guard.list_ignored() == ["127.0.0.1"]
+            assert list(callee.agent.guard.list_ignored()) == ["127.0.0.1"]
             assert callee.list_start_lines("out") == []
             assert len(callee.list_start_lines("in")) == 3
             events.decide = require_digest
@@ -134,7 +134,7 @@ def test_trunks_are_never_ignored_though_their_address_be_forged() -> None:
                 for _ in range(100):
                     forger.sendto(b"REGISTER sip:x SIP/2.0\r\nVia: garbage\r\n\r\n", ("127.0.0.1", callee.peer.port))
             await caller.agent.invite(order_call(callee.peer))
-            assert callee.agent.guard.list_ignored() == []
+            assert not callee.agent.guard.list_ignored()
 
     run_virtually(talk())
 

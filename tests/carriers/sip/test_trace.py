@@ -11,6 +11,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 from pydantic import JsonValue
+from switchboard.foundation.observability import metrics
 from switchboard.plugin_sdk.audio import encode_audio
 from switchboard.resources.calls.models import Call
 from switchboard.runtime import Runtime
@@ -20,6 +21,7 @@ from tests.carriers.sip.sipp import call_with_sipp
 from tests.fixtures.app import find_free_port
 from tests.fixtures.caller_voice import speak_as_caller
 from tests.fixtures.command_line import CommandResult, Operator
+from tests.fixtures.eventually import eventually
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
 PERSON = "+15550100001"
@@ -54,11 +56,18 @@ async def call_in(line: SipLine, sip_lines: SipLines) -> AsyncIterator[str]:
     await caller
 
 
+def count_measured(name: str) -> float:
+    """Return the number of calls in a histogram of lines' quality."""
+    return metrics.registry.get_sample_value(f"switchboard_line_{name}_count", {"carrier": "sip"}) or 0.0
+
+
 async def trace(operator: Operator, *arguments: str) -> CommandResult:
     return await asyncio.to_thread(operator.run, "sip", "trace", *arguments)
 
 
 async def test_a_call_is_drawn_while_it_is_live_and_after_its_end(sip_lines: SipLines, operator: Operator) -> None:
+    names = ("mos", "loss_share", "jitter_seconds")
+    before = [count_measured(name) for name in names]
     async with open_line(sip_lines) as line:
         async with call_in(line, sip_lines) as call_id:
             live = await trace(operator, call_id)
@@ -67,6 +76,11 @@ async def test_a_call_is_drawn_while_it_is_live_and_after_its_end(sip_lines: Sip
         ended = await trace(operator, call_id)
         with_messages = await trace(operator, call_id, "--messages")
         found: Any = json.loads((await trace(operator, call_id, "--json")).stdout)
+
+        async def count_all() -> list[float]:
+            return [count_measured(name) for name in names]
+
+        await eventually(count_all, lambda counts: counts == [number + 1 for number in before])
     arrows = [re.sub(r"^[0-9:.]{12} +\|(<?)-- (.+?) -+(>?)\|$", r"\1\2\3", row) for row in ended.stdout.splitlines()]
     assert arrows[2:] == ["<INVITE", "100 Trying>", "180 Ringing>", "200 OK>", "<ACK", "BYE>", "<200 OK"]
     assert f"127.0.0.1:{line.sip_port}" in arrows[1]

@@ -55,6 +55,20 @@ line_mos = Histogram(
     registry=registry,
     buckets=(1.5, 2.0, 2.5, 3.0, 3.5, 3.75, 4.0, 4.2, 4.4),
 )
+line_loss = Histogram(
+    "switchboard_line_loss_share",
+    "Share of lost packets of calls' lines, from 0 to 1, for carriers that measure it",
+    ["carrier"],
+    registry=registry,
+    buckets=(0.001, 0.003, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5),
+)
+line_jitter = Histogram(
+    "switchboard_line_jitter_seconds",
+    "Jitter of calls' lines at their end (RFC 3550), for carriers that measure it",
+    ["carrier"],
+    registry=registry,
+    buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2),
+)
 texts = Counter(
     "switchboard_texts",
     "Text messages received, and text messages that reached their final state",

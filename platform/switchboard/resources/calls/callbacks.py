@@ -21,7 +21,7 @@ from switchboard.plugin_sdk import (
     TransferTargetGone,
     TransferTargetReady,
 )
-from switchboard.plugin_sdk.telephony_events import CallEvent, TransferEvent
+from switchboard.plugin_sdk.telephony_events import CallEvent, CallQuality, TransferEvent
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.admission import CallAdmission
 from switchboard.resources.calls.dialing import hang_up_leg, map_error_code
@@ -130,9 +130,15 @@ async def _update_call(session: TenantSession, call: Call, event: CallEvent) -> 
     else:
         if event.quality is not None and call.quality is None:
             call.quality = asdict(event.quality)
-            metrics.line_mos.labels(call.carrier).observe(event.quality.mos)
+            _observe_quality(call.carrier, event.quality)
         if not is_over(call):
             await _finish_abandoned_call(session, call, event)
+
+
+def _observe_quality(carrier: str, quality: CallQuality) -> None:
+    metrics.line_mos.labels(carrier).observe(quality.mos)
+    metrics.line_loss.labels(carrier).observe(quality.loss_share)
+    metrics.line_jitter.labels(carrier).observe(quality.jitter_ms / 1000)
 
 
 async def _finish_abandoned_call(session: TenantSession, call: Call, event: CallEnded) -> None:

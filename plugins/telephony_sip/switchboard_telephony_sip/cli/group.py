@@ -29,3 +29,24 @@ def trace(access: InstallationAccess, call_id: UUID, messages: bool, as_json: bo
     from switchboard_telephony_sip.cli.call_trace import fetch_trace, print_trace
 
     print_trace(access.run(lambda installation: fetch_trace(installation, call_id)), messages=messages, as_json=as_json)
+
+
+@sip.command()
+@as_json
+@click.pass_obj
+def bans(access: InstallationAccess, as_json: bool) -> None:
+    """List the addresses that gateways ignore, because they belong to no trunk and sent refused messages."""
+    from switchboard_telephony_sip.cli.bans import list_bans, print_bans
+
+    print_bans(access.run(list_bans), as_json=as_json)
+
+
+@sip.command()
+@click.argument("address")
+@as_json
+@click.pass_obj
+def unban(access: InstallationAccess, address: str, as_json: bool) -> None:
+    """Have every gateway read an address again."""
+    from switchboard_telephony_sip.cli.bans import lift_ban, print_lifted
+
+    print_lifted(access.run(lambda installation: lift_ban(installation, address)), address, as_json=as_json)

@@ -6,7 +6,7 @@ from switchboard_telephony_sip.gateway.outcomes import CallEnd
 
 
 class GatewayMetrics:
-    """Calls of this gateway that ended, and its live calls and registrations."""
+    """Calls of this gateway that ended or were not begun, its live calls and registrations, and ignored addresses."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._calls = Counter(
@@ -21,6 +21,16 @@ class GatewayMetrics:
             "Trunks at which the gateway should be registered, and is not",
             registry=registry,
         )
+
+        self.limited = Counter(
+            "switchboard_sip_limited_calls", "SIP calls refused at a limit of their trunk", ["limit"], registry=registry
+        )
+        self.bans = Counter("switchboard_sip_bans", "Addresses that the gateway began to ignore", registry=registry)
+        self.ignored = Gauge(
+            "switchboard_sip_ignored_addresses", "Addresses that the gateway ignores now", registry=registry
+        )
+        for limit in ("max_calls", "calls_per_second"):
+            self.limited.labels(limit)
 
     def count(self, direction: str, end: CallEnd) -> None:
         """Count a call that ended."""

@@ -18,6 +18,7 @@ from switchboard_telephony_sip.gateway.directory import TrunkDirectory, build_ac
 from switchboard_telephony_sip.gateway.gateway_metrics import GatewayMetrics
 from switchboard_telephony_sip.gateway.measuring import TestCalls
 from switchboard_telephony_sip.gateway.operator_commands import OperatorCommands
+from switchboard_telephony_sip.gateway.refusals import report_refusals
 from switchboard_telephony_sip.gateway.switching import Switching
 from switchboard_telephony_sip.gateway.trunks import Trunks
 from switchboard_telephony_sip.gateways import get_gateway_place
@@ -51,10 +52,11 @@ class RunningGateway:
             agent = SipUserAgent(self._list_listeners(), switching, advertised_host=self._find_address())
             switching.agent = agent
             agent.set_trace(switching.traces.record)
+            report_refusals(agent, metrics)
             metrics.live.set_function(lambda: len(switching.calls))
             trunks = Trunks(agent, directory, metrics)
             test_calls = TestCalls(switching.media_place, agent)
-            control = ControlApi(switching, trunks, OperatorCommands(switching, trunks, test_calls))
+            control = ControlApi(switching, trunks, OperatorCommands(switching, trunks, test_calls, agent.guard))
             async with AsyncExitStack() as listening:
                 listening.callback(asyncio.create_task(_resolve(directory)).cancel)
                 async for accounts in context.watch_accounts():

@@ -5,6 +5,7 @@ import ipaddress
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 IPV6_SITE_BITS = 64
 TRUST_SECONDS = 3600.0
@@ -35,9 +36,13 @@ class _Record:
 
 
 class ScannerGuard:
-    """Memory of the addresses that misbehaved, the oldest of which make way for new ones."""
+    """Memory of the addresses that misbehaved, the oldest of which make way for new ones.
+
+    `on_ignored` is called with each address that is ignored from then on, and the seconds.
+    """
 
     def __init__(self, limits: ScannerLimits, read_clock: Callable[[], float]) -> None:
+        self.on_ignored: Callable[[str, float], None] | None = None
         self._limits = limits
         self._read_clock = read_clock
         self._records: OrderedDict[str, _Record] = OrderedDict()
@@ -79,14 +84,25 @@ class ScannerGuard:
             record.strikes, record.window_end = 0.0, now + self._limits.window_seconds
         record.strikes += weight
         if record.strikes >= self._limits.strikes:
+            is_new = record.ignored_until <= now
             record.ignored_until = now + self._limits.ignore_seconds
+            if is_new and self.on_ignored is not None:
+                self.on_ignored(site, self._limits.ignore_seconds)
         if len(self._records) > self._limits.max_sources:
             self._records.popitem(last=False)
 
-    def list_ignored(self) -> list[str]:
-        """Return the addresses that are ignored now, for the operator."""
+    def list_ignored(self) -> dict[str, float]:
+        """Return the addresses that are ignored now, for the operator, each with the seconds that are left."""
         now = self._read_clock()
-        return [host for host, record in self._records.items() if record.ignored_until > now]
+        return {
+            host: record.ignored_until - now for host, record in self._records.items() if record.ignored_until > now
+        }
+
+    def forgive(self, host: str) -> bool:
+        """Read an address again, as if it had done nothing; return whether it was ignored."""
+        was_ignored = self.is_ignored(host)
+        self._records.pop(find_site(host), None)
+        return was_ignored
 
 
 def find_site(host: str) -> str:
@@ -109,8 +125,15 @@ class TrunkQuota:
     calls_per_second: float | None = None
 
 
+Limit: TypeAlias = Literal["max_calls", "calls_per_second"]
+
+
 class TrunkBusy(Exception):
-    """The trunk has as many calls as it may have."""
+    """The trunk has as many calls as it may have. `limit` is the setting."""
+
+    def __init__(self, message: str, quota: TrunkQuota, limit: Limit) -> None:
+        super().__init__(message)
+        self.quota, self.limit = quota, limit
 
 
 @dataclass(slots=True)
@@ -136,9 +159,10 @@ class CallSlot:
 
 
 class TrunkQuotas:
-    """Calls of each trunk now, and its calls of the last second."""
+    """Calls of each trunk now, and its calls of the last second. `on_busy` is called with each refusal."""
 
     def __init__(self, read_clock: Callable[[], float] | None = None) -> None:
+        self.on_busy: Callable[[TrunkBusy], None] | None = None
         self._read_clock = read_clock or asyncio.get_running_loop().time
         self._usages: dict[str, _Usage] = {}
 
@@ -146,7 +170,7 @@ class TrunkQuotas:
         """Take a place for one call; raises `TrunkBusy`."""
         usage = self._usages.setdefault(quota.name, _Usage())
         if quota.max_calls is not None and usage.calls >= quota.max_calls:
-            raise TrunkBusy(f"trunk {quota.name} has {usage.calls} calls")
+            raise self._refuse(quota, "max_calls", f"the trunk has {usage.calls} calls")
         if quota.calls_per_second is not None:
             now = self._read_clock()
             burst = max(1.0, quota.calls_per_second)
@@ -154,9 +178,16 @@ class TrunkQuotas:
             usage.tokens = burst if usage.tokens < 0 else min(burst, grown)
             usage.updated = now
             if usage.tokens < 1.0:
-                raise TrunkBusy(f"trunk {quota.name} may begin {quota.calls_per_second:g} calls per second")
+                limit = f"the trunk may begin {quota.calls_per_second:g} calls per second"
+                raise self._refuse(quota, "calls_per_second", limit)
             usage.tokens -= 1.0
         return CallSlot(usage)
+
+    def _refuse(self, quota: TrunkQuota, limit: Limit, message: str) -> TrunkBusy:
+        refusal = TrunkBusy(message, quota, limit)
+        if self.on_busy is not None:
+            self.on_busy(refusal)
+        return refusal
 
     def count_calls(self, name: str) -> int:
         """Return the number of a trunk's calls now."""
