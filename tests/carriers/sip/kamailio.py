@@ -3,8 +3,9 @@
 import asyncio
 import os
 import signal
+import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +14,11 @@ from tests.fixtures.eventually import eventually
 
 USER, PASSWORD = "switchboard", "the password of a trunk"
 EXPIRES_SECONDS = 20
+OPTIONS = (
+    "OPTIONS sip:127.0.0.1:{port} SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1:{own_port};branch=z9hG4bK-wait\r\n"
+    "From: <sip:test@127.0.0.1>;tag=1\r\nTo: <sip:127.0.0.1>\r\nCall-ID: wait\r\nCSeq: 1 OPTIONS\r\n"
+    "Max-Forwards: 70\r\nContent-Length: 0\r\n\r\n"
+)
 SETTINGS = """#!KAMAILIO
 debug=1
 log_stderror=yes
@@ -97,6 +103,7 @@ class Kamailio:
     folder: Path
     port: int
     telephone_port: int
+    settings: str = SETTINGS
     _process: asyncio.subprocess.Process | None = field(default=None)
 
     @property
@@ -109,7 +116,7 @@ class Kamailio:
         self.folder.mkdir(exist_ok=True)
         settings = self.folder / "kamailio.cfg"
         settings.write_text(
-            SETTINGS.format(
+            self.settings.format(
                 port=self.port,
                 telephone_port=self.telephone_port,
                 user=USER,
@@ -124,6 +131,23 @@ class Kamailio:
                 stderr=output,
                 start_new_session=True,
             )
+
+    async def wait_until_it_answers(self) -> None:
+        """Wait until it answers OPTIONS."""
+        loop = asyncio.get_running_loop()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+            asking.setblocking(False)
+            asking.connect(("127.0.0.1", self.port))
+            request = OPTIONS.format(port=self.port, own_port=asking.getsockname()[1]).encode()
+
+            async def ask() -> bytes:
+                with suppress(OSError, TimeoutError):  # refused until Kamailio listens
+                    await loop.sock_sendall(asking, request)
+                    async with asyncio.timeout(0.5):
+                        return await loop.sock_recv(asking, 4096)
+                return b""
+
+            await eventually(ask, bool)
 
     async def kill(self) -> None:
         """Kill it and its children at once."""
@@ -141,9 +165,11 @@ class Kamailio:
 
 
 @asynccontextmanager
-async def run_kamailio(folder: Path, port: int, telephone_port: int) -> AsyncIterator[Kamailio]:
-    """Run Kamailio between a registered gateway and a telephone at this port."""
-    kamailio = Kamailio(folder, port, telephone_port)
+async def run_kamailio(
+    folder: Path, port: int, telephone_port: int, settings: str = SETTINGS
+) -> AsyncIterator[Kamailio]:
+    """Run Kamailio between a registered gateway and a telephone at this port. `settings` are a format string."""
+    kamailio = Kamailio(folder, port, telephone_port, settings)
     await kamailio.start()
     try:
         yield kamailio
