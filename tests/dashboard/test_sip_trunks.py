@@ -117,11 +117,9 @@ async def test_an_owner_changes_passwords_only(
     html = (await owner.get(SIP)).html
     assert "pbx.example.com" not in html
     assert "Only the operator of this installation can set: Trunks, Gateways" in html
-    typed = {
-        **trunk(0, before="office", passwords="", name="stolen", hosts="10.0.0.1"),
-        **trunk(1, before="backup", passwords="new"),
-    }
+    typed = {**trunk(0, before="backup", passwords="new", name="stolen", hosts="10.0.0.1")}
     assert (await owner.post(SIP, typed)).status == 303
+    assert "there is no trunk of this name" in (await owner.post(SIP, trunk(0, before="x", passwords="y"))).html
     stored = await read_settings(runtime, caller)
     assert stored["passwords"] == {"office": "hunter2", "backup": "new"}
     assert [each["name"] for each in stored["trunks"]] == ["office", "backup"]

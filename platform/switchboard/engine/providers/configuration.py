@@ -28,14 +28,14 @@ class ProviderSpec:
     """A provider, or an extension, as it should be configured.
 
     `settings` contain secrets in plain text, as the operator entered them. `kept_keys` is for changes of one provider:
-    of a setting that is a dict of secrets, the keys that keep a stored value, each with its stored key.
+    of a setting that is a dict of secrets, the keys that keep a stored value, each with its stored key; None for all.
     """
 
     capability: AnyCapability
     name: str
     settings: Mapping[str, JsonValue]
     process: ProcessMode = SHARED_PROCESS
-    kept_keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    kept_keys: Mapping[str, Mapping[str, str] | None] = field(default_factory=dict)
 
 
 class UnknownProvider(Exception):

@@ -138,7 +138,7 @@ def _keep_keys(wanted: ProviderSpec, secrets: Mapping[str, JsonValue]) -> dict[s
     for name, keys in wanted.kept_keys.items():
         stored, typed = secrets.get(name), wanted.settings.get(name)
         old = stored if isinstance(stored, dict) else {}
-        kept = {key: old[before] for key, before in keys.items() if before in old}
+        kept = old if keys is None else {key: old[before] for key, before in keys.items() if before in old}
         merged[name] = {**kept, **(typed if isinstance(typed, dict) else {})}
     return merged
 

@@ -56,10 +56,12 @@ class RowsSetting:
 
 @dataclass(frozen=True, slots=True)
 class TypedRows:
-    """Rows as typed. `kept` has, by setting and key, the stored key of each secret that stays as it is."""
+    """Rows as typed. `kept` has, by setting and key, the stored key of each secret that stays as it is; None if all do
+    that are not typed.
+    """
 
     values: JsonObject
-    kept: Mapping[str, Mapping[str, str]]
+    kept: Mapping[str, Mapping[str, str] | None]
     faults: Sequence[FieldError]
 
 
@@ -115,27 +117,23 @@ def read_rows(
 ) -> TypedRows:
     """Read typed rows. Of `locked` settings, only the secrets are read. Empty rows at the end are left out."""
     values: JsonObject = {}
-    kept: dict[str, dict[str, str]] = {}
+    kept: dict[str, Mapping[str, str] | None] = {}
     faults: list[FieldError] = []
     for setting in settings:
-        rows = _rows(texts.get(setting.name))
+        rows, is_locked = _rows(texts.get(setting.name)), setting.name in locked
         while rows and not any(str(text or "").strip() for text in rows[-1].values()):
             rows.pop()
-        if setting.name not in locked:
+        if not is_locked:
             values[setting.name] = [
                 _read(setting, row, f"{prefix}{setting.name}.{number}.", faults) for number, row in enumerate(rows)
             ]
+        keys = [str(row.get(BEFORE if is_locked else setting.key) or "").strip() for row in rows]
         for secret in setting.secrets:
-            typed: JsonObject = {}
-            kept[secret.name] = {}
-            for row in rows:
-                before = str(row.get(BEFORE) or "")
-                key = before if setting.name in locked else str(row.get(setting.key) or "").strip()
-                if text := row.get(secret.name):
-                    typed[key] = text
-                elif before:
-                    kept[secret.name][key] = before
-            values[secret.name] = typed
+            values[secret.name] = {
+                key: row[secret.name] for key, row in zip(keys, rows, strict=True) if row.get(secret.name)
+            }
+            stay = {key: str(row.get(BEFORE)) for key, row in zip(keys, rows, strict=True) if row.get(BEFORE)}
+            kept[secret.name] = None if is_locked else stay
     return TypedRows(values, kept, faults)
 
 
