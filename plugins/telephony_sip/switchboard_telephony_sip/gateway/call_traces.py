@@ -5,10 +5,9 @@ from collections import OrderedDict, deque
 from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from secrets import token_hex
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from switchboard_telephony_sip.commands import TraceEntry, TraceResult
-from switchboard_telephony_sip.gateway.calls import GatewayCall
 from switchboard_telephony_sip.gateway.dialing import CallInviter
 from switchboard_telephony_sip.signaling import Dialog, OutgoingInvite, Peer, TracedMessage
 from switchboard_telephony_sip.signaling.masking import mask_message
@@ -22,6 +21,13 @@ KEEP_BYTES: Final = 16 * 1024 * 1024
 """Limits of the calls that have ended; the oldest make way."""
 MAX_UNDECIDED: Final = 200
 """Calls that came in and belong to no trunk yet, scanners' among them."""
+
+
+class TracedCall(Protocol):
+    """A call of the gateway."""
+
+    call_id: str
+    account_key: str
 
 
 class KeptMessage(NamedTuple):
@@ -83,7 +89,7 @@ class CallTraces:
                 self._undecided.popitem(last=False)
         found.add(KeptMessage(time.time(), replace(message, data=message.data[:MESSAGE_BYTES])))
 
-    def link(self, call: GatewayCall, sip_id: str) -> None:
+    def link(self, call: TracedCall, sip_id: str) -> None:
         """Count the messages with this SIP Call-ID among those of a call."""
         messages = self._calls.get(call.call_id)
         if messages is None:
@@ -95,7 +101,7 @@ class CallTraces:
                 messages.add(kept)
         self._drop_old()
 
-    def follow(self, call: GatewayCall, inviter: CallInviter) -> CallInviter:
+    def follow(self, call: TracedCall, inviter: CallInviter) -> CallInviter:
         """Return an inviter whose calls are parts of this one."""
         return _TracedInviter(self, call, inviter)
 
@@ -122,7 +128,7 @@ class CallTraces:
 @dataclass(frozen=True, slots=True)
 class _TracedInviter:
     traces: CallTraces
-    call: GatewayCall
+    call: TracedCall
     inviter: CallInviter
 
     async def invite(self, invite: OutgoingInvite) -> Dialog:
