@@ -22,7 +22,7 @@ from switchboard_telephony_sip.signaling import (
 from tests.fixtures.eventually import eventually
 
 REFUSALS: Mapping[str, int] = {"20": 486, "22": 503, "23": 404}
-"""Answers by the last two digits. 21 rings and never answers; all others answer."""
+"""Answers by the last two digits. 21 rings and never answers, 25 does so once `may_ring` is set; all others answer."""
 
 
 class PhoneEvents(DialogEvents):
@@ -30,6 +30,7 @@ class PhoneEvents(DialogEvents):
 
     def __init__(self, media: MediaSession) -> None:
         self.over = asyncio.Event()
+        self.referrals: list[tuple[str, str | None]] = []
         self._media = media
 
     async def on_offer(self, sdp: str) -> str:
@@ -37,6 +38,10 @@ class PhoneEvents(DialogEvents):
 
     async def on_bye(self) -> None:
         self.over.set()
+
+    async def on_refer(self, target: str, replaces: str | None) -> int:
+        self.referrals.append((target, replaces))
+        return 200
 
 
 @dataclass
@@ -68,6 +73,7 @@ class FarEnd:
         self.invites: list[SipRequest] = []
         self.canceled: list[SipRequest] = []
         self.texts: list[SipRequest] = []
+        self.may_ring = asyncio.Event()
         self.place = MediaPlace("127.0.0.1", ports=range(40_000, 42_000))
         self.agent: SipUserAgent | None = None
 
@@ -100,8 +106,10 @@ class FarEnd:
             if (status := REFUSALS.get(user[-2:])) is not None:
                 invite.reject(status)
                 return
+            if user.endswith("25"):
+                await self.may_ring.wait()
             invite.ring()
-            if user.endswith("21"):
+            if user.endswith(("21", "25")):
                 await asyncio.Event().wait()
             media = await MediaSession.open(self.place, MediaPreferences())
             dialog = await invite.answer(media.answer(invite.sdp or ""))
