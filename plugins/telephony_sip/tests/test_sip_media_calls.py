@@ -230,6 +230,12 @@ async def test_joined_calls_hear_each_other() -> None:
         assert measure_tone(target.audio, 700) == 0
 
 
+async def test_a_call_may_be_closed_twice() -> None:
+    async with connect() as (near, _):
+        await near.session.close()
+        await near.session.close()
+
+
 async def test_quality_of_a_good_line() -> None:
     async with connect() as (near, far):
         await play(near, make_tone(1))

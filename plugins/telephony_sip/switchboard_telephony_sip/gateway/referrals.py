@@ -3,7 +3,7 @@
 from aiosipua.headers import parse_uri
 
 from switchboard_telephony_sip.gateway.calls import GatewayCall
-from switchboard_telephony_sip.gateway.dialing import CallInviter
+from switchboard_telephony_sip.gateway.dialing import FIRST_RESPONSE_SECONDS, CallInviter
 from switchboard_telephony_sip.gateway.directory import TrunkLine
 from switchboard_telephony_sip.gateway.legs import DECLINED
 from switchboard_telephony_sip.media import NoCommonMedia
@@ -36,6 +36,7 @@ async def follow_referral(agent: CallInviter, call: GatewayCall, target: str, re
         leg.media.create_offer(),
         (("Replaces", replaces), ("Require", "replaces")),
         leg.line.credentials,
+        first_response_seconds=FIRST_RESPONSE_SECONDS,
         contact_user=leg.line.trunk.username,
     )
     try:
@@ -55,7 +56,7 @@ async def follow_referral(agent: CallInviter, call: GatewayCall, target: str, re
 
 def _choose_peer(line: TrunkLine, target: str) -> Peer | None:
     """Return where the trunk takes a call to a URI; None if that is not of the trunk."""
-    peer = read_peer(parse_uri(target), line.trunk.transport)
-    if line.has_address(peer.host):
-        return peer
-    return line.peers[0] if peer.host in {line.domain, *(known.host for known in line.peers)} else None
+    uri = parse_uri(target)
+    if uri.host == line.domain or line.has_address(uri.host) or uri.host in {peer.host for peer in line.peers}:
+        return line.peers[0] if uri.port is None else read_peer(uri, line.trunk.transport)
+    return None
