@@ -10,8 +10,10 @@ from switchboard.plugin_sdk import (
     CalleeRinging,
     CallEnded,
     IncomingCall,
+    ProviderError,
     RejectCall,
 )
+from switchboard_telephony_sip.media import audio_codecs
 from switchboard_telephony_sip.signaling import CallRefused
 
 from tests.carriers.sip.small_platform import OURS, VOICE, SmallPlatform, open_small_platform
@@ -104,3 +106,12 @@ async def test_a_wrong_number_gets_404(platform: SmallPlatform) -> None:
     with pytest.raises(CallRefused) as refused:
         await platform.trunk.call(platform.sip_port, "+12125550999")
     assert refused.value.status == 404
+
+
+async def test_a_trunk_with_a_codec_that_the_gateway_does_not_have_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audio_codecs, "load_opus", lambda: None)
+    async with open_small_platform(codecs=["opus", "PCMA"]) as platform:
+        with pytest.raises(ProviderError, match="trunk office: opus needs libopus"):
+            await platform.provider.check()
+        telephone = await platform.trunk.call(platform.sip_port, OURS)
+        assert "PCMA" in telephone.dialog.remote_sdp

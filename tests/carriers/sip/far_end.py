@@ -20,6 +20,7 @@ from switchboard_telephony_sip.signaling import (
 )
 
 from tests.fixtures.eventually import eventually
+from tests.fixtures.media_relay import MediaRelay
 
 REFUSALS: Mapping[str, int] = {"20": 486, "22": 503, "23": 404}
 """Answers by the last two digits. 21 rings and never answers, 25 does so once `may_ring` is set; all others answer."""
@@ -128,17 +129,28 @@ class FarEnd:
     # a call from the trunk
 
     async def call(
-        self, gateway_port: int, to_number: str, *, from_number: str = "+15550100001", **headers: str
+        self,
+        gateway_port: int,
+        to_number: str,
+        *,
+        from_number: str = "+15550100001",
+        relay: MediaRelay | None = None,
+        preferences: MediaPreferences | None = None,
+        **headers: str,
     ) -> Telephone:
-        """Call a number of the platform; return the call when it is answered. Raises `CallRefused`."""
+        """Call a number of the platform, with audio over a relay if there is one; return the call when it is answered.
+
+        Raises `CallRefused`.
+        """
         assert self.agent is not None
-        media = await MediaSession.open(self.place, MediaPreferences())
+        media = await MediaSession.open(self.place, preferences or MediaPreferences())
+        offer = media.create_offer()
         invite = OutgoingInvite(
             f"sip:{to_number}@127.0.0.1:{gateway_port}",
             Peer("udp", "127.0.0.1", gateway_port),
             f"<sip:{from_number}@127.0.0.1:{self.port}>",
             f"<sip:{to_number}@127.0.0.1>",
-            media.create_offer(),
+            offer if relay is None else relay.route(offer, is_offer=True),
             tuple((name.replace("_", "-"), value) for name, value in headers.items()),
         )
         try:
@@ -146,7 +158,8 @@ class FarEnd:
         except BaseException:
             await media.close()
             raise
-        media.accept_answer(dialog.remote_sdp)
+        answer = dialog.remote_sdp
+        media.accept_answer(answer if relay is None else relay.route(answer, is_offer=False))
         return self._add(dialog, media)
 
     async def wait_for_telephone(self, count: int = 1) -> Telephone:

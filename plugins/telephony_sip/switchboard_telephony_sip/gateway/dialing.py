@@ -17,7 +17,7 @@ from switchboard_telephony_sip.gateway.outcomes import (
     describe_refusal,
 )
 from switchboard_telephony_sip.gateway.phone_numbers import ANONYMOUS, write_number
-from switchboard_telephony_sip.media import MediaPlace, MediaPreferences, MediaSession, NoCommonMedia, NoFreePorts
+from switchboard_telephony_sip.media import MediaPlace, MediaSession, NoCommonMedia, NoFreePorts
 from switchboard_telephony_sip.signaling import (
     CallRedirected,
     CallRefused,
@@ -105,7 +105,7 @@ async def dial(agent: CallInviter, place: MediaPlace, account: GatewayAccount, o
 
 async def _call_over(agent: CallInviter, place: MediaPlace, attempt: _Attempt, line: TrunkLine, peer: Peer) -> Leg:
     try:
-        media = await MediaSession.open(place, MediaPreferences(srtp=line.trunk.srtp))
+        media = await MediaSession.open(place, line.media_preferences)
     except NoFreePorts as error:
         raise DialFailed(CallEnd("failed", str(error), status=503)) from error
     try:

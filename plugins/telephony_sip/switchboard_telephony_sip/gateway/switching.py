@@ -38,7 +38,7 @@ from switchboard_telephony_sip.gateway.outcomes import CANCELED, CallEnd, descri
 from switchboard_telephony_sip.gateway.parties import describe_invite, read_parties
 from switchboard_telephony_sip.gateway.referrals import follow_referral
 from switchboard_telephony_sip.gateway.targets import TransferTarget
-from switchboard_telephony_sip.media import MediaPlace, MediaPreferences, MediaSession, NoCommonMedia, NoFreePorts
+from switchboard_telephony_sip.media import MediaPlace, MediaSession, NoCommonMedia, NoFreePorts
 from switchboard_telephony_sip.signaling import (
     AuthenticationDecision,
     CallCanceled,
@@ -275,7 +275,7 @@ class Switching:
     async def _open_media(self, line: TrunkLine, invite: IncomingInvite) -> MediaSession | None:
         """Open the audio of a call that came in; refuse the call and return None if that is not possible."""
         try:
-            return await MediaSession.open(self.media_place, MediaPreferences(srtp=line.trunk.srtp))
+            return await MediaSession.open(self.media_place, line.media_preferences)
         except NoFreePorts:
             invite.reject(UNAVAILABLE)
         return None

@@ -11,7 +11,7 @@ from switchboard_telephony_sip.gateway.dialing import DialFailed
 from switchboard_telephony_sip.gateway.legs import Leg, give_up, wait_for_any
 from switchboard_telephony_sip.gateway.notices import NoticeQueue
 from switchboard_telephony_sip.gateway.outcomes import CANCELED, COMPLETED, CallEnd
-from switchboard_telephony_sip.media.audio_codecs import SAMPLE_RATE
+from switchboard_telephony_sip.media.frames import SAMPLE_RATE
 
 CONNECT_SECONDS: Final = 30.0
 """Time in which the platform connects a target that has accepted; after that it is gone, or has another plan."""
