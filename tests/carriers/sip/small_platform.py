@@ -1,9 +1,11 @@
 """A small platform in the process of a test, with a gateway and a trunk: callbacks, and a media socket that greets."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from aiohttp import WSMsgType, web
 from pydantic import JsonValue
@@ -21,7 +23,7 @@ from switchboard_telephony_sip.provider import SipTelephony
 from switchboard_telephony_sip.settings import SipSettings
 
 from tests.carriers.sip.far_end import FarEnd, Telephone
-from tests.carriers.sip.gateway import FixedAccounts, build_provider_account, build_settings, run_gateway
+from tests.carriers.sip.gateway import FixedAccounts, TestGateway, build_provider_account, build_settings, run_gateway
 from tests.fixtures.app import find_free_port
 from tests.fixtures.eventually import eventually
 
@@ -42,6 +44,13 @@ class SmallPlatform:
     messages: list[dict[str, object]] = field(default_factory=list)
     sockets: list[web.WebSocketResponse] = field(default_factory=list)
     heard: bytearray = field(default_factory=bytearray)
+    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
+    """Cleared, the platform does not say what happens to a call that comes in."""
+    may_connect: asyncio.Event = field(default_factory=asyncio.Event)
+    """Cleared, the platform does not open media sockets."""
+    gateway: TestGateway | None = None
+    idle_sockets: int = 0
+    """Sockets for signaling, whose ports may be among those for audio."""
 
     @property
     def provider(self) -> SipTelephony:
@@ -60,11 +69,13 @@ class SmallPlatform:
         self.events.append(event)
         if not isinstance(event, IncomingCall):
             return web.Response()
+        await self.may_answer.wait()
         instruction = self.instruction or ConnectMedia(f"{self.base}/media")
         reply = await self.provider.instruct(event, instruction, self.callbacks)
         return web.Response(body=reply.body, content_type=reply.content_type)
 
     async def media(self, request: web.Request) -> web.WebSocketResponse:
+        await self.may_connect.wait()
         socket = web.WebSocketResponse()
         await socket.prepare(request)
         self.sockets.append(socket)
@@ -109,6 +120,24 @@ class SmallPlatform:
         assert isinstance(ended, CallEnded)
         return ended
 
+    async def wait_until_idle(self) -> None:
+        """Wait until the gateway has no call left, and of sockets only its own and the trunk's for signaling."""
+        assert self.gateway is not None
+        registry = self.gateway.context.metrics
+
+        async def look() -> tuple[float | None, int]:
+            return registry.get_sample_value("switchboard_sip_live_calls"), self.count_media_sockets()
+
+        await eventually(look, lambda found: found == (0, self.idle_sockets), seconds=20)
+
+    def count_media_sockets(self) -> int:
+        """Return how many UDP sockets of this process have a port of the gateway's range for audio."""
+        assert self.gateway is not None
+        own = {str(path.readlink()) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()}
+        fields = [line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:]]
+        ports = [int(field[1].partition(":")[2], 16) for field in fields if f"socket:[{field[9]}]" in own]
+        return sum(port in self.gateway.rtp_ports for port in ports)
+
     async def wait_for_message(self, event: str) -> dict[str, object]:
         async def look() -> list[dict[str, object]]:
             return [message for message in self.messages if message["event"] == event]
@@ -122,6 +151,8 @@ async def open_small_platform(**office: JsonValue) -> AsyncIterator[SmallPlatfor
     trunk = FarEnd(find_free_port())
     await trunk.start()
     platform = SmallPlatform(trunk)
+    platform.may_answer.set()
+    platform.may_connect.set()
     application = web.Application()
     application.router.add_post("/events/{path}", platform.callback)
     application.router.add_get("/media", platform.media)
@@ -138,7 +169,9 @@ async def open_small_platform(**office: JsonValue) -> AsyncIterator[SmallPlatfor
     platform.carrier = SipTelephony(SipSettings.model_validate(settings))
     await platform.carrier.open()
     context = FixedAccounts([build_provider_account(settings, platform.callbacks.events)])
-    async with run_gateway(context, sip_port=platform.sip_port, control_port=control_port):
+    async with run_gateway(context, sip_port=platform.sip_port, control_port=control_port) as gateway:
+        platform.gateway = gateway
+        platform.idle_sockets = platform.count_media_sockets()
         yield platform
     await platform.carrier.close()
     await runner.cleanup()

@@ -242,6 +242,9 @@ class Switching:
             await media.close()
             invite.reject(UNAVAILABLE)
             return CallEnd("failed", str(error), "media")
+        except BaseException:
+            await media.close()  # The caller has given up.
+            raise
         try:
             await self._answer(line, call, invite, media)
         except BaseException:
