@@ -38,6 +38,24 @@ class TransferCommand(msgspec.Struct, frozen=True, tag_field="command", tag="tra
     caller_id: str
 
 
+class IntroduceCommand(msgspec.Struct, frozen=True, tag_field="command", tag="introduce"):
+    """Call the target of a warm transfer, and play `speech`, mu-law, until it presses a key."""
+
+    call_id: str
+    to_number: str
+    caller_id: str
+    ring_seconds: int
+    speech: bytes
+    events_url: str
+
+
+class SipConnectCommand(msgspec.Struct, frozen=True, tag_field="command", tag="connect"):
+    """Connect a call to a target who has accepted it."""
+
+    call_id: str
+    target_call_id: str
+
+
 class DigitsCommand(msgspec.Struct, frozen=True, tag_field="command", tag="digits"):
     call_id: str
     digits: str
@@ -90,9 +108,9 @@ class LiftCommand(msgspec.Struct, frozen=True, tag_field="command", tag="lift"):
 OperatorCommand: TypeAlias = (
     CheckCommand | TraceCommand | MeasureCommand | MeasurementCommand | BansCommand | LiftCommand
 )
-Command: TypeAlias = (
-    PlaceCommand | FindCommand | SipHangUpCommand | TransferCommand | DigitsCommand | TextCommand | OperatorCommand
-)
+CallCommand: TypeAlias = TransferCommand | IntroduceCommand | SipConnectCommand | DigitsCommand
+"""Commands for a live call."""
+Command: TypeAlias = PlaceCommand | FindCommand | SipHangUpCommand | CallCommand | TextCommand | OperatorCommand
 
 
 class TraceEntry(msgspec.Struct, frozen=True):
@@ -153,7 +171,7 @@ class Measurement(msgspec.Struct, frozen=True):
 
 
 class CommandResult(msgspec.Struct, frozen=True):
-    """Result of a command. `call_id` is that of the call or text message.
+    """Result of a command. `call_id` is that of the call, target, or text message.
 
     `bans` are the ignored addresses, each with the seconds that are left; after `lift`, the one that was ignored.
     """

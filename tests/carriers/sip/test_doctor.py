@@ -82,7 +82,7 @@ async def test_refusals_say_what_to_fix(sip_lines: SipLines, operator: Operator)
     async with sip_lines.open(silent, describe_trunk(far_end.port)) as line:
         advice = {
             status: (await call_trunk(operator, line, f"+155501000{ending}"))["advice"]
-            for status, ending in ((404, "23"), (403, "24"), (488, "25"), (486, "20"))
+            for status, ending in ((404, "23"), (403, "26"), (488, "27"), (486, "20"))
         }
     await far_end.stop()
     assert "Trunk silent: " in advice[404]

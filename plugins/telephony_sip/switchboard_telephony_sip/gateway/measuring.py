@@ -10,8 +10,9 @@ import numpy as np
 from switchboard.plugin_sdk.audio import decode_audio, encode_audio
 
 from switchboard_telephony_sip.commands import MeasureCommand, Measurement, TrunkRefusal
-from switchboard_telephony_sip.gateway.dialing import AnsweredLeg, CallInviter, DialFailed, DialOrder, dial
+from switchboard_telephony_sip.gateway.dialing import CallInviter, DialFailed, DialOrder, dial
 from switchboard_telephony_sip.gateway.directory import GatewayAccount
+from switchboard_telephony_sip.gateway.legs import Leg
 from switchboard_telephony_sip.gateway.outcomes import CallEnd
 from switchboard_telephony_sip.media import MediaPlace
 
@@ -112,7 +113,7 @@ class TestCalls:
             return await self._listen(leg, refusals)
         return Measurement(refusals)
 
-    async def _listen(self, leg: AnsweredLeg, refusals: list[TrunkRefusal]) -> Measurement:
+    async def _listen(self, leg: Leg, refusals: list[TrunkRefusal]) -> Measurement:
         heard, media = HeardSound(), leg.media
         media.on_audio = heard.take
         loop = asyncio.get_running_loop()
@@ -126,8 +127,7 @@ class TestCalls:
                 await asyncio.sleep(TONE_SECONDS)
             quality = media.quality
         finally:
-            await leg.dialog.bye()
-            await media.close()
+            await leg.release()
         return Measurement(
             refusals,
             trunk=leg.line.trunk.name,

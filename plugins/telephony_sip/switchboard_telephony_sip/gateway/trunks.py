@@ -62,6 +62,10 @@ class Trunks:
     async def _check_trunk(self, line: TrunkLine) -> TrunkReport:
         checks = [*(self._check_host(line, peer) for peer in line.peers), self._check_registration(line)]
         found = [result for result in await asyncio.gather(*checks) if result is not None]
+        found += [
+            (False, f"{name} needs libopus on the gateway's machine (Debian's libopus0)")
+            for name in set(line.trunk.codecs) - set(line.media_preferences.codecs)
+        ]
         return TrunkReport(line.trunk.name, all(works for works, _ in found), [sentence for _, sentence in found])
 
     async def _check_host(self, line: TrunkLine, peer: Peer) -> tuple[bool, str]:

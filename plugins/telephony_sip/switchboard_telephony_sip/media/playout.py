@@ -10,8 +10,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from switchboard_telephony_sip.media.audio_codecs import FRAME_SAMPLES, SAMPLE_RATE, AudioCodec
+from switchboard_telephony_sip.media.audio_codecs import AudioCodec
 from switchboard_telephony_sip.media.concealment import SILENT_LEVEL, Concealer, make_noise
+from switchboard_telephony_sip.media.frames import FRAME_SAMPLES, SAMPLE_RATE
 
 WINDOW: Final = 200
 """Packets whose delay is remembered."""
@@ -144,7 +145,12 @@ class PlayoutBuffer:
                 self._head = head + len(audio)
                 return self._concealer.pass_frame(audio)
         if self._positions:
-            samples = min(samples, self._positions[0] - head)
+            following = self._fragments[self._positions[0]]
+            gap = self._positions[0] - head
+            if gap == FRAME_SAMPLES and (audio := following.codec.recover(following.payload)):
+                self._head = head + len(audio)
+                return self._concealer.pass_frame(audio)
+            samples = min(samples, gap)
         self._head = head + samples
         return self._fill(samples)
 
