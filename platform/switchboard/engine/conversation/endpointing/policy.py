@@ -24,9 +24,8 @@ CONFIRMATION_SECONDS: Final = 0.04
 NOISY_CONFIRMATION_SECONDS: Final = 0.12
 DOUBT_SECONDS: Final = 0.3
 """Silence beyond the shortest that confirms an end which no words have shown: if it is certain, if it is certain but
-noise hides when the voice ended, and if it is not certain. Most callers who go on do so within it. By `bench/turns`:
-`CERTAIN_FROM` and `DOUBT_SECONDS` without the recordings that it holds out, the others by the median of all. Decision
-47 has the trade-off."""
+noise hides when the voice ended, and if it is not certain. Most callers who go on do so within it. By `bench/turns`;
+decision 47 has the trade-off."""
 MAX_EARLIER_SECONDS: Final = 0.15
 MAX_LATER_SECONDS: Final = 0.25
 """Time by which sounds may move the beginning of a pause that voice activity detection has found. Later ones are a
