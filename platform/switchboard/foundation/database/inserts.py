@@ -1,12 +1,12 @@
-"""Rows of several tables, inserted by one statement."""
+"""Rows that are inserted without objects of their tables, by statements that are built once."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
 
-from sqlalchemy import bindparam, insert, inspect
-from sqlalchemy.sql.dml import Insert
+from sqlalchemy import ColumnElement, bindparam, inspect, select
+from sqlalchemy.dialects.postgresql import Insert, insert
 
 from switchboard.foundation.database.columns import ENCRYPTED_TEXT, TenantTable
 from switchboard.foundation.database.session import TenantSession
@@ -43,6 +43,16 @@ async def insert_together(session: TenantSession, *rows: NewRow) -> None:
     await session.exec(_insert_into(*(row.table for row in rows)), params=values)
 
 
+async def insert_row(session: TenantSession, row: NewRow, *, condition: ColumnElement[bool] | None = None) -> bool:
+    """Insert a row if its id is new and a condition holds, by one statement; return whether it was inserted.
+
+    The condition is built once for all rows. It may use the row's columns as parameters, by their names. Texts are not
+    encrypted.
+    """
+    result = await session.exec(_insert_into_if(row.table, condition), params=row.values)
+    return result.rowcount == 1
+
+
 @cache
 def _list_defaults(table: type[TenantTable]) -> Mapping[str, Callable[[], object]]:
     return {
@@ -65,6 +75,15 @@ def _insert_into(*tables: type[TenantTable]) -> Insert:
         for place, table in enumerate(tables)
     ]
     return inserts[-1].add_cte(*(part.cte(f"insert_{place}") for place, part in enumerate(inserts[:-1])))
+
+
+@cache
+def _insert_into_if(table: type[TenantTable], condition: ColumnElement[bool] | None) -> Insert:
+    columns = inspect(table).local_table.c
+    row = select(*(bindparam(name, type_=columns[name].type) for name in table.model_fields))
+    if condition is not None:
+        row = row.where(condition)
+    return insert(inspect(table).local_table).from_select(list(table.model_fields), row).on_conflict_do_nothing()
 
 
 def _name_parameter(place: int, column: str) -> str:
