@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from switchboard_telephony_sip.media.audio_codecs import FRAME_SECONDS
+from switchboard_telephony_sip.media.frames import FRAME_SECONDS
 from switchboard_telephony_sip.media.rtp import OutgoingStream, is_rtcp, parse_rtp
 
 SO_TIMESTAMPNS: Final = 35

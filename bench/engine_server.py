@@ -22,6 +22,7 @@ from pydantic import SecretStr
 from switchboard.engine.conversation.call import (
     AgentSettings,
     LiveCall,
+    SpeechRenderer,
     Supervisor,
     TranscriptEntry,
     TurnDetectionSettings,
@@ -128,7 +129,7 @@ class NullLeg:
     async def transfer(self, to_number: str) -> None:
         """Do nothing."""
 
-    async def introduce(self, to_number: str, text: str, language: str) -> str:
+    async def introduce(self, to_number: str, text: str, language: str, render: SpeechRenderer) -> str:
         """Do nothing."""
         return "target"
 

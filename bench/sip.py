@@ -25,7 +25,8 @@ from aiohttp import WSMsgType, web
 from switchboard.plugin_sdk import ConnectMedia
 from switchboard.plugin_sdk.audio import encode_audio
 from switchboard_telephony_sip.callbacks import write_gateway_reply
-from switchboard_telephony_sip.media.audio_codecs import CODECS, CodecName
+from switchboard_telephony_sip.codec_names import CodecName
+from switchboard_telephony_sip.media.audio_codecs import CODECS
 
 from bench._counters import cpu_seconds, rss_megabytes
 from bench._sip_audio import FarAudio

@@ -21,11 +21,22 @@ from switchboard.runtime import Runtime
 
 from tests.carriers.plivo.rest import serve_plivo
 from tests.carriers.plivo.server import PlivoServer
+from tests.carriers.sip.gateway import FixedAccounts, build_provider_account, build_settings, run_gateway
+from tests.carriers.sip.people import run_people
 from tests.carriers.telnyx.rest import serve_telnyx
 from tests.carriers.telnyx.server import TelnyxServer
 from tests.carriers.twilio.rest import serve_twilio
 from tests.carriers.twilio.server import TwilioServer
-from tests.fixtures.app import LivePlatform, Organizations, create_bakery, fresh_number, run_server
+from tests.fixtures.app import (
+    Caller,
+    LivePlatform,
+    Organizations,
+    create_bakery,
+    create_bakery_agent,
+    find_free_port,
+    fresh_number,
+    run_server,
+)
 from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json
 
@@ -137,11 +148,21 @@ async def _create_bakery(
     Other capabilities have these providers, and otherwise those that need no vendor.
     """
     caller = await organizations.create()
+    await _configure(runtime, caller, carrier, settings, providers)
+    return await create_bakery(runtime, caller, fresh_number())
+
+
+async def _configure(
+    runtime: Runtime,
+    caller: Caller,
+    carrier: str,
+    settings: dict[str, JsonValue],
+    providers: Sequence[ProviderSpec] = (),
+) -> None:
     async with runtime.database.tenant(caller.organization_id) as session:
         provider = ProviderSpec(Capability.TELEPHONY, carrier, settings)
         embedded = list_embedded_providers(runtime.registry)
         await configure_providers(session, runtime.registry, runtime.keyring, [provider, *providers, *embedded])
-    return await create_bakery(runtime, caller, fresh_number())
 
 
 @asynccontextmanager
@@ -183,3 +204,31 @@ async def open_plivo_line(
     async with serve_plivo() as plivo, run_server(runtime):
         live = await _create_bakery(runtime, organizations, "plivo", {**plivo.settings, **settings})
         yield Line("plivo", live, plivo), plivo
+
+
+@asynccontextmanager
+async def open_sip_line(runtime: Runtime, organizations: Organizations) -> AsyncIterator[Line]:
+    """A bakery with a number of a SIP trunk, behind a gateway in this process."""
+    sip_port, control_port = find_free_port(), find_free_port()
+    async with run_people(sip_port) as people, run_server(runtime):
+        office: dict[str, JsonValue] = {"name": "office", "hosts": [f"127.0.0.1:{people.port}"], "text_messages": True}
+        settings = build_settings(control_port, office)
+        caller = await organizations.create()
+        await _configure(runtime, caller, "sip", settings)
+        agent_id, number = await create_bakery_agent(runtime, caller), fresh_number()
+        entered = await enter_number(caller, number, agent_id)
+        live = LivePlatform(runtime, caller, agent_id, str(entered["id"]), number)
+        callbacks = purchases.build_callback_urls(runtime.settings.base_url, caller.organization_id, "sip")
+        account = build_provider_account(settings, callbacks.events, caller.organization_id)
+        async with run_gateway(FixedAccounts([account]), sip_port=sip_port, control_port=control_port):
+            yield Line("sip", live, people)
+
+
+async def enter_number(caller: Caller, number: str, agent_id: object) -> dict[str, Any]:
+    """Enter a number of a trunk, and return it."""
+    body = {"numbers": [{"phone_number": number}], "inbound_agent_id": agent_id}
+    entered: Any = await caller.post("/v1/phone-numbers/enter", body)
+    assert entered.status == 201, entered.body
+    (item,) = entered.json["items"]
+    assert isinstance(item, dict)
+    return item

@@ -7,6 +7,7 @@ from switchboard.engine.conversation import transfer as transferring
 from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall, TransferTargetEvent
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.plugin_sdk import ToolCall
+from switchboard.plugin_sdk.audio import decode_audio
 
 from tests.fixtures.conversation import (
     Leg,
@@ -65,6 +66,17 @@ async def test_a_warm_transfer_connects_once_the_target_is_ready(engine: CallEng
     result = await running
     assert (result.ended_reason, result.transferred_to) == (EndedReason.TRANSFERRED, "+15550100002")
     assert leg.done == ["introduce +15550100002 Ada, about bread. en-US", "connect target"]
+
+
+async def test_the_agent_speaks_the_introduction_for_a_carrier_that_cannot(engine: CallEngine) -> None:
+    leg = Leg(speaks=False)
+    _, live, running = await start_warm_transfer(engine, leg, Model(WARM, "One moment."))
+    await send_events(engine, live, TransferTargetEvent("target"))
+    result = await running
+    assert leg.done[-1] == "connect target"
+    assert len(leg.spoken) > 1000, "mu-law at 8 kHz"
+    assert max(abs(int(sample)) for sample in decode_audio(leg.spoken, "mulaw")) > 1000
+    assert result.usage.text_to_speech_characters >= len("Ada, about bread.")
 
 
 async def test_a_caller_who_hangs_up_during_a_warm_transfer_ends_the_targets_call(engine: CallEngine) -> None:

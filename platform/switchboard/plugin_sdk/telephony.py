@@ -151,7 +151,8 @@ class WarmTransfer:
     """Target of a warm transfer, and the introduction to speak to it first, in a BCP 47 language.
 
     `prompt` follows the introduction and asks the target to press `ACCEPT_KEY`, which no answering machine does.
-    `to_number` may be a client, as in `ForwardCall`; `caller_id` is one of the organization's numbers.
+    `to_number` may be a client, as in `ForwardCall`; `caller_id` is one of the organization's numbers. `speech`: both
+    texts in the agent's voice, as mu-law at 8 kHz, for a carrier that cannot speak them.
     """
 
     to_number: str
@@ -160,6 +161,7 @@ class WarmTransfer:
     prompt: str
     language: str = "en-US"
     ring_seconds: int = 30
+    speech: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,17 +234,18 @@ class BrowserToken:
 
 @dataclass(frozen=True, slots=True)
 class TelephonyCapabilities:
-    """Features of a carrier. The core refuses an unsupported request with a clear error instead of asking the carrier.
+    """Features of a carrier. The core refuses an unsupported request itself, with a clear error.
 
     Without `send_digits`, keys are sent as tones in the call's audio. `warm_transfer`: the provider implements
-    `start_warm_transfer` and `complete_warm_transfer`. `max_media`: most files that a text message may have, 0 if the
-    carrier sends none. `client_calls`: forwards and transfers can ring a client, with the tokens of
-    `create_browser_token`. Without `sells_numbers`, an organization enters its numbers at the carrier itself.
+    `start_warm_transfer` and `complete_warm_transfer`; without `speaks`, introductions come as audio. `max_media`: most
+    files that a text message may have, 0 if the carrier sends none. `client_calls`: forwards and transfers can ring a
+    client, with the tokens of `create_browser_token`. Without `sells_numbers`, an organization enters its numbers.
     """
 
     text_messages: bool = True
     transfer: bool = True
     warm_transfer: bool = False
+    speaks: bool = True
     send_digits: bool = True
     recordings: bool = True
     machine_detection: bool = True

@@ -36,6 +36,24 @@ class TransferCommand(msgspec.Struct, frozen=True, tag_field="command", tag="tra
     caller_id: str
 
 
+class IntroduceCommand(msgspec.Struct, frozen=True, tag_field="command", tag="introduce"):
+    """Call the target of a warm transfer, and play `speech`, mu-law, until it presses a key."""
+
+    call_id: str
+    to_number: str
+    caller_id: str
+    ring_seconds: int
+    speech: bytes
+    events_url: str
+
+
+class SipConnectCommand(msgspec.Struct, frozen=True, tag_field="command", tag="connect"):
+    """Connect a call to a target who has accepted it."""
+
+    call_id: str
+    target_call_id: str
+
+
 class DigitsCommand(msgspec.Struct, frozen=True, tag_field="command", tag="digits"):
     call_id: str
     digits: str
@@ -54,13 +72,13 @@ class CheckCommand(msgspec.Struct, frozen=True, tag_field="command", tag="check"
     """Ask each trunk for its options, and report the registrations."""
 
 
-Command: TypeAlias = (
-    PlaceCommand | FindCommand | SipHangUpCommand | TransferCommand | DigitsCommand | TextCommand | CheckCommand
-)
+CallCommand: TypeAlias = TransferCommand | IntroduceCommand | SipConnectCommand | DigitsCommand
+"""Commands for a live call."""
+Command: TypeAlias = PlaceCommand | FindCommand | SipHangUpCommand | CallCommand | TextCommand | CheckCommand
 
 
 class CommandResult(msgspec.Struct, frozen=True):
-    """Result of a command. `call_id` is that of the call or text message; `faults` are those of a check."""
+    """Result of a command. `call_id` is that of the call, target, or text message; `faults` are those of a check."""
 
     call_id: str | None = None
     faults: list[str] = []

@@ -57,14 +57,17 @@ class Gateways:
     async def close(self) -> None:
         await self._http.close()
 
-    async def command_holder(self, carrier_call_id: str, command: Command) -> CommandResult:
-        """Give a command to the gateway that has a call. Raises `CallUnknown` and `ProviderError`."""
+    async def command_holder(self, carrier_call_id: str, command: Command, *, creates: bool = False) -> CommandResult:
+        """Give a command to the gateway that has a call. `creates` is that of `command`.
+
+        Raises `CallUnknown` and `ProviderError`.
+        """
         shape = CALL_ID.fullmatch(carrier_call_id)
         gateway = self._places.get(shape[1]) if shape else None
         if gateway is None:
             raise CallUnknown
         try:
-            return await self.command(gateway, command)
+            return await self.command(gateway, command, creates=creates)
         except GatewayUnreachable as error:
             raise CallUnknown from error
 

@@ -27,15 +27,20 @@ from switchboard.plugin_sdk import (
     RecordingStream,
     TelephonyCapabilities,
     TelephonyProvider,
+    WarmTransfer,
 )
 
 from switchboard_telephony_sip.callbacks import translate_gateway_notice, write_gateway_reply
 from switchboard_telephony_sip.codec import SipCodec
 from switchboard_telephony_sip.commands import (
+    CallCommand,
     CheckCommand,
+    CommandResult,
     DigitsCommand,
     FindCommand,
+    IntroduceCommand,
     PlaceCommand,
+    SipConnectCommand,
     SipHangUpCommand,
     TextCommand,
     TransferCommand,
@@ -55,7 +60,12 @@ class SipTelephony(TelephonyProvider[SipSettings]):
     title: ClassVar[str] = "SIP trunk"
     Settings: ClassVar[type[ProviderSettings]] = SipSettings
     capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(
-        recordings=False, machine_detection=False, browser_calling=False, sells_numbers=False
+        warm_transfer=True,
+        speaks=False,
+        recordings=False,
+        machine_detection=False,
+        browser_calling=False,
+        sells_numbers=False,
     )
 
     def __init__(self, settings: SipSettings) -> None:
@@ -140,12 +150,33 @@ class SipTelephony(TelephonyProvider[SipSettings]):
     async def transfer(self, carrier_call_id: str, *, to_number: str, caller_id: str, callbacks: CallbackUrls) -> None:
         await self._command_live(carrier_call_id, TransferCommand(carrier_call_id, to_number, caller_id))
 
+    async def start_warm_transfer(
+        self, carrier_call_id: str, introduction: WarmTransfer, callbacks: CallbackUrls
+    ) -> str:
+        command = IntroduceCommand(
+            carrier_call_id,
+            introduction.to_number,
+            introduction.caller_id,
+            introduction.ring_seconds,
+            introduction.speech,
+            callbacks.events,
+        )
+        target = (await self._command_live(carrier_call_id, command, creates=True)).call_id
+        if target is None:
+            raise ProviderError("the SIP gateway did not return the id of the target's call")
+        return target
+
+    async def complete_warm_transfer(self, carrier_call_id: str, target_call_id: str) -> None:
+        await self._command_live(carrier_call_id, SipConnectCommand(carrier_call_id, target_call_id))
+
     async def send_digits(self, carrier_call_id: str, digits: str) -> None:
         await self._command_live(carrier_call_id, DigitsCommand(carrier_call_id, digits))
 
-    async def _command_live(self, carrier_call_id: str, command: TransferCommand | DigitsCommand) -> None:
+    async def _command_live(
+        self, carrier_call_id: str, command: CallCommand, *, creates: bool = False
+    ) -> CommandResult:
         try:
-            await self._gateways.command_holder(carrier_call_id, command)
+            return await self._gateways.command_holder(carrier_call_id, command, creates=creates)
         except CallUnknown:
             raise ProviderError("the call is over", code="call_gone", retryable=False) from None
 

@@ -8,6 +8,8 @@ from phonenumbers import SUPPORTED_REGIONS
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, StringConstraints, model_validator
 from switchboard.plugin_sdk import OPERATOR_ONLY, ProviderSettings
 
+from switchboard_telephony_sip.codec_names import CodecName
+
 DEFAULT_GATEWAY: Final = "http://127.0.0.1:8070"
 MAX_TRUNKS: Final = 50
 
@@ -73,6 +75,10 @@ class SipTrunk(BaseModel):
         "bridge", description="Transfer calls by a second call of the gateway, or ask the trunk for it with REFER."
     )
     srtp: Literal["off", "optional", "required"] = Field("off", description="Encryption of the audio.")
+    codecs: list[CodecName] = Field(
+        default_factory=list,
+        description="Codecs in order of preference: `PCMU`, `PCMA`, `G722`, and `opus`, all in this order without any.",
+    )
     max_calls: Annotated[int, Field(ge=1)] | None = Field(None, description="Most calls at once.")
     calls_per_second: Annotated[float, Field(gt=0)] | None = Field(None, description="Most new calls in a second.")
     text_messages: bool = Field(False, description="Whether the trunk takes SIP MESSAGE.")

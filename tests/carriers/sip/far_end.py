@@ -20,9 +20,10 @@ from switchboard_telephony_sip.signaling import (
 )
 
 from tests.fixtures.eventually import eventually
+from tests.fixtures.media_relay import MediaRelay
 
 REFUSALS: Mapping[str, int] = {"20": 486, "22": 503, "23": 404}
-"""Answers by the last two digits. 21 rings and never answers; all others answer."""
+"""Answers by the last two digits. 21 rings and never answers, 25 does so once `may_ring` is set; all others answer."""
 
 
 class PhoneEvents(DialogEvents):
@@ -30,6 +31,7 @@ class PhoneEvents(DialogEvents):
 
     def __init__(self, media: MediaSession) -> None:
         self.over = asyncio.Event()
+        self.referrals: list[tuple[str, str | None]] = []
         self._media = media
 
     async def on_offer(self, sdp: str) -> str:
@@ -37,6 +39,10 @@ class PhoneEvents(DialogEvents):
 
     async def on_bye(self) -> None:
         self.over.set()
+
+    async def on_refer(self, target: str, replaces: str | None) -> int:
+        self.referrals.append((target, replaces))
+        return 200
 
 
 @dataclass
@@ -68,6 +74,7 @@ class FarEnd:
         self.invites: list[SipRequest] = []
         self.canceled: list[SipRequest] = []
         self.texts: list[SipRequest] = []
+        self.may_ring = asyncio.Event()
         self.place = MediaPlace("127.0.0.1", ports=range(40_000, 42_000))
         self.agent: SipUserAgent | None = None
 
@@ -100,8 +107,10 @@ class FarEnd:
             if (status := REFUSALS.get(user[-2:])) is not None:
                 invite.reject(status)
                 return
+            if user.endswith("25"):
+                await self.may_ring.wait()
             invite.ring()
-            if user.endswith("21"):
+            if user.endswith(("21", "25")):
                 await asyncio.Event().wait()
             media = await MediaSession.open(self.place, MediaPreferences())
             dialog = await invite.answer(media.answer(invite.sdp or ""))
@@ -120,17 +129,28 @@ class FarEnd:
     # a call from the trunk
 
     async def call(
-        self, gateway_port: int, to_number: str, *, from_number: str = "+15550100001", **headers: str
+        self,
+        gateway_port: int,
+        to_number: str,
+        *,
+        from_number: str = "+15550100001",
+        relay: MediaRelay | None = None,
+        preferences: MediaPreferences | None = None,
+        **headers: str,
     ) -> Telephone:
-        """Call a number of the platform; return the call when it is answered. Raises `CallRefused`."""
+        """Call a number of the platform, with audio over a relay if there is one; return the call when it is answered.
+
+        Raises `CallRefused`.
+        """
         assert self.agent is not None
-        media = await MediaSession.open(self.place, MediaPreferences())
+        media = await MediaSession.open(self.place, preferences or MediaPreferences())
+        offer = media.create_offer()
         invite = OutgoingInvite(
             f"sip:{to_number}@127.0.0.1:{gateway_port}",
             Peer("udp", "127.0.0.1", gateway_port),
             f"<sip:{from_number}@127.0.0.1:{self.port}>",
             f"<sip:{to_number}@127.0.0.1>",
-            media.create_offer(),
+            offer if relay is None else relay.route(offer, is_offer=True),
             tuple((name.replace("_", "-"), value) for name, value in headers.items()),
         )
         try:
@@ -138,7 +158,8 @@ class FarEnd:
         except BaseException:
             await media.close()
             raise
-        media.accept_answer(dialog.remote_sdp)
+        answer = dialog.remote_sdp
+        media.accept_answer(answer if relay is None else relay.route(answer, is_offer=False))
         return self._add(dialog, media)
 
     async def wait_for_telephone(self, count: int = 1) -> Telephone:

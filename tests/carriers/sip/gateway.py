@@ -41,6 +41,7 @@ class TestGateway:
     __test__ = False
     sip_port: int
     control_port: int
+    rtp_ports: range
     context: ProcessContext[SipSettings]
     running: "asyncio.Task[None]"
 
@@ -81,7 +82,9 @@ async def run_gateway(
     process = SipGateway(**options)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "END_SECONDS", 2.0)
-        gateway = TestGateway(sip_port, control_port, context, asyncio.create_task(process.run(context)))
+        gateway = TestGateway(
+            sip_port, control_port, range(first, first + 201), context, asyncio.create_task(process.run(context))
+        )
         try:
             await wait_for_port("127.0.0.1", control_port)
             yield gateway

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.fixtures.app import find_free_port
 from tests.fixtures.debian_tools import find_tool
+from tests.fixtures.eventually import eventually
 
 SETTINGS = """
 [sip]
@@ -26,6 +27,15 @@ class Linphone:
     """A telephone that runs, and takes the lines of its console."""
 
     process: asyncio.subprocess.Process
+    log: Path
+
+    async def wait_until(self, text: str) -> None:
+        """Wait until the console has reported something."""
+
+        async def look() -> bool:
+            return text in self.log.read_text(errors="replace")
+
+        await eventually(look, bool, seconds=30)
 
     async def command(self, line: str) -> None:
         assert self.process.stdin is not None
@@ -34,13 +44,13 @@ class Linphone:
 
 
 @asynccontextmanager
-async def run_linphone(folder: Path, *, said: Path, heard: Path) -> AsyncIterator[Linphone]:
+async def run_linphone(folder: Path, *, said: Path, heard: Path, port: int | None = None) -> AsyncIterator[Linphone]:
     """Run linphonec with WAV files: what it says in each call, and where it writes what it hears."""
     program = find_tool("linphonec", package="linphone-cli")
     (folder / ".local/share/linphone").mkdir(parents=True)
-    settings = folder / "linphonerc"
-    settings.write_text(SETTINGS.format(port=find_free_port(), rtp_port=find_free_port() // 2 * 2))
-    with (folder / "linphone.log").open("ab") as output:
+    settings, log = folder / "linphonerc", folder / "linphone.log"
+    settings.write_text(SETTINGS.format(port=port or find_free_port(), rtp_port=find_free_port() // 2 * 2))
+    with log.open("ab") as output:
         process = await asyncio.create_subprocess_exec(
             *(program, "-c", str(settings)),
             env={**os.environ, "HOME": str(folder)},
@@ -48,7 +58,7 @@ async def run_linphone(folder: Path, *, said: Path, heard: Path) -> AsyncIterato
             stdout=output,
             stderr=output,
         )
-    telephone = Linphone(process)
+    telephone = Linphone(process, log)
     try:
         for line in ("ipv6 disable", "soundcard use files", f"play {said}", f"record {heard}"):
             await telephone.command(line)

@@ -1,6 +1,7 @@
 """Conversations through SIPp and Linphone, which say a whole side of a conversation by the clock."""
 
 import wave
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,6 +33,12 @@ async def check_conversation(line: SipLine, call_id: str) -> None:
     assert any("seven to six" in text for _, text in lines), lines
 
 
+def write_samples(path: Path, samples: bytes) -> None:
+    with wave.open(str(path), "wb") as file:
+        file.setparams((1, 2, 8_000, 0, "NONE", ""))
+        file.writeframes(samples)
+
+
 async def test_a_conversation_with_sipp_without_telephone_events(sip_lines: SipLines) -> None:
     trunk: dict[str, JsonValue] = {"name": "office", "hosts": [f"127.0.0.1:{find_free_port()}"]}
     async with sip_lines.open(trunk) as line:
@@ -50,9 +57,7 @@ async def test_a_conversation_with_sipp_without_telephone_events(sip_lines: SipL
 async def test_a_conversation_with_linphone(sip_lines: SipLines) -> None:
     trunk: dict[str, JsonValue] = {"name": "office", "hosts": [f"127.0.0.1:{find_free_port()}"]}
     said, heard = sip_lines.folder / "said.wav", sip_lines.folder / "heard.wav"
-    with wave.open(str(said), "wb") as file:
-        file.setparams((1, 2, 8_000, 0, "NONE", ""))
-        file.writeframes(QUESTION + FAREWELL)
+    write_samples(said, QUESTION + FAREWELL)
     async with (
         sip_lines.open(trunk) as line,
         run_linphone(sip_lines.folder / "linphone", said=said, heard=heard) as telephone,
@@ -63,3 +68,31 @@ async def test_a_conversation_with_linphone(sip_lines: SipLines) -> None:
         recording = await line.live.wait_for_recording(call_id)
     matches = list_spoken_matches(read_channels(recording)[1], read_samples(heard))
     assert sum(match > 0.9 for match in matches) > 0.8 * len(matches), matches
+
+
+async def test_a_caller_connects_the_agent_to_another_telephone(sip_lines: SipLines) -> None:
+    """Linphone calls the agent and a second Linphone, and connects the two by REFER with Replaces.
+
+    It names the second one without a port, so that it is found where the trunk is.
+    """
+    port, folder = find_free_port(), sip_lines.folder
+    trunk: dict[str, JsonValue] = {"name": "office", "hosts": [f"127.0.0.1:{port}"]}
+    silence, said = folder / "silence.wav", folder / "said.wav"
+    write_samples(silence, bytes(120 * SECOND))
+    write_samples(said, QUESTION + FAREWELL)
+    async with (
+        sip_lines.open(trunk) as line,
+        run_linphone(folder / "first", said=silence, heard=folder / "first.wav") as first,
+        run_linphone(folder / "second", said=said, heard=folder / "second.wav", port=port) as second,
+    ):
+        await second.command("autoanswer enable")
+        await first.command(f"call sip:{line.live.number}@127.0.0.1:{line.sip_port}")
+        call_id = await line.find_call(direction="inbound")
+        await line.wait_until_said(call_id, "agent", "bakery on the corner")
+        await first.command("pause 1")
+        await first.wait_until("is now paused")
+        await first.command(f"call sip:person@127.0.0.1:{port}")
+        await first.wait_until("Call 2 with")
+        await first.command("transfer 1 --to-call 2")
+        await line.wait_until_said(call_id, "agent", "seven to six")
+        assert (await line.live.wait_for_end(call_id))["status"] == "completed"

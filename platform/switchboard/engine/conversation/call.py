@@ -1,6 +1,6 @@
 """Input and output types of the call engine. They know no database, no route, and no carrier's message format."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -237,12 +237,16 @@ class MachineEvent:
     greeting_over: bool
 
 
+SpeechRenderer: TypeAlias = Callable[[str], Awaitable[bytes]]
+"""Returns a text in the agent's voice, as mu-law at 8 kHz. Raises `ProviderError`."""
+
+
 class CarrierLeg(Protocol):
     """Actions on the call at its carrier. Each raises `ProviderError`."""
 
     async def hang_up(self) -> None: ...
     async def transfer(self, to_number: str) -> None: ...
-    async def introduce(self, to_number: str, text: str, language: str) -> str: ...
+    async def introduce(self, to_number: str, text: str, language: str, render: SpeechRenderer) -> str: ...
     async def connect(self, target_call_id: str) -> None: ...
     async def hang_up_target(self, target_call_id: str) -> None: ...
     async def send_digits(self, digits: str) -> None: ...

@@ -42,7 +42,7 @@ class CallSession:
         call = context.call
         self._context = context
         self._detection = detection
-        self._transfer = Transfer(call.leg, call.agent.stt_language)
+        self._transfer = Transfer(call.leg, call.agent.stt_language, self._render_speech)
         self._lifetime = CallLifetime(call.call_id, self._transfer)
         self._turns = TurnTaking(context, self._lifetime, detection)
         self._machine = MachineDialog(context, self._turns, self._lifetime)
@@ -115,6 +115,9 @@ class CallSession:
         if self._recording is not None and now - self._recorded_at >= RECORDING_SECONDS:
             self._recorded_at = now
             self._record(self._recording, now)
+
+    async def _render_speech(self, text: str) -> bytes:
+        return await self._turns.speech_output.render(text)
 
     def _handle_consent(self, *, given: bool) -> None:
         """Record from now on, or never."""

@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from switchboard.engine.conversation.call import CarrierLeg, TransferTargetEvent
+from switchboard.engine.conversation.call import CarrierLeg, SpeechRenderer, TransferTargetEvent
 from switchboard.plugin_sdk import ProviderError
 
 logger = structlog.get_logger()
@@ -45,14 +45,16 @@ def get_accept_prompt(language: str) -> str:
 class Transfer:
     """The transfers of one call, one at a time.
 
-    `connecting_to` is the number while the caller is being connected to it.
+    `connecting_to` is the number while the caller is being connected to it. `render` speaks the introduction for a
+    carrier that cannot.
     """
 
-    def __init__(self, leg: CarrierLeg, language: str) -> None:
+    def __init__(self, leg: CarrierLeg, language: str, render: SpeechRenderer) -> None:
         self.in_progress = False
         self.connecting_to: str | None = None
         self._leg = leg
         self._language = language
+        self._render = render
         self._target: str | None = None
         self._events: asyncio.Queue[TransferTargetEvent] = asyncio.Queue()
         self._attempted = asyncio.Event()
@@ -99,7 +101,7 @@ class Transfer:
             logger.warning("transfer target was not hung up", error=str(error))
 
     async def _introduce(self, request: TransferRequest) -> None:
-        self._target = await self._leg.introduce(request.to_number, request.introduction, self._language)
+        self._target = await self._leg.introduce(request.to_number, request.introduction, self._language, self._render)
         try:
             async with asyncio.timeout(INTRODUCTION_SECONDS):
                 event = await self._wait_for_event(self._target)

@@ -1,6 +1,5 @@
 """The control API of a gateway: signed commands of the platform, `POST /commands`."""
 
-import asyncio
 from typing import Final
 from uuid import uuid4
 
@@ -18,20 +17,21 @@ from switchboard_telephony_sip.commands import (
     CommandResult,
     DigitsCommand,
     FindCommand,
+    IntroduceCommand,
     PlaceCommand,
+    SipConnectCommand,
     SipHangUpCommand,
     TextCommand,
     TransferCommand,
     read_gateway_command,
 )
+from switchboard_telephony_sip.gateway import transfers
 from switchboard_telephony_sip.gateway.calls import GatewayCall
-from switchboard_telephony_sip.gateway.dialing import AnsweredLeg, DialFailed, DialOrder
 from switchboard_telephony_sip.gateway.directory import GatewayAccount
 from switchboard_telephony_sip.gateway.notices import PlatformLink
-from switchboard_telephony_sip.gateway.phone_numbers import write_number
 from switchboard_telephony_sip.gateway.switching import Switching
+from switchboard_telephony_sip.gateway.targets import TransferTarget
 from switchboard_telephony_sip.gateway.trunks import Trunks
-from switchboard_telephony_sip.signaling import CallRefused, CallTimeout, PeerUnreachable
 from switchboard_telephony_sip.signatures import (
     ACCOUNT_HEADER,
     SIGNATURE_HEADER,
@@ -40,10 +40,8 @@ from switchboard_telephony_sip.signatures import (
 )
 
 logger = structlog.get_logger()
-MAX_COMMAND_BYTES: Final = 64 * 1024
-TARGET_SECONDS: Final = 12.0
-"""Time in which the target of a transfer must ring, while the platform waits."""
-RING_SECONDS: Final = 45.0
+MAX_COMMAND_BYTES: Final = 4 * 1024 * 1024
+"""An introduction of the longest text takes a minute, which is 0.6 MB in base64; slow voices need more."""
 
 
 class NoSuchCall(Exception):
@@ -92,11 +90,18 @@ class ControlApi:
             case FindCommand(reference):
                 return CommandResult(self._switching.references.get((account.key, reference)))
             case SipHangUpCommand(call_id):
-                self._find_call(account, call_id).hang_up()
+                (self._find_target(account, call_id) or self._find_call(account, call_id)).hang_up()
             case DigitsCommand(call_id, digits):
                 await self._find_live_call(account, call_id).press(digits)
             case TransferCommand(call_id):
-                await self._transfer(account, self._find_live_call(account, call_id), command)
+                call = self._find_live_call(account, call_id)
+                await transfers.transfer(self._switching, account, call, command)
+            case IntroduceCommand(call_id):
+                self._find_live_call(account, call_id)
+                return CommandResult(transfers.introduce(self._switching, account, command))
+            case SipConnectCommand(call_id, target_id):
+                call = self._find_live_call(account, call_id)
+                await transfers.connect(call, self._find_target(account, target_id))
             case TextCommand():
                 self._refuse_while_draining()
                 return CommandResult(await self._send_text_message(account, command))
@@ -121,56 +126,15 @@ class ControlApi:
             raise NoSuchCall
         return call
 
+    def _find_target(self, account: GatewayAccount, call_id: str) -> TransferTarget | None:
+        target = self._switching.targets.get(call_id)
+        return target if target is not None and target.account_key == account.key else None
+
     def _find_live_call(self, account: GatewayAccount, call_id: str) -> GatewayCall:
         call = self._find_call(account, call_id)
         if not call.is_connected:
             raise CommandRefused("the call is not connected", "call_gone")
         return call
-
-    async def _transfer(self, account: GatewayAccount, call: GatewayCall, command: TransferCommand) -> None:
-        if call.line is not None and call.line.trunk.transfers == "refer":
-            await _refer(call, command.to_number)
-            return
-        rings = asyncio.Event()
-        order = DialOrder(command.to_number, command.caller_id, RING_SECONDS, on_ringing=rings.set)
-        dialing = asyncio.create_task(self._switching.dial(account, order))
-        ringing = asyncio.create_task(rings.wait())
-        await asyncio.wait({dialing, ringing}, timeout=TARGET_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        ringing.cancel()
-        if dialing.done():
-            _read_target(dialing)
-        elif not rings.is_set():
-            dialing.cancel()
-            raise CommandRefused("the target of the transfer does not ring")
-        if not call.is_connected:
-            dialing.cancel()
-            raise NoSuchCall
-        call.connect_to(dialing)
-
-
-def _read_target(dialing: "asyncio.Task[AnsweredLeg]") -> None:
-    try:
-        dialing.result()
-    except DialFailed as error:
-        raise CommandRefused(error.end.message or "the target does not answer", error.end.code) from error
-
-
-async def _refer(call: GatewayCall, to_number: str) -> None:
-    """Ask the trunk to connect the call to another number."""
-    if call.dialog is None or call.line is None:
-        raise NoSuchCall
-    target = f"sip:{write_number(to_number, call.line.trunk)}@{call.line.domain}"
-    try:
-        async for status in call.dialog.refer(target):
-            if status >= 300:
-                raise CommandRefused(f"the trunk could not connect the call (SIP {status})", str(status))
-            if status >= 200:
-                break
-    except CallRefused as error:
-        raise CommandRefused(f"the trunk does not transfer calls (SIP {error.status})", str(error.status)) from error
-    except (CallTimeout, PeerUnreachable) as error:
-        raise CommandRefused(f"the trunk does not answer: {error}") from error
-    call.hang_up()
 
 
 def _respond(status: int, result: CommandResult | CommandRefusal) -> web.Response:

@@ -9,6 +9,7 @@ import structlog
 from aiosipua.headers import parse_uri
 
 from switchboard_telephony_sip.gateway.directory import GatewayAccount, TrunkLine
+from switchboard_telephony_sip.gateway.legs import Leg
 from switchboard_telephony_sip.gateway.outcomes import (
     FAILOVER_STATUSES,
     NOT_ANSWERED,
@@ -16,7 +17,7 @@ from switchboard_telephony_sip.gateway.outcomes import (
     describe_refusal,
 )
 from switchboard_telephony_sip.gateway.phone_numbers import ANONYMOUS, write_number
-from switchboard_telephony_sip.media import MediaPlace, MediaPreferences, MediaSession, NoCommonMedia, NoFreePorts
+from switchboard_telephony_sip.media import MediaPlace, MediaSession, NoCommonMedia, NoFreePorts
 from switchboard_telephony_sip.signaling import (
     CallRedirected,
     CallRefused,
@@ -52,15 +53,6 @@ class DialOrder:
     on_ringing: Callable[[], None] = lambda: None
 
 
-@dataclass(frozen=True, slots=True)
-class AnsweredLeg:
-    """A call that was answered, on a trunk."""
-
-    line: TrunkLine
-    dialog: Dialog
-    media: MediaSession
-
-
 class DialFailed(Exception):
     """Nobody answered. `end` says why."""
 
@@ -90,7 +82,7 @@ class _Attempt:
             self.order.on_ringing()
 
 
-async def dial(agent: CallInviter, place: MediaPlace, account: GatewayAccount, order: DialOrder) -> AnsweredLeg:
+async def dial(agent: CallInviter, place: MediaPlace, account: GatewayAccount, order: DialOrder) -> Leg:
     """Call a number over the first trunk that takes the call, and return when it is answered.
 
     The next host, and then the next trunk, is tried while nobody's telephone rang: after a 5xx, without an answer, and
@@ -111,11 +103,9 @@ async def dial(agent: CallInviter, place: MediaPlace, account: GatewayAccount, o
     raise DialFailed(last)
 
 
-async def _call_over(
-    agent: CallInviter, place: MediaPlace, attempt: _Attempt, line: TrunkLine, peer: Peer
-) -> AnsweredLeg:
+async def _call_over(agent: CallInviter, place: MediaPlace, attempt: _Attempt, line: TrunkLine, peer: Peer) -> Leg:
     try:
-        media = await MediaSession.open(place, MediaPreferences(srtp=line.trunk.srtp))
+        media = await MediaSession.open(place, line.media_preferences)
     except NoFreePorts as error:
         raise DialFailed(CallEnd("failed", str(error), status=503)) from error
     try:
@@ -128,7 +118,7 @@ async def _call_over(
     except BaseException:
         await media.close()
         raise
-    return AnsweredLeg(line, dialog, media)
+    return Leg.attach(line, dialog, media)
 
 
 async def _invite(agent: CallInviter, invite: OutgoingInvite, attempt: _Attempt) -> Dialog:

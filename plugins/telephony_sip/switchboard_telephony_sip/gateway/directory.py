@@ -13,6 +13,8 @@ from aiosipua.message import SipRequest
 from switchboard.plugin_sdk import ProviderAccount
 
 from switchboard_telephony_sip.gateways import get_gateway_place
+from switchboard_telephony_sip.media import MediaPreferences
+from switchboard_telephony_sip.media.audio_codecs import list_available_codecs
 from switchboard_telephony_sip.settings import SipSettings, SipTrunk
 from switchboard_telephony_sip.signaling import (
     Admitted,
@@ -50,6 +52,11 @@ class TrunkLine:
     def credentials(self) -> SipCredentials | None:
         password = self.account.settings.find_password(self.trunk)
         return SipCredentials(self.trunk.username, password) if self.trunk.username and password else None
+
+    @property
+    def media_preferences(self) -> MediaPreferences:
+        """Codecs and encryption of the trunk's calls."""
+        return MediaPreferences(list_available_codecs(self.trunk.codecs), self.trunk.srtp)
 
     def has_address(self, host: str) -> bool:
         """Return whether an address is one of the trunk's."""

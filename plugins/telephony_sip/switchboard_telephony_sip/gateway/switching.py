@@ -1,8 +1,9 @@
 """The calls of a gateway: those that trunks bring, and those that the platform orders."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 from uuid import uuid4
 
@@ -12,7 +13,6 @@ from aiosipua.message import SipRequest
 
 from switchboard_telephony_sip.callbacks import (
     DECLINED,
-    IncomingNotice,
     SipAnsweredNotice,
     SipConnectReply,
     SipForwardReply,
@@ -23,9 +23,10 @@ from switchboard_telephony_sip.callbacks import (
 )
 from switchboard_telephony_sip.commands import PlaceCommand
 from switchboard_telephony_sip.gateway.calls import GatewayCall
-from switchboard_telephony_sip.gateway.dialing import AnsweredLeg, CallInviter, DialFailed, DialOrder, dial
+from switchboard_telephony_sip.gateway.dialing import CallInviter, DialFailed, DialOrder, dial
 from switchboard_telephony_sip.gateway.directory import GatewayAccount, TrunkDirectory, TrunkLine
 from switchboard_telephony_sip.gateway.gateway_metrics import GatewayMetrics
+from switchboard_telephony_sip.gateway.legs import Leg
 from switchboard_telephony_sip.gateway.media_link import MediaLink, MediaSocketFailed
 from switchboard_telephony_sip.gateway.notices import (
     ANNOUNCE_RETRY_SECONDS,
@@ -34,9 +35,10 @@ from switchboard_telephony_sip.gateway.notices import (
     PlatformLink,
 )
 from switchboard_telephony_sip.gateway.outcomes import CANCELED, CallEnd, describe_refusal
-from switchboard_telephony_sip.gateway.phone_numbers import normalize_number, read_caller
-from switchboard_telephony_sip.headers import read_metadata
-from switchboard_telephony_sip.media import MediaPlace, MediaPreferences, MediaSession, NoCommonMedia, NoFreePorts
+from switchboard_telephony_sip.gateway.parties import describe_invite, read_parties
+from switchboard_telephony_sip.gateway.referrals import follow_referral
+from switchboard_telephony_sip.gateway.targets import TransferTarget
+from switchboard_telephony_sip.media import MediaPlace, MediaSession, NoCommonMedia, NoFreePorts
 from switchboard_telephony_sip.signaling import (
     AuthenticationDecision,
     CallCanceled,
@@ -45,7 +47,6 @@ from switchboard_telephony_sip.signaling import (
     Peer,
     TrunkQuota,
 )
-from switchboard_telephony_sip.signaling.messages import read_address
 
 logger = structlog.get_logger()
 FORWARD_SECONDS: Final = 60.0
@@ -65,6 +66,8 @@ class Switching:
     agent: CallInviter | None = None
     calls: dict[str, GatewayCall] = field(default_factory=dict)
     references: dict[tuple[str, str], str] = field(default_factory=dict)
+    targets: dict[str, TransferTarget] = field(default_factory=dict)
+    """Targets of warm transfers, until they are connected or gone."""
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
@@ -83,6 +86,8 @@ class Switching:
         """End every call, and give up after so long what is left to tell the platform."""
         for call in self.calls.values():
             call.hang_up()
+        for target in self.targets.values():
+            target.hang_up()
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=seconds)
             for task in late:
@@ -95,7 +100,7 @@ class Switching:
         self.calls[call.call_id] = call
         return call
 
-    async def dial(self, account: GatewayAccount, order: DialOrder) -> AnsweredLeg:
+    async def dial(self, account: GatewayAccount, order: DialOrder) -> Leg:
         """Call a number over the account's trunks. Raises `DialFailed`."""
         assert self.agent is not None  # noqa: S101  set before the first call
         return await dial(self.agent, self.media_place, account, order)
@@ -141,7 +146,7 @@ class Switching:
             leg = dialing.result()
         except DialFailed as error:
             return error.end
-        call.attach(leg.line, leg.dialog, leg.media)
+        self._attach(call, leg)
         call.notices.post(SipAnsweredNotice(call.call_id))
         # A busy platform would otherwise hear of the answer first by its media socket.
         await call.notices.flush()
@@ -150,6 +155,20 @@ class Switching:
         except MediaSocketFailed as error:
             return CallEnd("failed", str(error), "media")
         return await call.converse(link, command.max_seconds)
+
+    def introduce(self, account: GatewayAccount, order: DialOrder, speech: bytes, events_url: str) -> str:
+        """Begin a call to the target of a warm transfer, and return its id."""
+        notices = NoticeQueue(PlatformLink(self.http, account.secret), events_url)
+        target = TransferTarget(self.place, account.key, notices)
+        self.targets[target.call_id] = target
+        running = self.spawn(target.run(asyncio.create_task(self.dial(account, order)), speech))
+        running.add_done_callback(lambda _: self.targets.pop(target.call_id))
+        return target.call_id
+
+    def _attach(self, call: GatewayCall, leg: Leg) -> None:
+        assert self.agent is not None  # noqa: S101  set before the first call
+        leg.events.follow_referral = partial(follow_referral, self.agent, call)
+        call.attach(leg)
 
     # inbound calls (`UserAgentEvents`)
 
@@ -172,13 +191,13 @@ class Switching:
         try:
             await asyncio.shield(running)
         except asyncio.CancelledError:
-            if not invite.is_settled or call.dialog is None:
+            if not invite.is_settled or call.leg is None:
                 running.cancel()
             raise
 
     async def _replace(self, line: TrunkLine, invite: IncomingInvite) -> None:
         for call in self.calls.values():
-            if call.dialog is invite.replaces and call.account_key == line.account.key:
+            if call.leg is not None and call.leg.dialog is invite.replaces and call.account_key == line.account.key:
                 await call.take_over(invite)
                 return
         invite.reject(481)
@@ -199,7 +218,7 @@ class Switching:
 
     async def _answer_inbound(self, line: TrunkLine, call: GatewayCall, invite: IncomingInvite) -> CallEnd:
         link = PlatformLink(self.http, line.account.secret)
-        announced = _describe_invite(line, call.call_id, invite.request)
+        announced = describe_invite(line, call.call_id, invite.request)
         body = await link.deliver(line.account.events_url, announced, ANNOUNCE_RETRY_SECONDS)
         match read_gateway_reply(body):
             case SipConnectReply(media_url):
@@ -223,6 +242,9 @@ class Switching:
             await media.close()
             invite.reject(UNAVAILABLE)
             return CallEnd("failed", str(error), "media")
+        except BaseException:
+            await media.close()  # The caller has given up.
+            raise
         try:
             await self._answer(line, call, invite, media)
         except BaseException:
@@ -242,22 +264,21 @@ class Switching:
             return error.end
         media = await self._open_media(line, invite)
         if media is None:
-            await target.dialog.bye()
+            await target.release()
             return describe_refusal(488)
-        answered: asyncio.Future[AnsweredLeg] = asyncio.get_running_loop().create_future()
+        answered: asyncio.Future[Leg] = asyncio.get_running_loop().create_future()
         answered.set_result(target)
         try:
             await self._answer(line, call, invite, media)
         except BaseException:
-            await target.dialog.bye()
-            await target.media.close()
+            await target.release()
             raise
         return await call.bridge(answered, MAX_SECONDS)
 
     async def _open_media(self, line: TrunkLine, invite: IncomingInvite) -> MediaSession | None:
         """Open the audio of a call that came in; refuse the call and return None if that is not possible."""
         try:
-            return await MediaSession.open(self.media_place, MediaPreferences(srtp=line.trunk.srtp))
+            return await MediaSession.open(self.media_place, line.media_preferences)
         except NoFreePorts:
             invite.reject(UNAVAILABLE)
         return None
@@ -275,7 +296,7 @@ class Switching:
         except BaseException:
             await media.close()
             raise
-        call.attach(line, dialog, media)
+        self._attach(call, Leg.attach(line, dialog, media))
 
     async def on_message(self, request: SipRequest, peer: Peer, trunk: TrunkQuota) -> int:
         line = self.directory.find_line(trunk.name)
@@ -283,27 +304,10 @@ class Switching:
             return UNAVAILABLE
         if not line.trunk.text_messages or not (request.content_type or "").startswith("text/plain"):
             return DECLINED if not line.trunk.text_messages else 415
-        caller, callee = _read_parties(line, request)
+        caller, callee = read_parties(line, request)
         notice = TextNotice(uuid4().hex, caller, callee, request.text)
         try:
             await PlatformLink(self.http, line.account.secret).deliver(line.account.events_url, notice, (0.5,))
         except NoticeRefused:
             return UNAVAILABLE
         return 200
-
-
-def _describe_invite(line: TrunkLine, call_id: str, request: SipRequest) -> IncomingNotice:
-    caller, callee = _read_parties(line, request)
-    headers: Mapping[str, str] = {name: values[0] for name, values in request.headers.items()}
-    return IncomingNotice(call_id, caller, callee, read_metadata(headers))
-
-
-def _read_parties(line: TrunkLine, request: SipRequest) -> tuple[str, str]:
-    """Return caller and callee. A registered trunk calls the user of the registration, and names the number in To."""
-    country = line.trunk.country
-    asserted = request.headers.get("P-Asserted-Identity")
-    caller = read_address(asserted[0] if asserted else request.headers.get("From")[0])
-    called = read_address(request.uri).uri.user or ""
-    if line.trunk.registers and called == line.trunk.username:
-        called = read_address(request.headers.get("To")[0]).uri.user or called
-    return read_caller(caller, country), normalize_number(called, country)

@@ -59,7 +59,12 @@ class Trunks:
         """List what does not work: registrations, and hosts that do not answer OPTIONS."""
         checks = [self._check_host(line, peer) for line in account.lines for peer in line.peers]
         checks += [self._check_registration(line) for line in account.lines]
-        return [fault for fault in await asyncio.gather(*checks) if fault is not None]
+        missing = [
+            f"trunk {line.trunk.name}: {name} needs libopus on the gateway's machine (Debian's libopus0)"
+            for line in account.lines
+            for name in set(line.trunk.codecs) - set(line.media_preferences.codecs)
+        ]
+        return [*missing, *(fault for fault in await asyncio.gather(*checks) if fault is not None)]
 
     async def _check_host(self, line: TrunkLine, peer: Peer) -> str | None:
         place = f"trunk {line.trunk.name}: {peer.host}:{peer.port}"

@@ -1,32 +1,33 @@
 """Audio codecs of the line, each between its payload and mu-law at 8 kHz, the audio of a call."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 from G722 import G722
 from switchboard.plugin_sdk.audio import decode_audio, encode_audio, transcode_audio
 
-CodecName = Literal["PCMU", "PCMA", "G722", "opus"]
-FRAME_SAMPLES: Final = 160
-"""Samples, and bytes of mu-law, in a frame of 20 ms."""
-SAMPLE_RATE: Final = 8000
-FRAME_SECONDS: Final = FRAME_SAMPLES / SAMPLE_RATE
-SILENT_FRAME: Final = b"\xff" * FRAME_SAMPLES
+from switchboard_telephony_sip.codec_names import CodecName
+from switchboard_telephony_sip.media.frames import SAMPLE_RATE
+from switchboard_telephony_sip.media.opus import OpusState, load_opus
 
 
 class AudioCodec(ABC):
-    """State of one direction pair of a call. A payload may have any duration."""
+    """State of one direction pair of a call. A payload that is decoded may have any duration."""
 
     @abstractmethod
     def encode(self, mulaw: bytes) -> bytes:
-        """Return the payload of mu-law."""
+        """Return the payload of a frame of mu-law."""
 
     @abstractmethod
     def decode(self, payload: bytes) -> bytes:
         """Return the mu-law of a payload."""
+
+    def recover(self, payload: bytes) -> bytes:
+        """Return the lost 20 ms of mu-law before a payload, from what it repeats of them; nothing without that."""
+        return b""
 
 
 class PcmuCodec(AudioCodec):
@@ -63,6 +64,10 @@ class G722Codec(AudioCodec):
         return encode_audio(np.asarray(self._decoder.decode(payload), dtype=np.int16), "mulaw")
 
 
+class OpusCodec(OpusState, AudioCodec):
+    """Opus, which repeats in each packet what is needed of the one before it."""
+
+
 @dataclass(frozen=True, slots=True)
 class CodecFormat:
     """Codec in a session description. `clock_rate` is that of the timestamps, which for G.722 is not the audio's."""
@@ -77,4 +82,10 @@ CODECS: Final[Mapping[CodecName, CodecFormat]] = {
     "PCMU": CodecFormat(PcmuCodec, 0),
     "PCMA": CodecFormat(PcmaCodec, 8),
     "G722": CodecFormat(G722Codec, 9),
+    "opus": CodecFormat(OpusCodec, 96, 48_000, 2),
 }
+
+
+def list_available_codecs(wanted: Sequence[CodecName] = ()) -> list[CodecName]:
+    """List the wanted codecs that this machine has, of all if none is named, in order of preference."""
+    return [name for name in wanted or CODECS if name != "opus" or load_opus() is not None]

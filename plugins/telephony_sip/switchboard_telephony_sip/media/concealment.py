@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from switchboard.plugin_sdk.audio import decode_audio, encode_audio
 
-from switchboard_telephony_sip.media.audio_codecs import SAMPLE_RATE
+from switchboard_telephony_sip.media.frames import SAMPLE_RATE
 
 SILENT_LEVEL: Final = 127
 """Level of comfort noise that is silence, in -dBov."""

@@ -7,8 +7,9 @@ from typing import Final
 
 from aiortp.cn import build_cn_payload
 
-from switchboard_telephony_sip.media.audio_codecs import CODECS, FRAME_SAMPLES, SAMPLE_RATE, SILENT_FRAME, AudioCodec
+from switchboard_telephony_sip.media.audio_codecs import CODECS, AudioCodec
 from switchboard_telephony_sip.media.digits import EventPacket, check_digits, make_event_packets
+from switchboard_telephony_sip.media.frames import FRAME_SAMPLES, SAMPLE_RATE, SILENT_FRAME
 from switchboard_telephony_sip.media.rtp import OutgoingStream
 from switchboard_telephony_sip.media.session_description import PayloadTypes
 from switchboard_telephony_sip.media.tones import make_tones
@@ -133,7 +134,7 @@ class OutgoingAudio:
     def _pack_audio(self, frame: bytes | None) -> list[bytes]:
         relayed = self._relayed.popleft() if self._relayed else None
         frame = frame or relayed
-        if frame is None and self._types.noise is not None:
+        if frame is None and self._types.noise is not None and self._tick_units == FRAME_SAMPLES:
             return self._pack_noise()
         if self._codec is None:
             return []

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from switchboard_telephony_sip.media.audio_codecs import FRAME_SECONDS
+from switchboard_telephony_sip.media.frames import FRAME_SECONDS
 
 MOST_MISSED_TICKS: Final = 10
 """Ticks that are made up for after the process was held up; longer gaps are left out."""

@@ -151,7 +151,9 @@ class MediaSession:
         )
 
     async def close(self) -> None:
-        """Say goodbye in RTCP, and give the ports back."""
+        """Say goodbye in RTCP, and give the ports back; again without effect."""
+        if self._sockets.is_closed:
+            return
         self._place.pacer.remove(self)
         self.leave()
         self._outgoing.cancel_keys()

@@ -15,7 +15,8 @@ from aiosipua.sdp import (
     serialize_sdp,
 )
 
-from switchboard_telephony_sip.media.audio_codecs import CODECS, CodecName
+from switchboard_telephony_sip.codec_names import CodecName
+from switchboard_telephony_sip.media.audio_codecs import CODECS
 from switchboard_telephony_sip.media.srtp import SUITES, CryptoLine, SrtpKeys, make_key, parse_crypto_lines
 
 SrtpUse = Literal["off", "optional", "required"]

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from switchboard.plugin_sdk.audio import decode_audio, encode_audio
 
-from switchboard_telephony_sip.media.audio_codecs import FRAME_SAMPLES, SAMPLE_RATE, SILENT_FRAME
 from switchboard_telephony_sip.media.digits import GAP_TICKS, PAUSES, PRESS_TICKS
+from switchboard_telephony_sip.media.frames import FRAME_SAMPLES, SAMPLE_RATE, SILENT_FRAME
 
 ROWS: Final = (697, 770, 852, 941)
 COLUMNS: Final = (1209, 1336, 1477, 1633)

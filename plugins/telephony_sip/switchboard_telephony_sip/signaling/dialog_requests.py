@@ -32,7 +32,8 @@ class DialogRequests:
 
     def __init__(self, dialog: "Dialog") -> None:
         self._dialog = dialog
-        self._is_answering_offer = False
+        self._answering: ServerTransaction | None = None
+        """The offer that has no final response yet."""
         self._handlers: dict[str, Callable[[ServerTransaction], None]] = {
             "INVITE": self._receive_offer,
             "UPDATE": self._receive_offer,
@@ -103,10 +104,10 @@ class DialogRequests:
     def _receive_offer(self, transaction: ServerTransaction) -> None:
         if self._dialog.is_inviting:
             self.respond(transaction, 491)
-        elif self._is_answering_offer:
+        elif self._answering is not None:
             self.respond(transaction, 500, ("Retry-After", str(random.randint(0, 10))))  # noqa: S311 -- not a secret
         else:
-            self._is_answering_offer = True
+            self._answering = transaction
             self._spawn(self._handle_offer, transaction)
 
     async def _handle_offer(self, transaction: ServerTransaction) -> None:
@@ -120,7 +121,7 @@ class DialogRequests:
             self._dialog.endpoint.spawn(self._dialog.bye())
             await (await self._dialog.wait_for_events()).on_expired()
         finally:
-            self._is_answering_offer = False
+            self._settle(transaction)
             self.respond(transaction, 500)  # Does nothing after another final response.
 
     async def _answer_offer(self, transaction: ServerTransaction) -> None:
@@ -144,10 +145,15 @@ class DialogRequests:
             self.respond(transaction, 200, *headers, body=answer)
             return
         response = self._build_reply(transaction, 200, headers, answer)
+        self._settle(transaction)  # The next offer may come right behind the ACK, before this task goes on.
         acknowledged = await dialog.acknowledgments.deliver(transaction, response)
         if offer is None and acknowledged:
             dialog.remote_sdp = acknowledged
             await events.on_answer(acknowledged)
+
+    def _settle(self, transaction: ServerTransaction) -> None:
+        if self._answering is transaction:
+            self._answering = None
 
     def _receive_refer(self, transaction: ServerTransaction) -> None:
         target = read_refer_to(transaction.request)

@@ -1,7 +1,7 @@
 """The agent's speech: text-to-speech sentence by sentence, playout, and an account of what the caller really heard."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -20,7 +20,7 @@ from switchboard.engine.conversation.speech.text_normalization import (
     find_heard_text,
     normalize_text,
 )
-from switchboard.plugin_sdk import AudioFormat, Encoding, ProviderError, SpeechRequest, Word
+from switchboard.plugin_sdk import PHONE_MULAW, AudioFormat, Encoding, ProviderError, SpeechChunk, SpeechRequest, Word
 
 logger = structlog.get_logger()
 
@@ -207,33 +207,44 @@ class SpeechOutput:
             await self._synthesize(reply, sentence)
 
     async def _synthesize(self, reply: SpokenReply, sentence: Sentence) -> None:
-        agent, provider = self._call.agent, self._call.text_to_speech
-        text = sentence.spoken
-        if not count_letters(text):
+        if not count_letters(sentence.spoken):
             return
-        request = SpeechRequest(
-            text,
-            agent.tts_voice_id,
-            agent.tts_model,
-            agent.stt_language,
-            agent.voice_speed,
-            reply.id,
-            reply.get_spoken_text(before=sentence),
-        )
-        converter: Converter | None = None
-        self.characters += len(text)
-        async with aclosing(provider.synthesize(request)) as chunks:  # type: ignore[type-var]
+        request = self._build_request(sentence.spoken, reply.id, reply.get_spoken_text(before=sentence))
+        is_first = True
+        async with aclosing(self._convert_speech(request, self._wire)) as chunks:
             async for chunk in chunks:
-                if converter is None:
-                    converter = Converter(provider.audio_format, self._wire)
-                    if reply.turn is not None:
-                        reply.turn.record_step("first_audio", self._clock())
-                self._play(sentence, converter.convert(chunk.audio), chunk.words)
-        if converter is None:
-            raise ProviderError(f"{provider.title} returned no audio")
-        self._play(sentence, converter.convert(b"", last=True), ())
+                if is_first and reply.turn is not None:
+                    reply.turn.record_step("first_audio", self._clock())
+                is_first = False
+                self._play(sentence, chunk.audio, chunk.words)
         sentence.is_whole = True
         self.playout.add_mark()
+
+    async def render(self, text: str) -> bytes:
+        """Return a text in the agent's voice, as mu-law at 8 kHz, for another party. Raises `ProviderError`."""
+        agent = self._call.agent
+        spoken = "".join(piece.spoken for piece in normalize_text(text, agent.stt_language, agent.pronunciations))
+        chunks = self._convert_speech(self._build_request(spoken, uuid4().hex, ""), PHONE_MULAW)
+        return b"".join([chunk.audio async for chunk in chunks])
+
+    def _build_request(self, text: str, reply_id: str, before: str) -> SpeechRequest:
+        agent = self._call.agent
+        return SpeechRequest(
+            text, agent.tts_voice_id, agent.tts_model, agent.stt_language, agent.voice_speed, reply_id, before
+        )
+
+    async def _convert_speech(self, request: SpeechRequest, target: AudioFormat) -> AsyncGenerator[SpeechChunk, None]:
+        """Yield the speech in a format. Raises `ProviderError`."""
+        provider = self._call.text_to_speech
+        converter: Converter | None = None
+        self.characters += len(request.text)
+        async with aclosing(provider.synthesize(request)) as chunks:  # type: ignore[type-var]
+            async for chunk in chunks:
+                converter = converter or Converter(provider.audio_format, target)
+                yield SpeechChunk(converter.convert(chunk.audio), chunk.words)
+        if converter is None:
+            raise ProviderError(f"{provider.title} returned no audio")
+        yield SpeechChunk(converter.convert(b"", last=True))
 
     def _play(self, sentence: Sentence, audio: bytes, words: tuple[Word, ...]) -> None:
         if sentence.start is None:

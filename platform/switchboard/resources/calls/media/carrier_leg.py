@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from switchboard.engine.conversation.call import SpeechRenderer
 from switchboard.engine.conversation.transfer import get_accept_prompt
 from switchboard.engine.providers.request_spans import span_request
 from switchboard.foundation.database import Database
@@ -44,8 +45,9 @@ class ProviderCarrierLeg:
                 callbacks=self._callbacks,
             )
 
-    async def introduce(self, to_number: str, text: str, language: str) -> str:
-        if not self.carrier.capabilities.warm_transfer:
+    async def introduce(self, to_number: str, text: str, language: str, render: SpeechRenderer) -> str:
+        capabilities, prompt = self.carrier.capabilities, get_accept_prompt(language)
+        if not capabilities.warm_transfer:
             raise ProviderError(
                 f"{self.carrier.title} can transfer calls without an introduction only", retryable=False
             )
@@ -54,8 +56,9 @@ class ProviderCarrierLeg:
             build_carrier_destination(self.call.organization_id, to_number),
             calls.get_own_number(self.call),
             text,
-            get_accept_prompt(language),
+            prompt,
             language,
+            speech=b"" if capabilities.speaks else await render(f"{text} {prompt}"),
         )
         carrier_call_id = await self._carrier_call_id()
         with span_request("start_warm_transfer", self.carrier.name):
