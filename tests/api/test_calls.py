@@ -11,6 +11,7 @@ from redis.exceptions import RedisError
 from sqlalchemy import text
 from switchboard.apps.server.http_server import GRACE_SECONDS
 from switchboard.foundation.database import now
+from switchboard.resources.calls import filters
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callback_urls import build_media_url
 from switchboard.resources.calls.models import TranscriptLine
@@ -182,7 +183,20 @@ async def test_common_words_count_ten_thousand_calls(runtime: Runtime, caller: C
     filtered = (await caller.get("/v1/calls?transcript=invoice&created_after=2026-11-17T00:00:00Z")).json
     assert filtered["total"] == 0
     filtered = (await caller.get("/v1/calls?transcript=invoice&created_after=2026-11-16T00:00:00Z")).json
-    assert (filtered["total"], sample.second in str(filtered["items"])) == (10_001, False)
+    assert (filtered["total"], sample.second in str(filtered["items"])) == (10_000, False)
+
+
+async def test_common_words_of_few_matching_calls_are_found(
+    runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample = await add_sample(runtime, caller)
+    common = "/v1/calls?transcript=invoice"
+    for name, value in (("MANY_ENTRIES", 1), ("PROBED_CALLS", 2)):
+        monkeypatch.setattr(filters, name, value)
+    page = (await caller.get(common)).json
+    assert ([item["id"] for item in objects_at(page, "items")], page["total"]) == (sample.expect("first"), 1)
+    filtered = (await caller.get(f"{common}&call_successful=false")).json
+    assert ([item["id"] for item in objects_at(filtered, "items")], filtered["total"]) == (sample.expect("first"), 1)
 
 
 @pytest.mark.parametrize(

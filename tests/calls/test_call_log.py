@@ -2,17 +2,24 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from uuid import UUID
 
+import pytest
+from sqlalchemy import text
 from structlog.testing import capture_logs
 from switchboard.engine.conversation.call import TranscriptEntry
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.media.call_log import DatabaseCallLog
+from switchboard.resources.calls.models import Call
+from switchboard.resources.identity.models import Organization
+from switchboard.resources.identity.policy import Encryption, Policy
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
 from tests.fixtures.calls import add_call
+from tests.fixtures.eventually import eventually
 
 
 class ForgetfulDatabase(Database):
@@ -31,15 +38,46 @@ class ForgetfulDatabase(Database):
             raise ConnectionResetError
 
 
+async def set_encryption(runtime: Runtime, caller: Caller, *, texts: bool) -> None:
+    async with runtime.database.system() as session:
+        organization = await session.get_one(Organization, caller.organization_id)
+        organization.policy = Policy(encryption=Encryption(texts=texts)).model_dump(mode="json")
+
+
+async def read_lines(runtime: Runtime, call: Call) -> list[tuple[str, bool]]:
+    """Return each line as it is read, and whether it is stored encrypted."""
+    async with runtime.database.tenant(call.organization_id) as session:
+        rows = text("select content from transcript_line where call_id = :id order by position")
+        stored = (await (await session.connection()).execute(rows, {"id": call.id})).scalars().all()
+        lines = await calls.get_transcript(session, call.id)
+    return [(line.content, text.startswith("sbt1.")) for line, text in zip(lines, stored, strict=True)]
+
+
+def has_line(place: int, lines: list[tuple[str, bool]]) -> bool:
+    return len(lines) > place
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
 async def test_a_line_whose_commit_was_not_confirmed_is_in_the_transcript_once(
-    runtime: Runtime, caller: Caller
+    runtime: Runtime, caller: Caller, encrypted: bool
 ) -> None:
+    await set_encryption(runtime, caller, texts=encrypted)
     call = await add_call(runtime, caller, now())
     with capture_logs() as logged:
         async with DatabaseCallLog(ForgetfulDatabase(runtime.database), call) as log:
             log.record_entry(TranscriptEntry("user", "Hello?", 0, 900))
             log.record_entry(TranscriptEntry("agent", "We open at seven.", 1000, 1900))
     assert [entry["event"] for entry in logged] == ["work waits for the database"]
-    async with runtime.database.tenant(caller.organization_id) as session:
-        lines = await calls.get_transcript(session, call.id)
-    assert [line.content for line in lines] == ["Hello?", "We open at seven."]
+    assert await read_lines(runtime, call) == [("Hello?", encrypted), ("We open at seven.", encrypted)]
+
+
+async def test_a_policy_that_changes_during_the_call_applies_from_the_next_line(
+    runtime: Runtime, caller: Caller
+) -> None:
+    call, words = await add_call(runtime, caller, now()), ["One.", "Two.", "Three."]
+    async with DatabaseCallLog(runtime.database, call) as log:
+        for place, (word, encrypted) in enumerate(zip(words, (False, True, False), strict=True)):
+            await set_encryption(runtime, caller, texts=encrypted)
+            log.record_entry(TranscriptEntry("user", word, 1000 * place, 1000 * place + 900))
+            await eventually(partial(read_lines, runtime, call), partial(has_line, place))
+    assert await read_lines(runtime, call) == [("One.", False), ("Two.", True), ("Three.", False)]

@@ -21,7 +21,7 @@ def detect_changes(pattern: str, *, start_seconds: float = 0.2) -> list[SpeechCh
     changes = []
     for letter in pattern:
         activity.add_energy(LOUD)
-        changes.append(activity.update(0.9 if letter == "v" else 0.1))
+        changes.append(activity.update(0.9 if letter == "v" else 0.1, [LOUD]))
     return changes
 
 

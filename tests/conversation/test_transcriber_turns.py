@@ -161,7 +161,7 @@ async def test_a_turn_goes_on_while_the_transcriber_says_so(engine: CallEngine) 
 
 async def test_the_longest_silence_bounds_the_wait_for_the_transcriber(engine: CallEngine) -> None:
     result = await converse(engine, (TURN, [(0.0, "ongoing", 0.2)]), max_silence_seconds=1.2)
-    assert get_endpoint_seconds(result) == pytest.approx(1.2, abs=0.05)
+    assert get_endpoint_seconds(result) == pytest.approx(1.2, abs=0.1)
 
 
 async def test_words_come_first_in_mode_auto(engine: CallEngine) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlmodel import col, select
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.audit import AuditEntry
-from switchboard.foundation.database import insert_together, now
+from switchboard.foundation.database import NewRow, insert_together, now
 from switchboard.foundation.encryption import (
     OrganizationKey,
     delete_unused_text_keys,
@@ -312,7 +312,8 @@ async def test_reencryption_and_shredding_are_in_the_audit_log(
 async def test_rows_with_texts_are_not_inserted_around_the_flush_that_encrypts_them(
     caller: Caller, runtime: Runtime
 ) -> None:
-    media = SmsMedia(organization_id=caller.organization_id, message_id=uuid4(), carrier_url="https://vendor.test/1")
+    values = {"message_id": uuid4(), "carrier_url": "https://vendor.test/1"}
+    media = NewRow.of(SmsMedia, organization_id=caller.organization_id, **values)
     async with runtime.database.tenant(caller.organization_id) as session:
         with pytest.raises(ValueError, match="texts of SmsMedia"):
             await insert_together(session, media)

@@ -151,3 +151,13 @@ async def test_a_violation_of_the_protocol_closes_the_socket(peer: Peer, frame: 
     closed = await peer.receive()
     assert isinstance(closed, CloseConnection)
     assert closed.code == code
+
+
+@pytest.mark.parametrize("length", [125, 126, 65_535, 65_536])
+async def test_messages_at_the_bounds_of_a_frames_lengths_arrive_whole(peer: Peer, length: int) -> None:
+    await peer.open()
+    peer.send(TextMessage(data="a" * length), BytesMessage(data=b"b" * length))
+    assert [await peer.receive(), await peer.receive()] == [
+        TextMessage(data="a" * length),
+        BytesMessage(data=b"b" * length),
+    ]

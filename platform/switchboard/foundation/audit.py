@@ -14,7 +14,7 @@ from sqlalchemy import Index
 from sqlalchemy.orm import Session
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import TenantSession, TenantTable
+from switchboard.foundation.database import NewRow, TenantSession, TenantTable
 
 MAX_SUBJECT_CHARACTERS: Final = 1000
 
@@ -145,12 +145,12 @@ class AuditEntry(TenantTable, table=True):
 
 def record_audit(session: TenantSession, action: AuditAction, subject: object, *, fields: Iterable[str] = ()) -> None:
     """Record an effect of the session's actor on `subject`, with the names of the fields that were given."""
-    session.add_all(build_audit_entries(session, action, subject, fields=fields))
+    session.add_all(AuditEntry(**row.values) for row in build_audit_rows(session, action, subject, fields=fields))
 
 
-def build_audit_entries(
+def build_audit_rows(
     session: TenantSession, action: AuditAction, subject: object, *, fields: Iterable[str] = ()
-) -> list[AuditEntry]:
+) -> list[NewRow]:
     """Build the entry of an effect of the session's actor, for a caller that writes it together with the effect.
 
     A transaction without an actor belongs to a background job and has no entry. What a job does for the organization is
@@ -158,7 +158,7 @@ def build_audit_entries(
     """
     if session.actor is None:
         return []
-    return [_build_entry(session.organization_id, session.actor, action, subject, fields)]
+    return [_build_row(session.organization_id, session.actor, action, subject, fields)]
 
 
 def record_audit_as(
@@ -171,13 +171,12 @@ def record_audit_as(
     fields: Iterable[str] = (),
 ) -> None:
     """Record an effect in a transaction that has no actor, or that crosses organizations."""
-    session.add(_build_entry(organization_id, actor, action, subject, fields))
+    session.add(AuditEntry(**_build_row(organization_id, actor, action, subject, fields).values))
 
 
-def _build_entry(
+def _build_row(
     organization_id: UUID, actor: str, action: AuditAction, subject: object, fields: Iterable[str]
-) -> AuditEntry:
+) -> NewRow:
     text = " ".join(part for part in (str(subject), ", ".join(sorted(fields))) if part)
-    return AuditEntry(
-        organization_id=organization_id, actor=actor, action=action.value, subject=text[:MAX_SUBJECT_CHARACTERS]
-    )
+    values = {"actor": actor, "action": action.value, "subject": text[:MAX_SUBJECT_CHARACTERS]}
+    return NewRow.of(AuditEntry, organization_id=organization_id, **values)

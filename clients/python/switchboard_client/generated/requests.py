@@ -1095,8 +1095,8 @@ class ListCallsQuery(TypedDict):
     """
     transcript: NotRequired[str | None]
     """
-    Words that one entry of the transcript contains, ignoring case. Of common words without another filter,
-    `total` counts 10 000 calls. 409 if transcripts are encrypted.
+    Words that one entry of the transcript contains, ignoring case. Of common words `total` counts up to 10 000
+    calls. 409 if transcripts are encrypted.
     """
 
 
@@ -1259,8 +1259,8 @@ class ExportCallsQuery(TypedDict):
     """
     transcript: NotRequired[str | None]
     """
-    Words that one entry of the transcript contains, ignoring case. Of common words without another filter,
-    `total` counts 10 000 calls. 409 if transcripts are encrypted.
+    Words that one entry of the transcript contains, ignoring case. Of common words `total` counts up to 10 000
+    calls. 409 if transcripts are encrypted.
     """
     format: NotRequired[Literal["csv", "jsonl"]]
     """
@@ -1402,8 +1402,8 @@ class ExportTranscriptsQuery(TypedDict):
     """
     transcript: NotRequired[str | None]
     """
-    Words that one entry of the transcript contains, ignoring case. Of common words without another filter,
-    `total` counts 10 000 calls. 409 if transcripts are encrypted.
+    Words that one entry of the transcript contains, ignoring case. Of common words `total` counts up to 10 000
+    calls. 409 if transcripts are encrypted.
     """
     format: NotRequired[Literal["csv", "jsonl"]]
     """

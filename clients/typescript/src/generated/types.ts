@@ -1882,8 +1882,8 @@ export interface components {
             /** @description A tag of the contact, ignoring case; commas separate tags. */
             tag?: string | null;
             /**
-             * @description Words that one entry of the transcript contains, ignoring case. Of common words without another filter,
-             *     `total` counts 10 000 calls. 409 if transcripts are encrypted.
+             * @description Words that one entry of the transcript contains, ignoring case. Of common words `total` counts up to 10 000
+             *     calls. 409 if transcripts are encrypted.
              */
             transcript?: string | null;
             /** @description Sentiment of the other party. */
@@ -1968,8 +1968,8 @@ export interface components {
             /** @description A tag of the contact, ignoring case; commas separate tags. */
             tag?: string | null;
             /**
-             * @description Words that one entry of the transcript contains, ignoring case. Of common words without another filter,
-             *     `total` counts 10 000 calls. 409 if transcripts are encrypted.
+             * @description Words that one entry of the transcript contains, ignoring case. Of common words `total` counts up to 10 000
+             *     calls. 409 if transcripts are encrypted.
              */
             transcript?: string | null;
             /** @description Sentiment of the other party. */
@@ -2181,8 +2181,8 @@ export interface components {
             /** @description A tag of the contact, ignoring case; commas separate tags. */
             tag?: string | null;
             /**
-             * @description Words that one entry of the transcript contains, ignoring case. Of common words without another filter,
-             *     `total` counts 10 000 calls. 409 if transcripts are encrypted.
+             * @description Words that one entry of the transcript contains, ignoring case. Of common words `total` counts up to 10 000
+             *     calls. 409 if transcripts are encrypted.
              */
             transcript?: string | null;
             /** @description Sentiment of the other party. */

@@ -16,8 +16,9 @@ import hypercorn.protocol
 import structlog
 from hypercorn.asyncio import serve as hypercorn_serve
 from hypercorn.config import Config
-from hypercorn.events import Closed, RawData
-from hypercorn.protocol.h11 import H11Protocol
+from hypercorn.events import Closed, Event, RawData
+from hypercorn.protocol.events import Data
+from hypercorn.protocol.h11 import STREAM_ID, H11Protocol
 
 from switchboard.apps.server.websocket_stream import WebSocketStream
 from switchboard.engine.conversation.engine import CallEngine
@@ -44,6 +45,13 @@ class Http1Protocol(H11Protocol):
     """
 
     _head = b""
+
+    async def handle(self, event: Event) -> None:
+        """Handle data of the client. That of an open WebSocket is handed on at once."""
+        if isinstance(event, RawData) and isinstance(self.stream, WebSocketStream) and self.stream.is_open:
+            await self.stream.handle(Data(stream_id=STREAM_ID, data=event.data))
+        else:
+            await super().handle(event)
 
     async def _send_h11_event(self, event: "H11SendableEvent") -> None:
         try:

@@ -10,7 +10,7 @@ from switchboard.foundation.database.columns import (
     new_id,
 )
 from switchboard.foundation.database.engine import DatabaseUrlError, create_engine
-from switchboard.foundation.database.inserts import insert_together
+from switchboard.foundation.database.inserts import NewRow, insert_row, insert_together
 from switchboard.foundation.database.locks import build_lock, lock_name
 from switchboard.foundation.database.outages import is_database_away, is_refused_value, retry_while_away
 from switchboard.foundation.database.replica import ReadReplica, ReplicaNotUsable
@@ -23,6 +23,7 @@ __all__ = [
     "Database",
     "DatabaseCheck",
     "DatabaseUrlError",
+    "NewRow",
     "ReadReplica",
     "ReplicaNotUsable",
     "RoleSession",
@@ -33,6 +34,7 @@ __all__ = [
     "build_lock",
     "create_engine",
     "encryption_label",
+    "insert_row",
     "insert_together",
     "is_database_away",
     "is_refused_value",

@@ -45,6 +45,12 @@ def create_engine(url: str, **options: Any) -> AsyncEngine:
     return create_async_engine("postgresql+asyncpg://", connect_args=arguments, **options)
 
 
+def has_named_statements(url: str) -> bool:
+    """Return whether a prepared statement outlives its transaction: not with `statement_cache_size=0`."""
+    arguments, _ = _read_parameters(url)
+    return arguments.get("statement_cache_size") != 0
+
+
 def _read_parameters(url: str) -> tuple[dict[str, Any], str]:
     """Return the arguments for asyncpg that the URL's parameters mean, and the URL with the rest of them."""
     parts = urlsplit(url)

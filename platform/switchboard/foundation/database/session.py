@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Final, Protocol, TypeVar, cast
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, bindparam, event
+from sqlalchemy import ColumnElement, Select, bindparam, event
 from sqlalchemy.engine import AdaptedConnection, Connection
 from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.orm import SessionTransaction
@@ -20,10 +20,11 @@ from sqlmodel import Session, col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
+from switchboard.foundation.database.autocommit import AutocommitReader, ReadFailed, ReadValue, Rows
 from switchboard.foundation.database.clock import CLOCK
 from switchboard.foundation.database.columns import TenantTable
 from switchboard.foundation.database.connection import PreambleConnection
-from switchboard.foundation.database.engine import create_engine
+from switchboard.foundation.database.engine import create_engine, has_named_statements
 from switchboard.foundation.database.pool import CountingPool
 
 ROLES: Final = frozenset({"switchboard_tenant", "switchboard_system"})
@@ -129,6 +130,21 @@ class TenantSession(AsyncSession):
         values = {"organization_id": self.organization_id, "row_id": row_id}
         return (await self.exec(_select_by_id(table, lock), params=values)).one_or_none()
 
+    async def read(self, query: Select[Any], values: Mapping[str, ReadValue]) -> Rows:
+        """Return the rows of a query that locks nothing, by their columns' names.
+
+        Before the session's first statement, it takes one round trip instead of those of a transaction. It is another
+        transaction then, which makes no difference to a read: each statement sees what is committed when it begins.
+        """
+        reader: AutocommitReader | None = self.info.get("reader")
+        if reader is not None and not self.in_transaction():
+            try:
+                return await reader.read(self.info["role"], self.organization_id, query, values)
+            except ReadFailed:
+                pass  # below it fails with an error of SQLAlchemy's, or not again
+        rows = await self.exec(query, params=values)  # type: ignore[call-overload]
+        return [row._asdict() for row in rows]
+
 
 @cache
 def _select_by_id(table: type[TableT], lock: bool) -> SelectOfScalar[TableT]:
@@ -173,6 +189,12 @@ class Database:
             pool_timeout=10,
             hide_parameters=True,  # they hold personal data, and errors are logged
         )
+        # Without names, statements are prepared for a transaction.
+        self._reader = (
+            AutocommitReader(self.pool, statement_timeout or None)
+            if has_named_statements(url) and not is_replica
+            else None
+        )
 
     @asynccontextmanager
     async def tenant(self, organization_id: UUID, *, actor: str | None = None) -> AsyncIterator[TenantSession]:
@@ -180,7 +202,13 @@ class Database:
 
         `actor` names the actor in the audit log; services read it as `session.actor`.
         """
-        info = {**self._info, "role": "switchboard_tenant", "organization_id": organization_id, "actor": actor}
+        info = {
+            **self._info,
+            "role": "switchboard_tenant",
+            "organization_id": organization_id,
+            "actor": actor,
+            "reader": self._reader,
+        }
         session = TenantSession(self._engine, info=info, expire_on_commit=False)
         async with _transaction(session):
             yield session
@@ -225,8 +253,9 @@ async def _transaction(session: AsyncSession) -> AsyncIterator[None]:
         failure.push_async_exit(
             session
         )  # returns the connection in a task of its own, which a cancellation does not stop
-        async with session.begin():
-            yield
+        yield
+        if session.in_transaction():
+            await session.commit()
         failure.pop_all()
     session.sync_session.close()  # has no connection left to return
     for action in session.info.pop("after_commit", []):

@@ -48,9 +48,8 @@ async def paginate_table(
     The answer's fields are columns that are not encrypted. The statement is built once, returns the total with the
     page, and makes no objects of the table, of which each costs as much as three rows of columns.
     """
-    values = {"organization_id": session.organization_id, "limit": query.limit, "offset": query.offset}
-    found = await session.exec(_select_page(table, answer), params=values)  # type: ignore[call-overload]
-    rows = [row._asdict() for row in found]
+    place = {"limit": query.limit, "offset": query.offset}
+    rows = await session.read(_select_page(table, answer), {"organization_id": session.organization_id, **place})
     total = int(rows[0][_TOTAL]) if rows else await count_rows(session, session.select(table))
     items = [answer.model_validate(row) for row in rows]
     return Page[Item].model_construct(items=items, total=total, limit=query.limit, offset=query.offset)

@@ -22,11 +22,10 @@ async def get_row_answer(
     makes no object of the table.
     """
     values = {"organization_id": session.organization_id, "row_id": row_id}
-    found = await session.exec(_select_row(table, answer), params=values)  # type: ignore[call-overload]
-    row = found.one_or_none()
-    if row is None:
+    rows = await session.read(_select_row(table, answer), values)
+    if not rows:
         raise NotFound
-    return answer.model_validate(row._asdict())
+    return answer.model_validate(rows[0])
 
 
 @cache

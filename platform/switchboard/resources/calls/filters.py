@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import cast
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, any_, func, or_
+from sqlalchemy import ColumnElement, SelectBase, SQLColumnExpression, any_, exists, func, or_
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
@@ -20,9 +20,9 @@ from switchboard.resources.identity.service import get_policy
 
 TENANT, SEARCH = "switchboard_tenant", "switchboard_search"
 NOBODY = UUID(int=0)
-MANY_ENTRIES, MANY_CALLS = 20_000, 10_000
-"""Words in fewer entries are rare: all of their calls are counted and sorted. Of common words, the newest calls are
-soon found among the newest of all, and so many calls are counted.
+MANY_ENTRIES, MANY_CALLS, PROBED_CALLS = 20_000, 10_000, 50_000
+"""Words in fewer entries are rare: the calls of their entries are counted and sorted. Of common words the entries of
+each call are looked at instead, newest call first, until `MANY_CALLS` have the words, or `PROBED_CALLS` were looked at.
 """
 
 
@@ -39,31 +39,48 @@ def filter_by_number(rows: SelectOfScalar[Call], phone_number: str) -> SelectOfS
 async def find_calls(session: TenantSession, query: CallQuery) -> Page[Call]:
     """Return one page of the calls that match a query, newest first.
 
-    The total of common words without other filters is `MANY_CALLS`: each of their entries would have to be looked at.
-    Raises `InvalidState` for words of encrypted transcripts.
+    The total of common words is at most `MANY_CALLS`. Raises `InvalidState` for words of encrypted transcripts.
     """
     if query.transcript is None:
         return await paginate(session, filter_calls(session, query), lambda call: call, query)
     await _require_searchable(session)
-    entries = select(TranscriptLine.call_id).where(session.owns(TranscriptLine))
     found = filter_calls(session, query)
     async with _show_only(session, query.transcript):
-        sample = entries.limit(MANY_ENTRIES).subquery()
-        sizes = select(func.count(), func.count(func.distinct(sample.c.call_id))).select_from(sample)
-        matches, calls = (await session.exec(sizes)).one()
-        are_common = matches == MANY_ENTRIES
-        if not are_common:
-            # PostgreSQL does not know how rare the words are, and would look through each call, newest first.
-            visible = entries.cte("visible").prefix_with("materialized")
-            entries = select(visible.c.call_id)
-        matching = _keep(found, entries)
-        if are_common and calls >= MANY_CALLS and not _list_conditions(session, query):
-            total = MANY_CALLS
-        else:
-            total = (await session.exec(select(func.count()).select_from(matching.subquery()))).one()
+        matching, total = await _find_common(session, found) or await _find_rare(session, found)
         ids = await _list_ids(session, select_after(matching, None).offset(query.offset).limit(query.limit))
     items = await _list_by_id(session, ids)
     return Page[Call].model_construct(items=items, total=total, limit=query.limit, offset=query.offset)
+
+
+async def _find_common(session: TenantSession, found: SelectOfScalar[Call]) -> tuple[SelectOfScalar[Call], int] | None:
+    """Return those of the calls that have the words, and their total; None if the words, or such calls, are rare."""
+    entries = select(TranscriptLine.call_id).where(session.owns(TranscriptLine))
+    if await _count(session, entries.limit(MANY_ENTRIES)) < MANY_ENTRIES:
+        return None
+    newest = _select_ids(select_after(found, None).limit(PROBED_CALLS))
+    probed = newest.subquery()
+    total = await _count(session, select(probed.c.id).where(_has_words(session, probed.c.id)).limit(MANY_CALLS))
+    if total < MANY_CALLS and await _count(session, newest) == PROBED_CALLS:
+        return None
+    return found.where(_has_words(session, col(Call.id))), total
+
+
+def _has_words(session: TenantSession, call_id: SQLColumnExpression[UUID]) -> ColumnElement[bool]:
+    """Return the condition that a call has a visible entry.
+
+    The offset keeps PostgreSQL from looking for all entries with the words before it looks at the first call.
+    """
+    entries = select(TranscriptLine.id).where(session.owns(TranscriptLine), col(TranscriptLine.call_id) == call_id)
+    return exists(entries.offset(0))
+
+
+async def _find_rare(session: TenantSession, found: SelectOfScalar[Call]) -> tuple[SelectOfScalar[Call], int]:
+    """Return those of the calls that have the words, and their total, by looking at each entry with the words."""
+    # PostgreSQL does not know how rare the words are, and would look through each call, newest first.
+    visible = select(TranscriptLine.call_id).where(session.owns(TranscriptLine)).cte("visible")
+    visible = visible.prefix_with("materialized")
+    matching = found.where(col(Call.id).in_(select(visible.c.call_id)))
+    return matching, await _count(session, matching)
 
 
 async def list_call_batch(
@@ -86,12 +103,16 @@ async def list_call_batch(
     return [call for call in rows if call.id in ids], last
 
 
-def _keep(rows: SelectOfScalar[Call], call_ids: SelectOfScalar[UUID]) -> SelectOfScalar[Call]:
-    return rows.where(col(Call.id).in_(call_ids))
+async def _count(session: TenantSession, rows: SelectBase) -> int:
+    return (await session.exec(select(func.count()).select_from(rows.subquery()))).one()
+
+
+def _select_ids(rows: SelectOfScalar[Call]) -> SelectOfScalar[UUID]:
+    return cast("SelectOfScalar[UUID]", rows.with_only_columns(col(Call.id)))
 
 
 async def _list_ids(session: TenantSession, rows: SelectOfScalar[Call]) -> Sequence[UUID]:
-    return (await session.exec(cast("SelectOfScalar[UUID]", rows.with_only_columns(col(Call.id))))).all()
+    return (await session.exec(_select_ids(rows))).all()
 
 
 async def _list_by_id(session: TenantSession, ids: Sequence[UUID]) -> list[Call]:

@@ -39,7 +39,7 @@ async def create_contact(session: TenantSession, data: ContactCreate) -> Contact
 
     An organization has one contact per phone number.
     """
-    return ContactOut.of(await contacts.create_contact(session, data))
+    return await contacts.create_contact(session, data)
 
 
 @blueprint.get("/v1/contacts/<contact_id>")

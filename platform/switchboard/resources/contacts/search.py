@@ -11,6 +11,7 @@ from sqlmodel import col, select
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.contacts.models import Contact, ContactSearch
+from switchboard.resources.contacts.schemas import ContactOut
 
 SEARCHED = ("phone_number", "name", "company", "email", "tags")
 REACH, MAX_REACH = 20, 5_000
@@ -26,7 +27,7 @@ def split_words(text: str) -> list[str]:
     return list(dict.fromkeys(plain.split()))
 
 
-def build_search_columns(contact: Contact) -> dict[str, str]:
+def build_search_columns(contact: Contact | ContactOut) -> dict[str, str]:
     """Return the searchable words of a contact by `ContactSearch` column.
 
     Notes have a column of their own: long notes are stored out of line and read only if nothing else matches.

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import update as update_rows
@@ -10,8 +11,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.audit import AuditAction, build_audit_entries, record_audit
-from switchboard.foundation.database import TenantSession, TenantTable, insert_together, new_id, now
+from switchboard.foundation.audit import AuditAction, build_audit_rows, record_audit
+from switchboard.foundation.database import NewRow, TenantSession, TenantTable, insert_together, new_id, now
 from switchboard.foundation.web.errors import Conflict, InvalidState, NotFound
 from switchboard.foundation.web.paging import select_after
 from switchboard.resources.contacts import search
@@ -83,12 +84,14 @@ async def get_contact_names(session: TenantSession, phone_numbers: Collection[st
     return {number: name for number, name in found.all() if name}
 
 
-async def create_contact(session: TenantSession, data: ContactCreate) -> Contact:
+async def create_contact(session: TenantSession, data: ContactCreate) -> ContactOut:
     """Create a contact. Raises `Conflict` if the number has one."""
-    contact = Contact(id=new_id(), organization_id=session.organization_id, **data.model_dump())
-    entries = build_audit_entries(session, AuditAction.CONTACT_CREATED, contact.id, fields=data.model_fields_set)
+    row = NewRow.of(Contact, organization_id=session.organization_id, **data.model_dump())
+    contact = ContactOut.model_validate(row.values)
+    words = NewRow.of(ContactSearch, organization_id=session.organization_id, **_build_search_values(contact))
+    entries = build_audit_rows(session, AuditAction.CONTACT_CREATED, contact.id, fields=data.model_fields_set)
     with _report_conflict():
-        await insert_together(session, contact, _build_search_row(contact), *entries)
+        await insert_together(session, row, words, *entries)
     return contact
 
 
@@ -191,12 +194,11 @@ async def delete_contact(session: TenantSession, contact_id: UUID) -> None:
 
 
 def _build_search_row(contact: Contact) -> ContactSearch:
-    return ContactSearch(
-        id=contact.id,
-        organization_id=contact.organization_id,
-        created_at=contact.created_at,
-        **search.build_search_columns(contact),
-    )
+    return ContactSearch(organization_id=contact.organization_id, **_build_search_values(contact))
+
+
+def _build_search_values(contact: Contact | ContactOut) -> dict[str, Any]:
+    return {"id": contact.id, "created_at": contact.created_at, **search.build_search_columns(contact)}
 
 
 async def _update_search(session: TenantSession, contact: Contact) -> None:

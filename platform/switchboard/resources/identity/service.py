@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from sqlalchemy import ColumnElement, bindparam, exists, false, func, not_
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 from sqlmodel import col
@@ -47,6 +48,13 @@ async def get_policy(session: AsyncSession, organization_id: UUID) -> Policy:
 def encrypts_texts(session: Session, organization_id: UUID) -> bool:
     """Return whether an organization's policy encrypts the texts of its conversations."""
     return _read_policy(session, organization_id).encryption.texts
+
+
+def build_plain_texts_condition() -> ColumnElement[bool]:
+    """Build the condition that the policy of the organization `:organization_id` leaves texts as they are."""
+    encrypts = col(Organization.policy)["encryption"]["texts"].as_boolean()
+    is_plain = col(Organization.id) == bindparam("organization_id"), not_(func.coalesce(encrypts, false()))
+    return exists().where(*is_plain)
 
 
 def _read_policy(session: Session, organization_id: UUID) -> Policy:

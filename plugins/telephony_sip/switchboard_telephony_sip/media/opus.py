@@ -83,6 +83,8 @@ class OpusState:
         return self._decode(payload, FRAME_SAMPLES, recovers=True)
 
     def _decode(self, payload: bytes, samples: int, *, recovers: bool) -> bytes:
+        if not payload:
+            return b""  # For libopus, a lost packet of the longest duration.
         target = self._samples.ctypes.data
         count = self._library.opus_decode(self._decoder, payload, len(payload), target, samples, int(recovers))
         return encode_audio(self._samples[:count].copy(), "mulaw") if count > 0 else b""

@@ -22,6 +22,8 @@ MARGIN: Final = 40
 """Samples (5 ms) of delay beside the jitter, for the scheduling of processes."""
 MAX_JITTER: Final = 1600
 """Samples (200 ms) of jitter that is waited for; later packets are lost."""
+MOST_LATE_IN_ROW: Final = 5
+"""Packets that may come too late one after the other before the timeline begins again."""
 RESYNC: Final = 4000
 """Samples (half a second) by which a timestamp may be off its time before the timeline begins again."""
 GROW, SHRINK = -80, FRAME_SAMPLES + 80
@@ -56,6 +58,7 @@ class PlayoutBuffer:
         self._measured = 0
         self._base = self._target = 0.0
         self._excess = 0
+        self._late_in_row = 0
         self._noise: tuple[int, int] | None = None
 
     @property
@@ -72,10 +75,16 @@ class PlayoutBuffer:
 
     def put(self, position: int, fragment: Fragment, arrival: float) -> None:
         """Take a packet that arrived at `arrival`, in seconds."""
-        self._measure(arrival * SAMPLE_RATE - position)
+        transit = arrival * SAMPLE_RATE - position
+        self._measure(transit)
         if self._head is not None and position + FRAME_SAMPLES // 2 <= self._head:
             self.late += 1
-            return
+            self._late_in_row += 1
+            if self._late_in_row < MOST_LATE_IN_ROW:
+                return
+            self.reset()  # More than jitter: the sender's timeline has moved.
+            self._measure(transit)
+        self._late_in_row = 0
         if position in self._fragments or len(self._positions) >= MOST_PACKETS:
             return
         self._fragments[position] = fragment
@@ -98,8 +107,9 @@ class PlayoutBuffer:
             self._head = self._positions[0]
         if self._transits:
             lag = wanted - (self._head - len(self._carry))
-            if lag < GROW and self._positions:
-                return self._concealer.conceal(FRAME_SAMPLES)
+            if lag < GROW:
+                # The head waits with or without packets: one that went on would find all later packets late.
+                return self._fill(FRAME_SAMPLES)
             self._shrink(lag)
         return self._collect()
 

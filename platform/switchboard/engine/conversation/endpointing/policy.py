@@ -20,11 +20,16 @@ from switchboard.plugin_sdk import PossibleTurn, TurnPrediction, TurnReport
 
 CERTAIN_FROM: Final = 0.95
 """Probability from which the end of a turn is certain enough for the shorter confirmation."""
-CONFIRMATION_SECONDS: Final = 0.12
-DOUBT_SECONDS: Final = 0.35
-"""Silence beyond the shortest that confirms an end which no words have shown, certain or not: most callers who go on do
-so within it. By `bench/turns`: `CERTAIN_FROM` and `DOUBT_SECONDS` without the recordings that it holds out,
-`CONFIRMATION_SECONDS` by the median of all. Decision 47 has the trade-off."""
+CONFIRMATION_SECONDS: Final = 0.04
+NOISY_CONFIRMATION_SECONDS: Final = 0.12
+DOUBT_SECONDS: Final = 0.3
+"""Silence beyond the shortest that confirms an end which no words have shown: if it is certain, if it is certain but
+noise hides when the voice ended, and if it is not certain. Most callers who go on do so within it. By `bench/turns`;
+decision 47 has the trade-off."""
+MAX_EARLIER_SECONDS: Final = 0.15
+MAX_LATER_SECONDS: Final = 0.25
+"""Time by which sounds may move the beginning of a pause that voice activity detection has found. Later ones are a
+voice that starts, which it notices by then, or no voice."""
 WORDLESS_SECONDS: Final = 5.0
 """Speech that has brought no words for this long is noise: the words before it are the turn."""
 NO_WORDS: Final = RedactedText("", "")
@@ -56,9 +61,11 @@ class _UnfinishedTurn:
 
 
 class CallerAudio(Protocol):
-    """Audio of the caller: recent audio as 16-bit PCM, and whether a voice starts that is too short yet for speech."""
+    """Audio of the caller: recent audio as 16-bit PCM, when the last sound ended that may be the caller's voice (None
+    if noise hides it), and whether a voice starts that is too short yet for speech."""
 
     def get_recent_audio(self, since: float, until: float) -> bytes: ...
+    def get_quiet_since(self) -> float | None: ...
     def is_voice_starting(self) -> bool: ...
 
 
@@ -80,7 +87,8 @@ class Endpointing:
 
     The words of a pause are judged once they are transcribed. A turn with complete words is over after
     `min_silence_seconds`, another one that counts as complete a confirmation later, and neither while a voice starts.
-    An incomplete turn is over when the silence has lasted for `max_silence_seconds`.
+    Both count from the last sound that may be the caller's voice, where noise does not hide it. An incomplete turn is
+    over when the silence has lasted for `max_silence_seconds`.
 
     Mode `silence` judges nothing. `text` judges by the words. `audio` asks the organization's turn detector, and `auto`
     asks it where the words leave doubt; both go by the words if there is no detector, or if it does not answer in time.
@@ -170,7 +178,8 @@ class Endpointing:
         if not self._turn.words.kept or not self._turn.is_transcribed:
             return
         if self._is_over(now):
-            ended_at = max((self._turn.paused_at or now) + self._get_shortest_silence(), self._judged_at)
+            paused_at = now if self._turn.paused_at is None else self._turn.paused_at
+            ended_at = min(now, max(self._find_quiet(paused_at) + self._get_shortest_silence(), self._judged_at))
             self._add_pause(ended_at, ended_turn=True)
             self._events.handle_turn_over(self.take_turn(ended_at))
         elif self._ask_at is not None and now >= self._ask_at:
@@ -181,11 +190,14 @@ class Endpointing:
         if self._speaking_since is not None and (settings.mode != "silence" or paused_at is None):
             self._judged_at = now
             return now - self._speaking_since >= WORDLESS_SECONDS
-        pause = now - (now if paused_at is None else paused_at)
+        if paused_at is None:
+            paused_at = now
         if settings.mode == "silence":
-            return pause >= settings.min_silence_seconds
-        is_longest = pause >= settings.max_silence_seconds
-        is_complete = self._asking is None and self._judgment.is_complete and pause >= self._get_shortest_silence()
+            return now - paused_at >= settings.min_silence_seconds
+        quiet_since = self._find_quiet(paused_at)
+        is_longest = now - min(quiet_since, paused_at) >= settings.max_silence_seconds
+        is_quiet = now - quiet_since >= self._get_shortest_silence()
+        is_complete = self._asking is None and self._judgment.is_complete and is_quiet
         is_held = is_complete and self._audio.is_voice_starting()
         if is_longest or is_held:
             self._judged_at = now
@@ -196,9 +208,19 @@ class Endpointing:
         settings, judgment = self._settings, self._judgment
         if settings.mode == "silence" or judgment.detector == "words" or judgment.state is not None:
             return settings.min_silence_seconds
-        is_certain = judgment.prediction.probability >= CERTAIN_FROM
-        confirmation = CONFIRMATION_SECONDS if is_certain else DOUBT_SECONDS
+        if judgment.prediction.probability < CERTAIN_FROM:
+            confirmation = DOUBT_SECONDS
+        else:
+            is_noisy = self._audio.get_quiet_since() is None
+            confirmation = NOISY_CONFIRMATION_SECONDS if is_noisy else CONFIRMATION_SECONDS
         return min(settings.min_silence_seconds + confirmation, settings.max_silence_seconds)
+
+    def _find_quiet(self, paused_at: float) -> float:
+        """Return when the caller's voice ended: what voice activity detection has found, corrected by its level."""
+        quiet_since = self._audio.get_quiet_since()
+        if quiet_since is None or self._settings.mode == "silence":
+            return paused_at
+        return min(max(quiet_since, paused_at - MAX_EARLIER_SECONDS), paused_at + MAX_LATER_SECONDS)
 
     def _judge_pause(self, text: str) -> None:
         """Judge a pause whose words are known: end the turn, or announce that it may be over."""

@@ -6,10 +6,14 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Protocol
 
+import numpy as np
+
 from switchboard.engine.conversation.call import Clock, LiveCall
 from switchboard.engine.conversation.speech.transcription import TranscriptionStream
 from switchboard.engine.conversation.speech.vad import STOP_SECONDS, WINDOW, WINDOW_SECONDS, SpeechChange, VoiceActivity
+from switchboard.engine.conversation.speech.voice_level import measure_steps
 from switchboard.plugin_sdk import Encoding, transcode_audio
+from switchboard.plugin_sdk.audio import decode_audio
 
 BYTES_PER_SECOND = 8000
 PRE_ROLL_WINDOWS = 20
@@ -90,8 +94,19 @@ class SpeechInput:
             self._stop_speech()
 
     def is_voice_starting(self) -> bool:
-        """Return whether there is a voice that has not lasted long enough yet to count as speech."""
-        return self.activity.is_starting
+        """Return whether there is a voice that has not lasted long enough yet to count as speech.
+
+        A sound in audio that is no whole window yet may be one.
+        """
+        if self.activity.is_starting:
+            return True
+        (steps,) = measure_steps(decode_audio(bytes(self.inbox), self.encoding)[np.newaxis])
+        return self.activity.level.is_audible(steps)
+
+    def get_quiet_since(self) -> float | None:
+        """Return when the last sound ended that is as loud as the voice may be, None if noise hides the ends of it."""
+        quiet_seconds = self.activity.level.quiet_seconds
+        return None if quiet_seconds is None else self._detected_at - quiet_seconds
 
     def get_recent_audio(self, since: float, until: float) -> bytes:
         """Return the audio between two moments as 16-bit PCM.

@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
+from switchboard.engine.conversation.speech.voice_level import VoiceLevel, measure_steps
+
 Floats = npt.NDArray[np.float32]
 
 SAMPLE_RATE = 8000
@@ -42,7 +44,7 @@ class SpeechChange(Enum):
 
 
 class VoiceActivity:
-    """Voice activity of one speaker: Silero's memory, the loudness, and whether there is speech."""
+    """Voice activity of one speaker: Silero's memory, the loudness, the level, and whether there is speech."""
 
     def __init__(self, *, confidence: float, start_seconds: float, min_volume: float) -> None:
         self._confidence = confidence
@@ -55,6 +57,7 @@ class VoiceActivity:
         self._quiet_windows = 0
         self.volume = 0.0
         self.speaking = False
+        self.level = VoiceLevel()
         self.memory = np.zeros((2, STATE), dtype=np.float32)
         self.context = np.zeros(CONTEXT, dtype=np.float32)
 
@@ -69,10 +72,11 @@ class VoiceActivity:
         self.volume += SMOOTHING * (self._loudness() - self.volume)
         return self.speaking or self._count > 0 or self.volume >= self._min_volume - QUIET_MARGIN
 
-    def update(self, confidence: float) -> SpeechChange:
-        """Update the state with Silero's confidence in a window."""
+    def update(self, confidence: float, steps: Sequence[float]) -> SpeechChange:
+        """Update the state with Silero's confidence in a window, and with the mean powers of its steps."""
         self._maybe_reset(confidence)
         voiced = confidence >= self._confidence and self.volume >= self._min_volume
+        self.level.add_window(steps, is_voice=voiced and self.speaking)
         if voiced == self.speaking:
             self._count = 0
             return SpeechChange.NONE
@@ -162,7 +166,10 @@ class VoiceDetector:
             confidences[loud] = self._infer([calls[index] for index in loud], audio[loud])
         for call, window in zip(calls, audio, strict=True):
             call.context = window[-CONTEXT:]
-        return [call.update(float(confidence)) for call, confidence in zip(calls, confidences, strict=True)]
+        return [
+            call.update(float(confidence), powers)
+            for call, confidence, powers in zip(calls, confidences, measure_steps(windows), strict=True)
+        ]
 
     def _infer(self, calls: Sequence[VoiceActivity], audio: Floats) -> Floats:
         contexts = np.stack([call.context for call in calls])

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from datetime import datetime
 from functools import partial
-from itertools import count
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 from uuid import UUID
@@ -16,7 +15,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from switchboard.engine.conversation.call import Supervisor, TranscriptEntry, TurnLatency
 from switchboard.engine.disclosure.disclosure import ConsentRecord
 from switchboard.foundation.audit import AuditAction, AuditEntry, record_audit_as
-from switchboard.foundation.database import Database, TenantSession, now, retry_while_away
+from switchboard.foundation.database import Database, NewRow, TenantSession, insert_row, now, retry_while_away
+from switchboard.foundation.encryption.rows import encrypt_row
 from switchboard.foundation.events.catalog import CallTakeover
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics, organization_metrics
@@ -24,9 +24,11 @@ from switchboard.resources.call_queue import service as call_queue
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.states import build_call_event
+from switchboard.resources.identity import service as identity
 
 logger = structlog.get_logger()
 RETRY_SECONDS = 120.0
+_PLAIN_TEXTS = identity.build_plain_texts_condition()
 
 Write: TypeAlias = Callable[[TenantSession], Awaitable[None]]
 
@@ -39,6 +41,7 @@ class DatabaseCallLog:
         self._call = call
         self._writes: asyncio.Queue[Write | None] = asyncio.Queue()
         self._position = 0
+        self._is_plain = True
         self._supervisor: Supervisor | None = None
         self._asked_at: datetime | None = None
 
@@ -54,7 +57,8 @@ class DatabaseCallLog:
 
     def record_entry(self, entry: TranscriptEntry) -> None:
         """Record an entry of the transcript."""
-        line = TranscriptLine(
+        line = NewRow.of(
+            TranscriptLine,
             organization_id=self._call.organization_id,
             call_id=self._call.id,
             position=self._position,
@@ -69,7 +73,7 @@ class DatabaseCallLog:
             pauses=[asdict(pause) for pause in entry.pauses],
         )
         self._position += 1
-        self._writes.put_nowait(_build_line_write(line))
+        self._writes.put_nowait(partial(self._write_line, line))
 
     def record_latency(self, latency: TurnLatency) -> None:
         """Record the latency of a turn in the metrics."""
@@ -119,6 +123,16 @@ class DatabaseCallLog:
         }
         self._writes.put_nowait(partial(_save_consent, self._call.id, stored))
 
+    async def _write_line(self, line: NewRow, session: TenantSession) -> None:
+        """Write a line, unless an earlier attempt was committed.
+
+        Most organizations' texts stay plain: the statement that writes them also asks for the policy.
+        """
+        if self._is_plain:
+            self._is_plain = await insert_row(session, line, condition=_PLAIN_TEXTS)
+        if not self._is_plain:
+            await insert_row(session, await encrypt_row(session, line))
+
     async def _run(self) -> None:
         while (write := await self._writes.get()) is not None:
             await self._execute(write)
@@ -132,19 +146,6 @@ class DatabaseCallLog:
             await retry_while_away(attempt, seconds=RETRY_SECONDS)
         except (SQLAlchemyError, OSError):
             logger.exception("call log was not written", call_id=str(self._call.id))
-
-
-def _build_line_write(line: TranscriptLine) -> Write:
-    attempts = count()
-
-    async def write(session: TenantSession) -> None:
-        fresh = TranscriptLine(**line.model_dump())
-        if next(attempts):
-            await session.merge(fresh)  # an earlier attempt may have been committed
-        else:
-            session.add(fresh)
-
-    return write
 
 
 async def _add_entry(entry: AuditEntry, session: TenantSession) -> None:
