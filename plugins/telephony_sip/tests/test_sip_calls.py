@@ -111,7 +111,7 @@ async def test_a_wrong_number_gets_404(platform: SmallPlatform) -> None:
 async def test_a_trunk_with_a_codec_that_the_gateway_does_not_have_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audio_codecs, "load_opus", lambda: None)
     async with open_small_platform(codecs=["opus", "PCMA"]) as platform:
-        with pytest.raises(ProviderError, match="trunk office: opus needs libopus"):
+        with pytest.raises(ProviderError, match=r"trunk office: .*; opus needs libopus"):
             await platform.provider.check()
         telephone = await platform.trunk.call(platform.sip_port, OURS)
         assert "PCMA" in telephone.dialog.remote_sdp

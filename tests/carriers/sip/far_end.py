@@ -102,7 +102,9 @@ class FarEnd:
 
     async def on_invite(self, invite: IncomingInvite) -> None:
         self.invites.append(invite.request)
-        user = invite.request.uri.partition("@")[0]
+        uri = invite.request.uri
+        # Without a user, the last digits would be those of a port.
+        user = uri.partition("@")[0] if "@" in uri else ""
         try:
             if (status := REFUSALS.get(user[-2:])) is not None:
                 invite.reject(status)
