@@ -46,6 +46,16 @@ async def test_a_failed_task_ends_the_call_after_the_others_finish(
     assert socket.closed.is_set()
 
 
+async def test_a_socket_that_closes_is_a_failure_if_the_carrier_announces_ends(engine: CallEngine) -> None:
+    for announces, reason in ((False, EndedReason.CALLER_HUNG_UP), (True, EndedReason.PROVIDER_FAILED)):
+        socket, live = Socket(), create_call(Model(), Transcriber())
+        live.codec.announces_end = announces
+        running = asyncio.create_task(engine.run_call(live, socket))
+        await socket.say(WORDS)
+        socket.hang_up()
+        assert (await running).ended_reason is reason
+
+
 async def test_the_last_words_before_a_hang_up_are_transcribed(engine: CallEngine) -> None:
     socket = Socket()
     running = asyncio.create_task(engine.run_call(create_call(Model(), Transcriber("call me tomorrow")), socket))

@@ -45,7 +45,13 @@ class UnsupportedAudio(ValueError):
 
 
 class MediaCodec(ABC):
-    """Encoder and decoder of one media socket's messages. Called for every 20 ms of every call, so keep it fast."""
+    """Encoder and decoder of one media socket's messages. Called for every 20 ms of every call, so keep it fast.
+
+    `announces_end`: the carrier sends `MediaStopped` at the end of each call, so a socket that closes without it is
+    that of a call which the carrier has lost, and which has failed.
+    """
+
+    announces_end: bool = False
 
     @abstractmethod
     def decode(self, message: Frame) -> bytes | MediaEvent | None:

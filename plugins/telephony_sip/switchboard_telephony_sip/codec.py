@@ -46,6 +46,8 @@ def write_media_event(message: FromGateway) -> str:
 class SipCodec(MediaCodec):
     """Codec of a gateway's media socket. It has no state, because messages do not name their stream."""
 
+    announces_end = True
+
     def decode(self, message: Frame) -> bytes | MediaEvent | None:
         if isinstance(message, bytes):
             return message

@@ -34,12 +34,22 @@ from tests.fixtures.servers import SECRET_KEY
 
 @dataclass(frozen=True, slots=True)
 class SipLine:
-    """A bakery whose number is one of its trunks', and the gateway's addresses."""
+    """A bakery whose number is one of its trunks', and its gateways' host, ports, and processes."""
 
     live: LivePlatform
     host: str
-    sip_port: int
-    control_port: int
+    ports: tuple["GatewayPorts", ...]
+    gateways: tuple[ForkServerProcess, ...]
+
+    @property
+    def sip_port(self) -> int:
+        """The first gateway's port for SIP."""
+        return self.ports[0].sip
+
+    @property
+    def control_port(self) -> int:
+        """The first gateway's port for commands."""
+        return self.ports[0].control
 
     async def list_transcript(self, call_id: object) -> list[tuple[str, str]]:
         """Return what both parties have said so far."""
@@ -77,12 +87,14 @@ class SipLines:
 
     @asynccontextmanager
     async def open(
-        self, *trunks: dict[str, JsonValue], host: str = "127.0.0.1", **settings: JsonValue
+        self, *trunks: dict[str, JsonValue], host: str = "127.0.0.1", gateways: int = 1, **settings: JsonValue
     ) -> AsyncIterator[SipLine]:
-        """Run the platform and a gateway, for a bakery with these trunks."""
-        runtime, ports = self.runtime, GatewayPorts()
+        """Run the platform and its gateways, for a bakery with these trunks."""
+        runtime, ports = self.runtime, [GatewayPorts() for _ in range(gateways)]
         caller = await self.organizations.create()
-        provider = ProviderSpec(Capability.TELEPHONY, "sip", build_settings(ports.control, *trunks, **settings))
+        addresses: list[JsonValue] = [f"http://127.0.0.1:{one.control}" for one in ports]
+        account = build_settings(ports[0].control, *trunks, **settings) | {"gateways": addresses}
+        provider = ProviderSpec(Capability.TELEPHONY, "sip", account)
         async with runtime.database.tenant(caller.organization_id) as session:
             embedded = list_embedded_providers(runtime.registry)
             await configure_providers(session, runtime.registry, runtime.keyring, [provider, *embedded])
@@ -92,12 +104,14 @@ class SipLines:
         assert entered.status == 201, entered.body
         live = LivePlatform(runtime, caller, agent_id, str(at(entered.json, "items", 0, "id")), number)
         async with run_server(runtime):
-            gateway = await self._start_gateway(host, ports)
+            running = [await self._start_gateway(host, one) for one in ports]
             try:
-                yield SipLine(live, f"[{host}]" if ":" in host else host, ports.sip, ports.control)
+                yield SipLine(live, f"[{host}]" if ":" in host else host, tuple(ports), tuple(running))
             finally:
-                gateway.terminate()
-                await asyncio.to_thread(gateway.join)
+                for gateway in running:
+                    gateway.terminate()
+                for gateway in running:
+                    await asyncio.to_thread(gateway.join)
 
     async def _start_gateway(self, host: str, ports: "GatewayPorts") -> ForkServerProcess:
         environment = {

@@ -8,7 +8,7 @@ from switchboard.engine.conversation.machine.dialog import MachineDialog
 from switchboard.engine.conversation.speech.noise_suppression import NoiseSuppressor
 from switchboard.engine.conversation.speech.rnnoise import RNNoiseMissing
 from switchboard.engine.conversation.turn_taking import TurnTaking
-from switchboard.plugin_sdk import DigitPressed, Frame, MarkReached, MediaStopped
+from switchboard.plugin_sdk import DigitPressed, Frame, MarkReached, MediaStopped, ProviderError
 
 logger = structlog.get_logger()
 
@@ -49,7 +49,10 @@ class CarrierInput:
                 dropped += 1
                 if dropped == 1:
                     logger.warning("carrier message not understood", call_id=str(self._call.call_id))
-        self._lifetime.end(EndedReason.CALLER_HUNG_UP)
+        if self._call.codec.announces_end:
+            self._lifetime.fail(ProviderError("the carrier has lost the call"))
+        else:
+            self._lifetime.end(EndedReason.CALLER_HUNG_UP)
 
     def _handle_message(self, message: Frame) -> None:
         event = self._call.codec.decode(message)

@@ -188,6 +188,7 @@ class _ContainedCodec(MediaCodec):
     def __init__(self, origin: _Origin, codec: MediaCodec) -> None:
         self._origin = origin
         self._codec = codec
+        self.announces_end = codec.announces_end
 
     def decode(self, message: Frame) -> bytes | MediaEvent | None:
         try:
