@@ -64,12 +64,12 @@ class ControlApi:
         return application
 
     async def _serve(self, request: web.Request) -> web.Response:
-        body = await request.read()
+        # The name of an account is derived from its secret, so only the platform's large bodies are read.
         account = self._switching.directory.find_account(request.headers.get(ACCOUNT_HEADER, ""))
-        signature = request.headers.get(SIGNATURE_HEADER)
         if account is None:
             logger.warning("command refused", reason="the account is not known")
             return _respond(403, CommandRefusal("the gateway does not serve the account", NOT_SERVED))
+        body, signature = await request.read(), request.headers.get(SIGNATURE_HEADER)
         fault = find_fault_of_signature(account.secret, signature, COMMANDS_PATH, body)
         if fault or not self._nonces.claim(signature or ""):
             logger.warning("command refused", reason=fault or "it was sent before")
