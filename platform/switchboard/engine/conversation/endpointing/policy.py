@@ -179,7 +179,7 @@ class Endpointing:
             return
         if self._is_over(now):
             paused_at = now if self._turn.paused_at is None else self._turn.paused_at
-            ended_at = min(now, max(self._find_quiet(paused_at) + self._get_shortest_silence(), self._judged_at))
+            ended_at = min(now, max(self._find_voice_end(paused_at) + self._get_shortest_silence(), self._judged_at))
             self._add_pause(ended_at, ended_turn=True)
             self._events.handle_turn_over(self.take_turn(ended_at))
         elif self._ask_at is not None and now >= self._ask_at:
@@ -194,9 +194,9 @@ class Endpointing:
             paused_at = now
         if settings.mode == "silence":
             return now - paused_at >= settings.min_silence_seconds
-        quiet_since = self._find_quiet(paused_at)
-        is_longest = now - min(quiet_since, paused_at) >= settings.max_silence_seconds
-        is_quiet = now - quiet_since >= self._get_shortest_silence()
+        voice_end = self._find_voice_end(paused_at)
+        is_longest = now - min(voice_end, paused_at) >= settings.max_silence_seconds
+        is_quiet = now - voice_end >= self._get_shortest_silence()
         is_complete = self._asking is None and self._judgment.is_complete and is_quiet
         is_held = is_complete and self._audio.is_voice_starting()
         if is_longest or is_held:
@@ -215,7 +215,7 @@ class Endpointing:
             confirmation = NOISY_CONFIRMATION_SECONDS if is_noisy else CONFIRMATION_SECONDS
         return min(settings.min_silence_seconds + confirmation, settings.max_silence_seconds)
 
-    def _find_quiet(self, paused_at: float) -> float:
+    def _find_voice_end(self, paused_at: float) -> float:
         """Return when the caller's voice ended: what voice activity detection has found, corrected by its level."""
         quiet_since = self._audio.get_quiet_since()
         if quiet_since is None or self._settings.mode == "silence":
