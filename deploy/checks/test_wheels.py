@@ -15,8 +15,8 @@ from zipfile import ZipFile
 
 import pytest
 
-from tests.fixtures.app import find_free_port
 from tests.fixtures.eventually import eventually
+from tests.fixtures.free_ports import find_free_port
 from tests.fixtures.servers import REPOSITORY
 
 DIST = REPOSITORY / "dist"

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.fixtures.app import find_free_port
 from tests.fixtures.command_line import Operator
 from tests.fixtures.eventually import eventually
+from tests.fixtures.free_ports import find_free_port
 
 START_SECONDS = 120
 

@@ -33,11 +33,11 @@ from tests.fixtures.app import (
     Organizations,
     create_bakery,
     create_bakery_agent,
-    find_free_port,
     fresh_number,
     run_server,
 )
 from tests.fixtures.eventually import eventually
+from tests.fixtures.free_ports import find_free_port
 from tests.fixtures.json_access import Json
 
 PERSON = "+15550100001"

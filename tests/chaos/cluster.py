@@ -11,9 +11,9 @@ from pathlib import Path
 
 import aiohttp
 
-from tests.fixtures.app import find_free_port
 from tests.fixtures.debian_tools import find_tool, run_program
 from tests.fixtures.eventually import eventually, wait_for_port
+from tests.fixtures.free_ports import find_free_port
 from tests.fixtures.processes import Servers
 
 DRAIN_SECONDS = 120

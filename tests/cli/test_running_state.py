@@ -11,9 +11,9 @@ import aiohttp
 import pytest
 from switchboard.apps.embedded import DataDirectory
 
-from tests.fixtures.app import find_free_port
 from tests.fixtures.command_line import Operator, start_command
 from tests.fixtures.eventually import eventually, wait_for_port
+from tests.fixtures.free_ports import find_free_port
 from tests.fixtures.servers import SECRET_KEY
 
 PLUGIN = '''"""A voice of an account."""

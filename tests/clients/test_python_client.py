@@ -26,7 +26,8 @@ from switchboard_client import (
 )
 from switchboard_client.generated.models import CallCompletedDelivery
 
-from tests.fixtures.app import UNKNOWN_ID, LivePlatform, find_free_port
+from tests.fixtures.app import UNKNOWN_ID, LivePlatform
+from tests.fixtures.free_ports import find_free_port
 from tests.fixtures.http_server import serve_application
 from tests.fixtures.receiver import Receiver
 from tests.fixtures.servers import REPOSITORY

@@ -18,8 +18,9 @@ from switchboard_telephony_sip.provider import SipTelephony
 
 from tests.carriers.sip.far_end import FarEnd
 from tests.carriers.sip.gateway import run_gateway
-from tests.fixtures.app import Caller, LivePlatform, find_free_port
+from tests.fixtures.app import Caller, LivePlatform
 from tests.fixtures.dashboard import People, Person, Window, open_owner_window
+from tests.fixtures.free_ports import find_free_port
 
 SIP = "/dashboard/providers/telephony/sip"
 Fields = dict[str, str | list[str]]

@@ -19,9 +19,9 @@ from switchboard.foundation.database import create_engine
 from switchboard.migrations import MigrationError, upgrade
 from switchboard.migrations.indexes import create_index_concurrently
 
-from tests.fixtures.app import find_free_port
 from tests.fixtures.command_line import Operator, start_command
 from tests.fixtures.eventually import eventually, wait_for_port
+from tests.fixtures.free_ports import find_free_port
 
 UPGRADE = importlib.import_module("switchboard.migrations.upgrade")  # the package's `upgrade` is the function
 NEXT_VERSION = (

@@ -20,9 +20,10 @@ from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.media import call_runner
 from switchboard.resources.calls.models import Call
 
-from tests.fixtures.app import LivePlatform, Organizations, create_bakery, find_free_port, fresh_number
+from tests.fixtures.app import LivePlatform, Organizations, create_bakery, fresh_number
 from tests.fixtures.command_line import start_command
 from tests.fixtures.eventually import eventually, wait_for_port
+from tests.fixtures.free_ports import find_free_port
 from tests.fixtures.json_access import Json
 from tests.fixtures.monitors import connect_telephone
 from tests.fixtures.object_store import S3Server, start_s3_server

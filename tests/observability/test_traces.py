@@ -14,9 +14,9 @@ import aiohttp
 import pytest
 from pydantic import JsonValue
 
-from tests.fixtures.app import find_free_port
 from tests.fixtures.command_line import Operator
 from tests.fixtures.eventually import eventually
+from tests.fixtures.free_ports import find_free_port
 from tests.fixtures.json_access import Json, objects_at
 from tests.fixtures.receiver import Receiver
 from tests.fixtures.span_receiver import ReceivedSpan, SpanReceiver

@@ -8,7 +8,7 @@ from time import monotonic
 
 import pytest
 
-from tests.fixtures.app import find_free_port
+from tests.fixtures.free_ports import find_free_port
 from tests.fixtures.servers import REPOSITORY
 from tests.fixtures.terminal import Terminal
 from tests.fixtures.tutorial import (

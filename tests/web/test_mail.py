@@ -12,7 +12,7 @@ from switchboard.foundation import mail
 from switchboard.foundation.mail import Mailer, MailRefused
 from switchboard.foundation.settings import Settings, SettingsError, load_settings
 
-from tests.fixtures.app import find_free_port
+from tests.fixtures.free_ports import find_free_port
 from tests.fixtures.mail import LOGIN, LOGIN_SECRET, serve_mail
 from tests.fixtures.redis_servers import Certificates
 

@@ -22,8 +22,8 @@ from wsproto.events import (
 from wsproto.extensions import PerMessageDeflate
 from wsproto.frame_protocol import CloseReason
 
-from tests.fixtures.app import find_free_port
 from tests.fixtures.eventually import wait_for_port
+from tests.fixtures.free_ports import find_free_port
 
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, Scope

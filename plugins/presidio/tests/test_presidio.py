@@ -10,7 +10,7 @@ from switchboard.plugin_sdk import ProviderError, SpokenText
 from switchboard.plugin_sdk.testing import RemotePrivateDataDetectorContract
 from switchboard_presidio.detector import PresidioDetector, PresidioSettings
 
-from tests.fixtures.app import find_free_port
+from tests.fixtures.free_ports import find_free_port
 from tests.fixtures.presidio import Presidio
 
 TEXT = SpokenText("My name is Ada Lovelace, and I live in Köln 🙂 near Ada.", "en-GB")

@@ -15,7 +15,7 @@ from switchboard_telephony_sip.signatures import SIGNATURE_HEADER, sign_message
 
 from tests.carriers.sip.far_end import FarEnd
 from tests.carriers.sip.gateway import SECRET, FixedAccounts, build_provider_account, build_settings, run_gateway
-from tests.fixtures.app import find_free_port
+from tests.fixtures.free_ports import find_free_port
 
 
 class TestSip(TelephonyContract):

@@ -18,8 +18,8 @@ from switchboard_telephony_sip.gateway import targets
 
 from tests.carriers.sip.far_end import FarEnd, Telephone
 from tests.carriers.sip.small_platform import OURS, VOICE, SmallPlatform, open_small_platform
-from tests.fixtures.app import find_free_port
 from tests.fixtures.eventually import eventually
+from tests.fixtures.free_ports import find_free_port
 
 PERSON, BUSY, SILENT, GATED = "+15550100002", "+15550100020", "+15550100021", "+15550100025"
 SPEECH = bytes([0x30, 0xB0] * 1600)

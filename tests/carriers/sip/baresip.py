@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.fixtures.app import find_free_port
 from tests.fixtures.caller_voice import speak_as_caller
 from tests.fixtures.debian_tools import find_tool, run_program
 from tests.fixtures.eventually import wait_for_port
+from tests.fixtures.free_ports import find_free_port, find_free_ports
 from tests.fixtures.recorded_audio import Samples, read_samples
 
 SAMPLE_RATE = 8_000
@@ -105,8 +105,8 @@ async def run_baresip(
     """Run baresip at an address, as the telephone of a number. `options` are parameters of its account."""
     program = find_tool("baresip")
     folder.mkdir()
-    port = port or find_free_port()
-    control_port, first_port = find_free_port(), find_free_port() // 2 * 2
+    port = port or find_free_ports(2)  # TLS listens on the next one
+    control_port, first_port = find_free_port(), find_free_ports(21)
     (folder / "config").write_text(
         SETTINGS.format(
             host=host,

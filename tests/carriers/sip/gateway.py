@@ -14,8 +14,8 @@ from switchboard_telephony_sip.gateway import running
 from switchboard_telephony_sip.gateway.process import SipGateway
 from switchboard_telephony_sip.settings import SipSettings
 
-from tests.fixtures.app import find_free_port
 from tests.fixtures.eventually import wait_for_port
+from tests.fixtures.free_ports import find_free_ports
 
 SECRET = "a signing secret of the tests"
 
@@ -77,7 +77,7 @@ async def run_gateway(
         option.name: option.default for option in SipGateway.options if option.name is not None
     }
     options |= {"sip_host": "127.0.0.1", "sip_port": sip_port, "control_port": control_port}
-    first = find_free_port() // 2 * 2
+    first = find_free_ports(201)
     options["rtp_ports"] = f"{first}-{first + 200}"
     process = SipGateway(**options)
     with pytest.MonkeyPatch.context() as patch:

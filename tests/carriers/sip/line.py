@@ -18,16 +18,10 @@ from switchboard.plugin_sdk.registry import Capability
 from switchboard.runtime import Runtime
 
 from tests.carriers.sip.gateway import build_settings
-from tests.fixtures.app import (
-    LivePlatform,
-    Organizations,
-    create_bakery_agent,
-    find_free_port,
-    fresh_number,
-    run_server,
-)
+from tests.fixtures.app import LivePlatform, Organizations, create_bakery_agent, fresh_number, run_server
 from tests.fixtures.command_line import start_command
 from tests.fixtures.eventually import eventually, wait_for_port
+from tests.fixtures.free_ports import find_free_port, find_free_ports
 from tests.fixtures.json_access import at
 from tests.fixtures.servers import SECRET_KEY
 
@@ -144,7 +138,7 @@ class GatewayPorts:
 
     sip: int = field(default_factory=find_free_port)
     control: int = field(default_factory=find_free_port)
-    first_rtp: int = field(default_factory=lambda: find_free_port() // 2 * 2)
+    first_rtp: int = field(default_factory=lambda: find_free_ports(201))
 
 
 @pytest.fixture

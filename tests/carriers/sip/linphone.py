@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.fixtures.app import find_free_port
 from tests.fixtures.debian_tools import find_tool
 from tests.fixtures.eventually import eventually
+from tests.fixtures.free_ports import find_free_port, find_free_ports
 
 SETTINGS = """
 [sip]
@@ -49,7 +49,7 @@ async def run_linphone(folder: Path, *, said: Path, heard: Path, port: int | Non
     program = find_tool("linphonec", package="linphone-cli")
     (folder / ".local/share/linphone").mkdir(parents=True)
     settings, log = folder / "linphonerc", folder / "linphone.log"
-    settings.write_text(SETTINGS.format(port=port or find_free_port(), rtp_port=find_free_port() // 2 * 2))
+    settings.write_text(SETTINGS.format(port=port or find_free_port(), rtp_port=find_free_ports(10)))
     with log.open("ab") as output:
         process = await asyncio.create_subprocess_exec(
             *(program, "-c", str(settings)),

@@ -24,7 +24,7 @@ from switchboard_telephony_sip.signaling import CallRefused, IncomingInvite, Pee
 from switchboard_telephony_sip.signaling.messages import read_address
 
 from tests.carriers.sip.far_end import FarEnd, Telephone
-from tests.fixtures.app import find_free_port
+from tests.fixtures.free_ports import find_free_port
 
 STATUSES: Final[dict[CallOutcome, int]] = {"busy": 486, "failed": 403}
 UNKNOWN_RECEIVER: Final = "82"

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tests.fixtures.app import find_free_port
 from tests.fixtures.debian_tools import find_tool, run_to_end
+from tests.fixtures.free_ports import find_free_port, find_free_ports
 
 CALLS_IN = """<?xml version="1.0" encoding="ISO-8859-1" ?>
 <scenario name="a call in which the platform hangs up">
@@ -70,7 +70,7 @@ async def call_with_sipp(folder: Path, *, caller: str, number: str, gateway_port
         "-i": "127.0.0.1",
         "-p": find_free_port(),
         "-mi": "127.0.0.1",
-        "-mp": find_free_port() // 2 * 2,
+        "-mp": find_free_ports(10),
         "-timeout": "120s",
         "-error_file": folder / "errors.log",
     }

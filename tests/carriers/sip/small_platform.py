@@ -24,8 +24,8 @@ from switchboard_telephony_sip.settings import SipSettings
 
 from tests.carriers.sip.far_end import FarEnd, Telephone
 from tests.carriers.sip.gateway import FixedAccounts, TestGateway, build_provider_account, build_settings, run_gateway
-from tests.fixtures.app import find_free_port
 from tests.fixtures.eventually import eventually
+from tests.fixtures.free_ports import find_free_port
 
 VOICE = bytes([0x20, 0xA0] * 80)
 OURS = "+12125550100"

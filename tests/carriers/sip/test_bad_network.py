@@ -15,9 +15,9 @@ from switchboard.plugin_sdk.audio import transcode_audio
 
 from tests.carriers.sip.far_end import FarEnd, Telephone
 from tests.carriers.sip.line import SipLine, SipLines
-from tests.fixtures.app import find_free_port
 from tests.fixtures.caller_voice import speak_as_caller
 from tests.fixtures.eventually import eventually
+from tests.fixtures.free_ports import find_free_port
 from tests.fixtures.media_relay import MediaRelay
 
 logger = structlog.get_logger()

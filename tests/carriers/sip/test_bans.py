@@ -8,10 +8,10 @@ import pytest
 from pydantic import JsonValue
 
 from tests.carriers.sip.line import SipLine, SipLines
-from tests.fixtures.app import find_free_port
 from tests.fixtures.command_line import Operator
 from tests.fixtures.debian_tools import find_tool, run_program
 from tests.fixtures.eventually import eventually
+from tests.fixtures.free_ports import find_free_port
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
 SCANNER = "127.0.0.2"

@@ -12,8 +12,8 @@ from switchboard_offline.loopback.persons import VOICE
 
 from tests.carriers.sip.baresip import Baresip, run_baresip
 from tests.carriers.sip.line import SipLine, SipLines
-from tests.fixtures.app import find_free_port
 from tests.fixtures.eventually import eventually
+from tests.fixtures.free_ports import find_free_port
 from tests.fixtures.recorded_audio import find_best_match, list_spoken_matches, read_channels
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]

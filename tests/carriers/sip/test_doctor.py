@@ -12,9 +12,9 @@ from pydantic import JsonValue
 from tests.carriers.sip.baresip import Baresip, run_baresip
 from tests.carriers.sip.far_end import FarEnd
 from tests.carriers.sip.line import SipLine, SipLines
-from tests.fixtures.app import find_free_port
 from tests.fixtures.command_line import Operator
 from tests.fixtures.debian_tools import find_tool, run_program
+from tests.fixtures.free_ports import find_free_port, find_free_ports
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
 PERSON = "+15550100001"
@@ -38,7 +38,7 @@ def describe_trunk(port: int, **more: JsonValue) -> dict[str, JsonValue]:
 async def run_answering_sipp(sip_lines: SipLines, port: int) -> AsyncIterator[None]:
     """Run SIPp's own scenario of a callee, which answers and sends no audio."""
     program = find_tool("sipp", package="sip-tester")
-    arguments = ("-sn", "uas", "-i", "127.0.0.1", "-p", str(port), "-mp", str(find_free_port() // 2 * 2), "-nostdin")
+    arguments = ("-sn", "uas", "-i", "127.0.0.1", "-p", str(port), "-mp", str(find_free_ports(10)), "-nostdin")
     async with run_program(program, *arguments, log=sip_lines.folder / "sipp.log"):
         yield
 

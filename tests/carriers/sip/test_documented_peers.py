@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from tests.carriers.sip.baresip import run_baresip
 from tests.carriers.sip.kamailio import SETTINGS, run_kamailio
 from tests.carriers.sip.line import SipLines
-from tests.fixtures.app import find_free_port
+from tests.fixtures.free_ports import find_free_port
 from tests.fixtures.servers import REPOSITORY
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]

@@ -7,8 +7,8 @@ from pydantic import JsonValue
 
 from tests.carriers.sip.far_end import FarEnd, Telephone
 from tests.carriers.sip.line import SipLine, SipLines
-from tests.fixtures.app import find_free_port
 from tests.fixtures.eventually import eventually
+from tests.fixtures.free_ports import find_free_port
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
 LEASE_SECONDS = 120

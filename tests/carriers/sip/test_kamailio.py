@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from tests.carriers.sip.baresip import Baresip, run_baresip
 from tests.carriers.sip.kamailio import PASSWORD, USER, Kamailio, run_kamailio
 from tests.carriers.sip.line import SipLine, SipLines
-from tests.fixtures.app import find_free_port
+from tests.fixtures.free_ports import find_free_port
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
 PERSON = "+15550100001"

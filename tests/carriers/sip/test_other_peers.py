@@ -12,8 +12,8 @@ from switchboard_telephony_sip.media.tones import make_tones
 from tests.carriers.sip.line import SipLine, SipLines
 from tests.carriers.sip.linphone import run_linphone
 from tests.carriers.sip.sipp import call_with_sipp
-from tests.fixtures.app import find_free_port
 from tests.fixtures.caller_voice import speak_as_caller
+from tests.fixtures.free_ports import find_free_port
 from tests.fixtures.recorded_audio import list_spoken_matches, read_channels, read_samples
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]

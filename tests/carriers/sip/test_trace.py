@@ -18,10 +18,10 @@ from switchboard.runtime import Runtime
 
 from tests.carriers.sip.line import SipLine, SipLines
 from tests.carriers.sip.sipp import call_with_sipp
-from tests.fixtures.app import find_free_port
 from tests.fixtures.caller_voice import speak_as_caller
 from tests.fixtures.command_line import CommandResult, Operator
 from tests.fixtures.eventually import eventually
+from tests.fixtures.free_ports import find_free_port
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
 PERSON = "+15550100001"
