@@ -227,7 +227,9 @@ async def test_without_a_voicemail_policy_the_agent_talks_to_machines(line: Line
 async def test_outbound_calls(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls to every kind of callee at once; a callee who does not answer is called for one second."""
     monkeypatch.setattr(dialing, "RING_SECONDS", 1)
-    await line.live.caller.send("PUT", f"/v1/agents/{line.live.agent_id}", {"interruption_min_words": 0})
+    whole = "Hello Ada, this is the bakery on the corner. We bake bread, rolls, and cakes every morning of the week."
+    settings: JsonValue = {"interruption_min_words": 0, "greeting_message": whole.replace("Ada", "{{customer}}")}
+    await line.live.caller.send("PUT", f"/v1/agents/{line.live.agent_id}", settings)
     expected = {
         "20": ("busy", None),
         "21": ("no-answer", None),
@@ -249,10 +251,7 @@ async def test_outbound_calls(line: Line, monkeypatch: pytest.MonkeyPatch) -> No
     assert explained == {"22", "23", "24", *(["20"] if line.carrier == "sip" else [])}
     assert ("user", "DTMF: 123") in await list_transcript(line.live, calls["50"]["id"])
     assert finished["60"]["status"] == "completed"
-    greeting, whole = (
-        (await list_transcript(line.live, calls["60"]["id"]))[0][1],
-        "Hello Ada, this is the bakery on the corner.",
-    )
+    greeting = (await list_transcript(line.live, calls["60"]["id"]))[0][1]
     assert whole.startswith(greeting), "who breaks in stops the agent"
     assert 0 < len(greeting) < len(whole)
 
