@@ -98,6 +98,11 @@ class Baresip:
         return read_samples(path)
 
 
+def find_telephone_port() -> int:
+    """Find a port for SIP; baresip listens for TLS on the next one."""
+    return find_free_ports(2)
+
+
 @asynccontextmanager
 async def run_baresip(
     folder: Path, number: str, *, host: str = "127.0.0.1", port: int | None = None, options: str = "audio_codecs=pcmu"
@@ -105,7 +110,7 @@ async def run_baresip(
     """Run baresip at an address, as the telephone of a number. `options` are parameters of its account."""
     program = find_tool("baresip")
     folder.mkdir()
-    port = port or find_free_ports(2)  # TLS listens on the next one
+    port = port or find_telephone_port()
     control_port, first_port = find_free_port(), find_free_ports(21)
     (folder / "config").write_text(
         SETTINGS.format(

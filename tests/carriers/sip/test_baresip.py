@@ -10,10 +10,9 @@ from switchboard.engine.conversation.media.conversion import Converter
 from switchboard.plugin_sdk import PHONE_PCM, SpeechRequest, TextToSpeechProvider
 from switchboard_offline.loopback.persons import VOICE
 
-from tests.carriers.sip.baresip import Baresip, run_baresip
+from tests.carriers.sip.baresip import Baresip, find_telephone_port, run_baresip
 from tests.carriers.sip.line import SipLine, SipLines
 from tests.fixtures.eventually import eventually
-from tests.fixtures.free_ports import find_free_port
 from tests.fixtures.recorded_audio import find_best_match, list_spoken_matches, read_channels
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
@@ -50,7 +49,7 @@ async def wait_for_quality(line: SipLine, call_id: str) -> dict[str, Any]:
 
 
 async def test_a_conversation_in_which_each_side_hears_the_other(sip_lines: SipLines) -> None:
-    port = find_free_port()
+    port = find_telephone_port()
     async with (
         sip_lines.open(describe_trunk(port)) as line,
         run_baresip(sip_lines.folder / "baresip", PERSON, port=port) as telephone,
@@ -86,7 +85,7 @@ async def test_other_audio_and_transports(
     trunk: dict[str, JsonValue],
     options: str,
 ) -> None:
-    port = find_free_port()
+    port = find_telephone_port()
     place = f"[{host}]" if ":" in host else host
     office = describe_trunk(port, **trunk) | {"hosts": [f"{place}:{port}"]}
     async with (
@@ -105,7 +104,7 @@ async def test_other_audio_and_transports(
 
 @pytest.mark.parametrize("way", ["rtpevent", "info"])
 async def test_keys_in_packets_and_in_requests(sip_lines: SipLines, way: str) -> None:
-    port = find_free_port()
+    port = find_telephone_port()
     options = f"audio_codecs=pcmu;dtmfmode={way}"
     async with (
         sip_lines.open(describe_trunk(port)) as line,
@@ -121,7 +120,7 @@ async def test_keys_in_packets_and_in_requests(sip_lines: SipLines, way: str) ->
 
 
 async def test_a_call_goes_on_after_it_was_held(sip_lines: SipLines) -> None:
-    port = find_free_port()
+    port = find_telephone_port()
     async with (
         sip_lines.open(describe_trunk(port)) as line,
         run_baresip(sip_lines.folder / "baresip", PERSON, port=port) as telephone,
@@ -139,7 +138,7 @@ async def test_a_call_goes_on_after_it_was_held(sip_lines: SipLines) -> None:
 
 async def test_a_call_is_placed_and_transferred_to_a_person(sip_lines: SipLines) -> None:
     """The trunk is a telephone that answers every number, first as the customer and then as the person."""
-    port = find_free_port()
+    port = find_telephone_port()
     answers = "audio_codecs=pcmu;answermode=auto"
     async with (
         sip_lines.open(describe_trunk(port)) as line,
@@ -163,7 +162,7 @@ async def test_a_call_is_placed_and_transferred_to_a_person(sip_lines: SipLines)
 
 async def test_a_person_hears_who_calls_and_accepts(sip_lines: SipLines) -> None:
     """One telephone calls the agent, another is the trunk's, which answers every number."""
-    port = find_free_port()
+    port = find_telephone_port()
     answers = "audio_codecs=pcmu;answermode=auto"
     async with (
         sip_lines.open(describe_trunk(port)) as line,
@@ -197,7 +196,7 @@ async def test_a_person_hears_who_calls_and_accepts(sip_lines: SipLines) -> None
 
 
 async def test_callers_who_hang_up_early_leave_nothing(sip_lines: SipLines) -> None:
-    port = find_free_port()
+    port = find_telephone_port()
     async with (
         sip_lines.open(describe_trunk(port)) as line,
         run_baresip(sip_lines.folder / "baresip", PERSON, port=port) as telephone,

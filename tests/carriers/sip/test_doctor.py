@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from tests.carriers.sip.baresip import Baresip, run_baresip
+from tests.carriers.sip.baresip import Baresip, find_telephone_port, run_baresip
 from tests.carriers.sip.far_end import FarEnd
 from tests.carriers.sip.line import SipLine, SipLines
 from tests.fixtures.command_line import Operator
@@ -44,7 +44,7 @@ async def run_answering_sipp(sip_lines: SipLines, port: int) -> AsyncIterator[No
 
 
 async def test_a_call_with_sound_both_ways(sip_lines: SipLines, operator: Operator) -> None:
-    port = find_free_port()
+    port = find_telephone_port()
     async with (
         sip_lines.open(describe_trunk(port)) as line,
         run_baresip(

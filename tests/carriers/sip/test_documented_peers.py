@@ -5,7 +5,7 @@ import re
 import pytest
 from pydantic import JsonValue
 
-from tests.carriers.sip.baresip import run_baresip
+from tests.carriers.sip.baresip import find_telephone_port, run_baresip
 from tests.carriers.sip.kamailio import SETTINGS, run_kamailio
 from tests.carriers.sip.line import SipLines
 from tests.fixtures.free_ports import find_free_port
@@ -28,7 +28,7 @@ def read_route(gateway: str) -> str:
 
 
 async def test_kamailio_sends_the_numbers_of_the_page_to_a_gateway(sip_lines: SipLines) -> None:
-    port, telephone_port = find_free_port(), find_free_port()
+    port, telephone_port = find_free_port(), find_telephone_port()
     proxy: dict[str, JsonValue] = {"name": "proxy", "hosts": [f"127.0.0.1:{port}"]}
     beginning, mark, rest = SETTINGS.partition("    record_route();\n    if ($sp ==")
     async with sip_lines.open(proxy) as line:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 from pydantic import JsonValue
 
-from tests.carriers.sip.baresip import Baresip, run_baresip
+from tests.carriers.sip.baresip import Baresip, find_telephone_port, run_baresip
 from tests.carriers.sip.kamailio import PASSWORD, USER, Kamailio, run_kamailio
 from tests.carriers.sip.line import SipLine, SipLines
 from tests.fixtures.free_ports import find_free_port
@@ -18,7 +18,7 @@ PERSON = "+15550100001"
 @asynccontextmanager
 async def open_registered_line(sip_lines: SipLines) -> AsyncIterator[tuple[SipLine, Kamailio, Baresip]]:
     """A gateway that has registered at Kamailio, and a telephone at Kamailio's other side."""
-    port, telephone_port = find_free_port(), find_free_port()
+    port, telephone_port = find_free_port(), find_telephone_port()
     trunk: dict[str, JsonValue] = {
         "name": "office",
         "hosts": [f"127.0.0.1:{port}"],
