@@ -139,3 +139,20 @@ async def test_words_that_a_judged_turn_gains_in_the_pause_are_reported() -> Non
     assert reported == [("A table for", True), ("two.", True)]
     running.cancel()
     await asyncio.wait({running})
+
+
+async def test_words_that_come_after_the_time_limit_are_reported() -> None:
+    provider, reported = _OneStream(), list[tuple[str, bool]]()
+    stream = TranscriptionStream(
+        create_call(Model(), provider), "mulaw", lambda text, finished: reported.append((text, finished))
+    )
+    running = asyncio.create_task(stream.run())
+    stream.add_audio(AUDIO)
+    stream.finalize()
+    await asyncio.sleep(FINAL_SECONDS + 0.5)
+    provider.stream.transcripts.put_nowait(Transcript("A table", is_final=False))
+    provider.stream.transcripts.put_nowait(Transcript("A table for two.", is_final=True, finalized=True))
+    await asyncio.sleep(0.02)
+    assert reported == [("", True), ("A table", False), ("A table for two.", True)]
+    running.cancel()
+    await asyncio.wait({running})

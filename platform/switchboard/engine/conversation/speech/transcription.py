@@ -20,7 +20,7 @@ from switchboard.plugin_sdk import (
 logger = structlog.get_logger()
 BACKOFF_SECONDS = (0.1, 1.0, 3.0)
 FINAL_SECONDS = 3.0
-"""Time limit for a final transcript; after it the interim transcript counts as final."""
+"""Time limit for a final transcript; after it the utterance has the words that are final by then. Later ones follow."""
 
 
 class TranscriptionStream:
@@ -131,7 +131,7 @@ class TranscriptionStream:
             self.on_turn_report(transcript.turn)
         if transcript.is_final and transcript.text.strip():
             self._finals.append(transcript.text.strip())
-        has_late_words = transcript.turn is not None and self.idle.is_set() and bool(self._finals)
+        has_late_words = self.idle.is_set() and bool(self._finals)
         if (transcript.finalized and self._finalize) or has_late_words:
             self._finish_utterance()
         elif transcript.text.strip():
