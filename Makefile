@@ -56,7 +56,7 @@ PARALLEL_TESTS = $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist work
 	--ignore tests/attack/test_planted_holes.py
 test: $(DEVELOPED) ## linters, type checker, and the tests of the platform in one process beside PostgreSQL, Redis, and Chromium
 	@$(MAKE) --no-print-directory $(NODE_TOOLS) || echo "The TypeScript client is not tested: its tools need npm and its registry."
-	@$(MAKE) --no-print-directory check & checks=$$!; \
+	@nice $(MAKE) --no-print-directory check & checks=$$!; \
 	$(PARALLEL_TESTS) -m "not system"; tests=$$?; \
 	wait $$checks && exit $$tests
 
