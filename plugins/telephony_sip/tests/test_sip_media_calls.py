@@ -162,7 +162,8 @@ async def test_speech_and_keys_survive_loss_and_jitter(codec: CodecName) -> None
         await near.session.send_digits("0123456789*#ABCD")
         await far.wait_until(lambda: len(far.digits) == 16)
         assert "".join(far.digits) == "0123456789*#ABCD"
-        assert compare_speech(speech, far.audio) > 0.8
+        # Other words have 0.55. A busy machine, whose jitter buffer moves the audio while it grows, takes up to 0.15.
+        assert compare_speech(speech, far.audio) > 0.7
         quality = far.session.quality
         assert 0.12 < quality.loss_share < 0.28
         assert quality.late_share < 0.06
