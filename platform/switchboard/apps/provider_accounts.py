@@ -20,9 +20,10 @@ from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.engine.providers.service import list_configurations
 from switchboard.foundation.database import Database
 from switchboard.foundation.keyring import KeyRing, SecretError
-from switchboard.plugin_sdk import ProcessContext, Provider, ProviderAccount, ProviderSettings
+from switchboard.plugin_sdk import ProcessContext, Provider, ProviderAccount, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.registry import Capability, InvalidSettings, parse_settings
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
+from switchboard.resources.phone_numbers.system_queries import find_number_owner
 
 logger = structlog.get_logger()
 Version: TypeAlias = tuple[UUID, datetime]
@@ -105,3 +106,11 @@ class ProviderAccounts(ProcessContext[ProviderSettings]):
             with suppress(TimeoutError):
                 async with asyncio.timeout(POLL_SECONDS):
                     await self.stop.wait()
+
+    async def find_number_owner(self, phone_number: str) -> UUID | None:
+        try:
+            async with self.reader.database.system() as session:
+                number = await find_number_owner(session, phone_number)
+        except (SQLAlchemyError, OSError) as error:
+            raise ProviderError("the database cannot be read") from error
+        return number.organization_id if number is not None else None

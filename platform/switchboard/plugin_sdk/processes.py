@@ -50,6 +50,13 @@ class ProcessContext(ABC, Generic[AccountSettingsT]):
         yielded.
         """
 
+    @abstractmethod
+    async def find_number_owner(self, phone_number: str) -> UUID | None:
+        """Return the organization that has a phone number, in E.164; None for a number of nobody.
+
+        Raises `ProviderError` while the database is away.
+        """
+
 
 class ProviderProcess(ABC, Generic[AccountSettingsT]):
     """A process of a provider, over all organizations that have configured the provider.

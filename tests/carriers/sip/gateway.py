@@ -22,9 +22,10 @@ SECRET = "a signing secret of the tests"
 
 @dataclass
 class FixedAccounts(ProcessContext[SipSettings]):
-    """Context with accounts that a test changes."""
+    """Context with accounts that a test changes, and the owners of numbers."""
 
     accounts: Sequence[ProviderAccount[SipSettings]]
+    owners: dict[str, UUID] = field(default_factory=dict)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     stop_at_once: asyncio.Event = field(default_factory=asyncio.Event)
     metrics: CollectorRegistry = field(default_factory=CollectorRegistry)
@@ -32,6 +33,9 @@ class FixedAccounts(ProcessContext[SipSettings]):
     async def watch_accounts(self) -> AsyncIterator[Sequence[ProviderAccount[SipSettings]]]:
         yield self.accounts
         await self.stop.wait()
+
+    async def find_number_owner(self, phone_number: str) -> UUID | None:
+        return self.owners.get(phone_number)
 
 
 @dataclass

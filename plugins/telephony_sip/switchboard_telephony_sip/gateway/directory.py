@@ -120,12 +120,24 @@ class TrunkDirectory:
         self._place = place
         self._accounts: dict[str, GatewayAccount] = {}
         self._lines: dict[str, TrunkLine] = {}
+        self._users: dict[str, list[DigestAccount]] = {}
 
     def replace(self, accounts: Sequence[GatewayAccount]) -> None:
-        """Serve these accounts from now on. An account is left out if its settings do not name this gateway."""
-        served = [account for account in accounts if self._place in map(get_gateway_place, account.settings.gateways)]
-        self._accounts = {account.key: account for account in served}
-        self._lines = {line.quota.name: line for account in served for line in account.lines}
+        """Serve these accounts from now on.
+
+        An account is left out if its settings do not name this gateway, or if an earlier one has its signing secret.
+        """
+        self._accounts = {}
+        for account in accounts:
+            if self._place not in map(get_gateway_place, account.settings.gateways):
+                continue
+            if account.key in self._accounts:
+                organization_id = str(account.organization_id)
+                logger.error("SIP account left out: another has its signing secret", organization_id=organization_id)
+                continue
+            self._accounts[account.key] = account
+        self._lines = {line.quota.name: line for account in self._accounts.values() for line in account.lines}
+        self._users = _list_users(self.lines)
 
     @property
     def lines(self) -> list[TrunkLine]:
@@ -169,15 +181,27 @@ class TrunkDirectory:
         return any(line.has_address(host) for line in self.lines)
 
     def authenticate(self, request: SipRequest, peer: Peer) -> AuthenticationDecision:
-        """Return the trunk to which a request belongs, or the users who may have sent it."""
-        lines = [line for line in self.lines if not line.trunk.digest and line.has_address(peer.host)]
-        if len(lines) > 1:
-            lines = [line for line in lines if line.is_called(request)]
-        if len(lines) == 1:
-            return Admitted(lines[0].quota)
-        users = {
-            line.trunk.username: DigestAccount(credentials.password, line.quota)
-            for line in reversed(self.lines)
-            if line.trunk.digest and (credentials := line.credentials) is not None
-        }
-        return DigestRequired(REALM, users) if users else UnknownCaller()
+        """Return the trunks to which a request may belong, or the users who may have sent it.
+
+        Customers of one vendor have trunks with the same addresses, some of which may ask for credentials.
+        """
+        here = [line for line in self.lines if line.has_address(peer.host)]
+        trusted = [line for line in here if not line.trunk.digest]
+        owners = {line.account.key for line in trusted}
+        users = _list_users([line for line in here if line.account.key not in owners])
+        if not trusted or (users and "Authorization" in request.headers):
+            return DigestRequired(REALM, self._users) if self._users else UnknownCaller()
+        if len(trusted) > 1 and (named := [line for line in trusted if line.is_called(request)]):
+            trusted, users = named, {}
+        if len({line.account.key for line in trusted}) == 1:
+            trusted = trusted[:1]
+        return Admitted([line.quota for line in trusted], DigestRequired(REALM, users) if users else None)
+
+
+def _list_users(lines: Sequence[TrunkLine]) -> dict[str, list[DigestAccount]]:
+    """Return the users who may call in over these trunks, by their names."""
+    users: dict[str, list[DigestAccount]] = {}
+    for line in lines:
+        if line.trunk.digest and (credentials := line.credentials) is not None:
+            users.setdefault(credentials.username, []).append(DigestAccount(credentials.password, line.quota))
+    return users

@@ -17,6 +17,7 @@ from switchboard_telephony_sip.gateway.control import ControlApi
 from switchboard_telephony_sip.gateway.directory import TrunkDirectory, build_account
 from switchboard_telephony_sip.gateway.gateway_metrics import GatewayMetrics
 from switchboard_telephony_sip.gateway.measuring import TestCalls
+from switchboard_telephony_sip.gateway.number_owners import NumberOwners
 from switchboard_telephony_sip.gateway.operator_commands import OperatorCommands
 from switchboard_telephony_sip.gateway.refusals import report_refusals
 from switchboard_telephony_sip.gateway.switching import Switching
@@ -48,7 +49,8 @@ class RunningGateway:
         metrics = GatewayMetrics(context.metrics)
         directory = TrunkDirectory(place)
         async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http:
-            switching = Switching(place, directory, http, self._create_media_place(), metrics)
+            owners = NumberOwners(directory, context.find_number_owner)
+            switching = Switching(place, directory, http, self._create_media_place(), metrics, owners)
             agent = SipUserAgent(self._list_listeners(), switching, advertised_host=self._find_address())
             switching.agent = agent
             agent.set_trace(switching.traces.record)
