@@ -37,6 +37,9 @@ class OneAccount(ProcessContext[SipSettings]):
     async def find_number_owner(self, phone_number: str) -> UUID | None:
         return self.account.organization_id
 
+    def derive_secrets(self, purpose: str) -> Sequence[str]:
+        return ["the operator of the benchmark"]
+
     def end(self) -> None:
         """End the gateway with its calls."""
         self.stop.set()

@@ -82,6 +82,11 @@ class AccountReader:
         return ProviderAccount(row.organization_id, settings, callbacks)
 
 
+def derive_plugin_secrets(keyring: KeyRing, purpose: str) -> Sequence[str]:
+    """Derive secrets of the installation for a plugin's purpose, which differ from those of the platform itself."""
+    return keyring.derive(f"plugin {purpose}")
+
+
 @dataclass(slots=True)
 class ProviderAccounts(ProcessContext[ProviderSettings]):
     """Context of a process that serves a provider's accounts."""
@@ -114,3 +119,6 @@ class ProviderAccounts(ProcessContext[ProviderSettings]):
         except (SQLAlchemyError, OSError) as error:
             raise ProviderError("the database cannot be read") from error
         return number.organization_id if number is not None else None
+
+    def derive_secrets(self, purpose: str) -> Sequence[str]:
+        return derive_plugin_secrets(self.reader.keyring, purpose)

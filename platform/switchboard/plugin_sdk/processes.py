@@ -57,6 +57,13 @@ class ProcessContext(ABC, Generic[AccountSettingsT]):
         Raises `ProviderError` while the database is away.
         """
 
+    @abstractmethod
+    def derive_secrets(self, purpose: str) -> Sequence[str]:
+        """Derive secrets of the installation for a purpose, which no organization has: the last signs, and all verify.
+
+        `Installation.derive_secrets` has the same ones, so that the operator's commands can ask this process.
+        """
+
 
 class ProviderProcess(ABC, Generic[AccountSettingsT]):
     """A process of a provider, over all organizations that have configured the provider.

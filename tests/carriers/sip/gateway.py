@@ -18,6 +18,7 @@ from tests.fixtures.eventually import wait_for_port
 from tests.fixtures.free_ports import find_free_ports
 
 SECRET = "a signing secret of the tests"
+OPERATOR_SECRET = "a secret of the tests' operator"
 
 
 @dataclass
@@ -36,6 +37,9 @@ class FixedAccounts(ProcessContext[SipSettings]):
 
     async def find_number_owner(self, phone_number: str) -> UUID | None:
         return self.owners.get(phone_number)
+
+    def derive_secrets(self, purpose: str) -> Sequence[str]:
+        return [OPERATOR_SECRET]
 
 
 @dataclass
