@@ -1,5 +1,6 @@
 """Two organizations at one gateway, with trunks of the same address or the same user name."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from pydantic import JsonValue
 from structlog.testing import capture_logs
 from switchboard.plugin_sdk import ProviderError
 from switchboard_telephony_sip.callbacks import IncomingNotice, SipRejectReply, TextNotice
+from switchboard_telephony_sip.gateway import directory
 from switchboard_telephony_sip.signaling import CallRefused, Peer, SipCredentials
 
 from tests.carriers.sip.far_end import FarEnd
@@ -21,7 +23,7 @@ from tests.fixtures.free_ports import find_free_port
 FIRST, SECOND, NOBODYS = "+12125550101", "+12125550102", "+12125550103"
 IDS: Mapping[str, UUID] = {FIRST: uuid4(), SECOND: uuid4()}
 BUSY = 486
-ELSEWHERE: Mapping[str, JsonValue] = {"hosts": ["192.0.2.1"], "digest": True}
+ELSEWHERE: dict[str, JsonValue] = {"hosts": ["192.0.2.1"], "digest": True}
 
 
 @dataclass
@@ -70,10 +72,13 @@ async def open_gateway(
     for number, given, secret in zip(IDS, (first, second), secrets, strict=True):
         settings = dict(given)
         password = settings.pop("password", None)
-        office: dict[str, JsonValue] = {"name": "office", "hosts": [f"127.0.0.1:{trunk.port}"], **settings}
-        account = build_settings(control_port, office, signing_secret=secret * 16)
+        names = ["office", *(["backup"] if settings.pop("has_backup", False) else [])]
+        fields: dict[str, JsonValue] = {"hosts": [f"127.0.0.1:{trunk.port}"], **settings}
+        account = build_settings(
+            control_port, *({"name": name, **fields} for name in names), signing_secret=secret * 16
+        )
         if password is not None:
-            account["passwords"] = {"office": password}
+            account["passwords"] = dict.fromkeys(names, password)
         gateway.accounts.accounts = [
             *gateway.accounts.accounts,
             build_provider_account(account, f"{base}/{number}/events", IDS[number]),
@@ -145,6 +150,15 @@ async def test_two_organizations_have_users_of_the_same_name_and_password() -> N
         assert gateway.asked == [(SECOND, SECOND)]
 
 
+@pytest.mark.parametrize("digest", [True, False])
+async def test_trunks_of_one_organization_are_not_told_apart(digest: bool) -> None:
+    """It hears of a call to a number that it does not have, as with a single trunk."""
+    user: dict[str, JsonValue] = {"username": "switchboard", "password": "one", "digest": digest, "has_backup": True}
+    async with open_gateway({**user, "hosts": ["127.0.0.1"]}, ELSEWHERE | {"digest": False}) as gateway:
+        assert await gateway.call(NOBODYS, SipCredentials("switchboard", "one")) == BUSY
+        assert gateway.asked == [(FIRST, NOBODYS)]
+
+
 async def test_a_call_from_a_shared_address_comes_again_while_the_database_is_away(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -163,3 +177,26 @@ async def test_an_account_with_the_signing_secret_of_another_is_left_out() -> No
             assert await gateway.call(FIRST) == BUSY
             assert gateway.asked == [(FIRST, FIRST)]
     assert [entry["organization_id"] for entry in logs if "left out" in entry["event"]] == [str(IDS[SECOND])]
+
+
+async def test_calls_come_in_while_hosts_are_resolved_after_a_change_of_another_organization(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    is_resolved, resolving = asyncio.Event(), asyncio.Event()
+    is_resolved.set()
+
+    async def resolve(peer: Peer) -> Peer:
+        resolving.set()
+        await is_resolved.wait()
+        return peer
+
+    monkeypatch.setattr(directory, "resolve_peer", resolve)
+    async with open_gateway({}, ELSEWHERE | {"digest": False}) as gateway:
+        for event in (is_resolved, resolving):
+            event.clear()
+        gateway.accounts.changed.set()
+        await resolving.wait()
+        try:
+            assert await gateway.call(FIRST) == BUSY
+        finally:
+            is_resolved.set()
