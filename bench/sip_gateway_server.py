@@ -9,7 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import uvloop
 from prometheus_client import CollectorRegistry
@@ -33,6 +33,12 @@ class OneAccount(ProcessContext[SipSettings]):
     async def watch_accounts(self) -> AsyncIterator[Sequence[ProviderAccount[SipSettings]]]:
         yield [self.account]
         await self.stop.wait()
+
+    async def find_number_owner(self, phone_number: str) -> UUID | None:
+        return self.account.organization_id
+
+    def derive_secrets(self, purpose: str) -> Sequence[str]:
+        return ["the operator of the benchmark"]
 
     def end(self) -> None:
         """End the gateway with its calls."""

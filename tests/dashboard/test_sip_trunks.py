@@ -117,8 +117,10 @@ async def test_an_owner_changes_passwords_only(
     owner = await people.join(caller.organization_id)
     html = (await owner.get(SIP)).html
     assert "pbx.example.com" not in html
-    assert "Only the operator of this installation can set: Trunks, Gateways" in html
+    assert "Only the operator of this installation can set: Trunks, Gateways, Signing secret" in html
     typed = {**trunk(0, before="backup", passwords="new", name="stolen", hosts="10.0.0.1")}
+    signing: Fields = {"settings.signing_secret": "a secret with which an owner signs commands"}
+    assert (await owner.post(SIP, {**typed, **signing})).status == 422
     assert (await owner.post(SIP, typed)).status == 303
     assert "there is no trunk of this name" in (await owner.post(SIP, trunk(0, before="x", passwords="y"))).html
     stored = await read_settings(runtime, caller)

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 from switchboard.apps import provider_accounts
 from switchboard.apps.cli import provider_processes
+from switchboard.apps.cli.installation import OpenInstallation
 from switchboard.apps.cli.processes import Work
 from switchboard.apps.provider_accounts import AccountReader, ProviderAccounts
 from switchboard.apps.server.http_server import StopRequest
@@ -20,7 +21,7 @@ from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.runtime import Runtime
 from switchboard_offline.loopback import LoopbackSettings, LoopbackTelephony
 
-from tests.fixtures.app import Organizations
+from tests.fixtures.app import Organizations, create_bakery, fresh_number
 from tests.plugins.test_registry import create_plugin
 
 pytestmark = pytest.mark.timeout(60)
@@ -110,3 +111,22 @@ async def test_a_process_sees_the_accounts_and_their_changes(
         assert await gateway.seen.get() == []
         stop.set()
         await running
+
+
+async def test_a_process_finds_the_owner_of_a_number(runtime: Runtime, organizations: Organizations) -> None:
+    stop = StopRequest()
+    reader = AccountReader(AcmeGateway.provider, runtime.database, runtime.keyring, "https://voice.example")
+    context = ProviderAccounts(reader, stop, stop.at_once, CollectorRegistry())
+    owner, _ = await organizations.create(), await organizations.create()
+    number = (await create_bakery(runtime, owner, fresh_number())).number
+    assert await context.find_number_owner(number) == owner.organization_id
+    assert await context.find_number_owner(fresh_number()) is None
+
+
+def test_processes_and_commands_derive_the_same_secrets_and_no_others(runtime: Runtime) -> None:
+    stop = StopRequest()
+    reader = AccountReader(AcmeGateway.provider, runtime.database, runtime.keyring, "https://voice.example")
+    context = ProviderAccounts(reader, stop, stop.at_once, CollectorRegistry())
+    secrets = context.derive_secrets("operator")
+    assert secrets == OpenInstallation(runtime).derive_secrets("operator")
+    assert set(secrets).isdisjoint([*context.derive_secrets("another purpose"), *runtime.keyring.derive("operator")])

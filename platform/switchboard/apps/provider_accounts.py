@@ -20,9 +20,10 @@ from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.engine.providers.service import list_configurations
 from switchboard.foundation.database import Database
 from switchboard.foundation.keyring import KeyRing, SecretError
-from switchboard.plugin_sdk import ProcessContext, Provider, ProviderAccount, ProviderSettings
+from switchboard.plugin_sdk import ProcessContext, Provider, ProviderAccount, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.registry import Capability, InvalidSettings, parse_settings
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
+from switchboard.resources.phone_numbers.system_queries import find_number_owner
 
 logger = structlog.get_logger()
 Version: TypeAlias = tuple[UUID, datetime]
@@ -81,6 +82,11 @@ class AccountReader:
         return ProviderAccount(row.organization_id, settings, callbacks)
 
 
+def derive_plugin_secrets(keyring: KeyRing, purpose: str) -> Sequence[str]:
+    """Derive secrets of the installation for a plugin's purpose, which differ from those of the platform itself."""
+    return keyring.derive(f"plugin {purpose}")
+
+
 @dataclass(slots=True)
 class ProviderAccounts(ProcessContext[ProviderSettings]):
     """Context of a process that serves a provider's accounts."""
@@ -105,3 +111,14 @@ class ProviderAccounts(ProcessContext[ProviderSettings]):
             with suppress(TimeoutError):
                 async with asyncio.timeout(POLL_SECONDS):
                     await self.stop.wait()
+
+    async def find_number_owner(self, phone_number: str) -> UUID | None:
+        try:
+            async with self.reader.database.system() as session:
+                number = await find_number_owner(session, phone_number)
+        except (SQLAlchemyError, OSError) as error:
+            raise ProviderError("the database cannot be read") from error
+        return number.organization_id if number is not None else None
+
+    def derive_secrets(self, purpose: str) -> Sequence[str]:
+        return derive_plugin_secrets(self.reader.keyring, purpose)

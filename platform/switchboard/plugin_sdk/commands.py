@@ -37,6 +37,10 @@ class Installation(ABC):
     ) -> Sequence[ProviderAccount[ProviderSettings]]:
         """Return the accounts of a provider in all organizations, but for those whose settings cannot be read."""
 
+    @abstractmethod
+    def derive_secrets(self, purpose: str) -> Sequence[str]:
+        """Derive secrets that plugins' processes have, too (`ProcessContext.derive_secrets`)."""
+
 
 class InstallationAccess(ABC):
     """Way of a command to the installation. `click.pass_obj` passes it.

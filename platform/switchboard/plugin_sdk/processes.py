@@ -50,6 +50,20 @@ class ProcessContext(ABC, Generic[AccountSettingsT]):
         yielded.
         """
 
+    @abstractmethod
+    async def find_number_owner(self, phone_number: str) -> UUID | None:
+        """Return the organization that has a phone number, in E.164; None for a number of nobody.
+
+        Raises `ProviderError` while the database is away.
+        """
+
+    @abstractmethod
+    def derive_secrets(self, purpose: str) -> Sequence[str]:
+        """Derive secrets of the installation for a purpose, which no organization has: the last signs, and all verify.
+
+        `Installation.derive_secrets` has the same ones, so that the operator's commands can ask this process.
+        """
+
 
 class ProviderProcess(ABC, Generic[AccountSettingsT]):
     """A process of a provider, over all organizations that have configured the provider.

@@ -5,6 +5,8 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 COMMANDS_PATH: Final = "/commands"
+OPERATOR_PURPOSE: Final = "operator of SIP gateways"
+"""Purpose for which the secret of operators' commands is derived."""
 NOT_SERVED: Final = "not_served"
 """Code of the refusal of a gateway that does not serve the account, or does not have its latest settings."""
 
@@ -96,7 +98,7 @@ class MeasurementCommand(msgspec.Struct, frozen=True, tag_field="command", tag="
 
 
 class BansCommand(msgspec.Struct, frozen=True, tag_field="command", tag="bans"):
-    """List the addresses that the gateway ignores, whichever account they tried to reach."""
+    """List the addresses that the gateway ignores."""
 
 
 class LiftCommand(msgspec.Struct, frozen=True, tag_field="command", tag="lift"):
@@ -105,12 +107,16 @@ class LiftCommand(msgspec.Struct, frozen=True, tag_field="command", tag="lift"):
     address: str
 
 
-OperatorCommand: TypeAlias = (
-    CheckCommand | TraceCommand | MeasureCommand | MeasurementCommand | BansCommand | LiftCommand
-)
+DiagnosticCommand: TypeAlias = CheckCommand | TraceCommand | MeasureCommand | MeasurementCommand
 CallCommand: TypeAlias = TransferCommand | IntroduceCommand | SipConnectCommand | DigitsCommand
 """Commands for a live call."""
-Command: TypeAlias = PlaceCommand | FindCommand | SipHangUpCommand | CallCommand | TextCommand | OperatorCommand
+AccountCommand: TypeAlias = (
+    PlaceCommand | FindCommand | SipHangUpCommand | CallCommand | TextCommand | DiagnosticCommand
+)
+"""Commands for the calls and trunks of the account that signs them."""
+OperatorCommand: TypeAlias = BansCommand | LiftCommand
+"""Commands for the whole gateway, signed with the installation's secret, which no account has."""
+Command: TypeAlias = AccountCommand | OperatorCommand
 
 
 class TraceEntry(msgspec.Struct, frozen=True):

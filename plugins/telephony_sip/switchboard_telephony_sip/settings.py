@@ -138,7 +138,9 @@ class SipSettings(ProviderSettings):
         json_schema_extra=OPERATOR_ONLY,
     )
     signing_secret: SecretStr = Field(
-        min_length=16, description="Secret that signs what the platform and the gateways send each other."
+        min_length=16,
+        description="Secret that signs what the platform and the gateways send each other.",
+        json_schema_extra=OPERATOR_ONLY,
     )
 
     @model_validator(mode="after")

@@ -9,7 +9,7 @@ from switchboard_telephony_sip.commands import BansCommand, LiftCommand
 from switchboard_telephony_sip.gateways import Gateways
 from switchboard_telephony_sip.signaling import CallRefused
 
-from tests.carriers.sip.gateway import SECRET
+from tests.carriers.sip.gateway import OPERATOR_SECRET
 from tests.carriers.sip.small_platform import SmallPlatform, open_small_platform
 from tests.fixtures.eventually import eventually
 
@@ -35,7 +35,7 @@ def read_metric(platform: SmallPlatform, name: str, **labels: str) -> float | No
 async def test_a_scanner_is_ignored_reported_and_read_again_at_the_operators_request() -> None:
     async with open_small_platform() as platform:
         (address,) = platform.provider.settings.gateways
-        gateways = Gateways([address], SECRET)
+        gateways = Gateways([address], OPERATOR_SECRET)
         scanner = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         scanner.bind((SCANNER, 0))
         scanner.setblocking(False)

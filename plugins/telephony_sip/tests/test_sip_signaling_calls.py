@@ -227,7 +227,7 @@ def test_a_refused_connection_makes_the_peer_unreachable() -> None:
 
 def test_trunks_have_limits_of_calls_and_of_calls_per_second() -> None:
     async def talk() -> None:
-        events = RecordedEvents(decide=lambda _request, _peer: Admitted(TrunkQuota("in", 2, 1.0)))
+        events = RecordedEvents(decide=lambda _request, _peer: Admitted([TrunkQuota("in", 2, 1.0)]))
         async with run_agent() as caller, run_agent(events) as callee:
             first = await caller.agent.invite(order_call(callee.peer))
             with pytest.raises(CallRefused) as too_fast:

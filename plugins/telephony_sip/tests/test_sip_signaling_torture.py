@@ -241,7 +241,7 @@ def test_mutated_requests_within_a_call_crash_nothing(
 def test_a_flood_of_scans_leaves_no_memory() -> None:
     async def talk() -> None:
         limits = ScannerLimits(max_sources=100, strangers_per_second=10**9)
-        events = RecordedEvents(decide=lambda _request, _peer: Admitted(TrunkQuota("none", 0)), trunk_addresses=())
+        events = RecordedEvents(decide=lambda _request, _peer: Admitted([TrunkQuota("none", 0)]), trunk_addresses=())
         async with run_agent(events, limits=limits) as agent:
             for number in range(5000):
                 source = Peer("udp", f"198.51.{number // 250}.{number % 250}", 5060)

@@ -39,7 +39,7 @@ TRUNK = TrunkQuota("phones")
 
 
 def require_digest(_request: SipRequest, _peer: Peer) -> DigestRequired:
-    return DigestRequired("switchboard.example", {"ada": DigestAccount("right", TRUNK)})
+    return DigestRequired("switchboard.example", {"ada": [DigestAccount("right", TRUNK)]})
 
 
 def refuse_all(_request: SipRequest, _peer: Peer) -> UnknownCaller:

@@ -1,7 +1,7 @@
 """A trunk on this machine: a SIP user agent whose telephones answer by the end of the number that is called."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aiosipua.message import SipRequest
@@ -15,6 +15,7 @@ from switchboard_telephony_sip.signaling import (
     ListenAddress,
     OutgoingInvite,
     Peer,
+    SipCredentials,
     SipUserAgent,
     TrunkQuota,
 )
@@ -94,7 +95,12 @@ class FarEnd:
         return True
 
     def authenticate(self, request: SipRequest, peer: Peer) -> AuthenticationDecision:
-        return Admitted(TrunkQuota("platform"))
+        return Admitted([TrunkQuota("platform")])
+
+    async def choose_trunk(
+        self, request: SipRequest, trunks: Sequence[TrunkQuota], replaces: Dialog | None
+    ) -> TrunkQuota | None:
+        return trunks[0]
 
     async def on_message(self, request: SipRequest, peer: Peer, trunk: TrunkQuota) -> int:
         self.texts.append(request)
@@ -138,6 +144,7 @@ class FarEnd:
         from_number: str = "+15550100001",
         relay: MediaRelay | None = None,
         preferences: MediaPreferences | None = None,
+        credentials: SipCredentials | None = None,
         **headers: str,
     ) -> Telephone:
         """Call a number of the platform, with audio over a relay if there is one; return the call when it is answered.
@@ -154,6 +161,7 @@ class FarEnd:
             f"<sip:{to_number}@127.0.0.1>",
             offer if relay is None else relay.route(offer, is_offer=True),
             tuple((name.replace("_", "-"), value) for name, value in headers.items()),
+            credentials,
         )
         try:
             dialog = await self.agent.invite(invite)

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from pydantic import JsonValue
 from switchboard.plugin_sdk import CallbackUrls, ProcessContext, ProviderAccount
 from switchboard_telephony_sip.gateway import running
+from switchboard_telephony_sip.gateway.legs import wait_for_any
 from switchboard_telephony_sip.gateway.process import SipGateway
 from switchboard_telephony_sip.settings import SipSettings
 
@@ -18,20 +19,32 @@ from tests.fixtures.eventually import wait_for_port
 from tests.fixtures.free_ports import find_free_ports
 
 SECRET = "a signing secret of the tests"
+OPERATOR_SECRET = "a secret of the tests' operator"
 
 
 @dataclass
 class FixedAccounts(ProcessContext[SipSettings]):
-    """Context with accounts that a test changes."""
+    """Context with accounts that a test changes, and the owners of numbers."""
 
     accounts: Sequence[ProviderAccount[SipSettings]]
+    owners: dict[str, UUID] = field(default_factory=dict)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set after a change of the accounts."""
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     stop_at_once: asyncio.Event = field(default_factory=asyncio.Event)
     metrics: CollectorRegistry = field(default_factory=CollectorRegistry)
 
     async def watch_accounts(self) -> AsyncIterator[Sequence[ProviderAccount[SipSettings]]]:
-        yield self.accounts
-        await self.stop.wait()
+        while not self.stop.is_set():
+            self.changed.clear()
+            yield self.accounts
+            await wait_for_any(self.changed, self.stop)
+
+    async def find_number_owner(self, phone_number: str) -> UUID | None:
+        return self.owners.get(phone_number)
+
+    def derive_secrets(self, purpose: str) -> Sequence[str]:
+        return [OPERATOR_SECRET]
 
 
 @dataclass

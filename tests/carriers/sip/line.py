@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from multiprocessing.context import ForkServerProcess
@@ -18,7 +18,7 @@ from switchboard.plugin_sdk.registry import Capability
 from switchboard.runtime import Runtime
 
 from tests.carriers.sip.gateway import build_settings
-from tests.fixtures.app import LivePlatform, Organizations, create_bakery_agent, fresh_number, run_server
+from tests.fixtures.app import Caller, LivePlatform, Organizations, create_bakery_agent, fresh_number, run_server
 from tests.fixtures.command_line import start_command
 from tests.fixtures.eventually import eventually, wait_for_port
 from tests.fixtures.free_ports import find_free_port, find_free_ports
@@ -84,52 +84,61 @@ class SipLines:
         self, *trunks: dict[str, JsonValue], host: str = "127.0.0.1", gateways: int = 1, **settings: JsonValue
     ) -> AsyncIterator[SipLine]:
         """Run the platform and its gateways, for a bakery with these trunks."""
-        runtime, ports = self.runtime, [GatewayPorts() for _ in range(gateways)]
+        ports = [GatewayPorts() for _ in range(gateways)]
         caller = await self.organizations.create()
         addresses: list[JsonValue] = [f"http://127.0.0.1:{one.control}" for one in ports]
         account = build_settings(ports[0].control, *trunks, **settings) | {"gateways": addresses}
-        provider = ProviderSpec(Capability.TELEPHONY, "sip", account)
-        async with runtime.database.tenant(caller.organization_id) as session:
-            embedded = list_embedded_providers(runtime.registry)
-            await configure_providers(session, runtime.registry, runtime.keyring, [provider, *embedded])
-        agent_id, number = await create_bakery_agent(runtime, caller), fresh_number()
-        body = {"numbers": [{"phone_number": number}], "inbound_agent_id": agent_id}
-        entered = await caller.post("/v1/phone-numbers/enter", body)
-        assert entered.status == 201, entered.body
-        live = LivePlatform(runtime, caller, agent_id, str(at(entered.json, "items", 0, "id")), number)
-        async with run_server(runtime):
-            running = [await self._start_gateway(host, one) for one in ports]
-            try:
-                yield SipLine(live, f"[{host}]" if ":" in host else host, tuple(ports), tuple(running))
-            finally:
-                for gateway in running:
-                    gateway.terminate()
-                for gateway in running:
-                    await asyncio.to_thread(gateway.join)
-
-    async def _start_gateway(self, host: str, ports: "GatewayPorts") -> ForkServerProcess:
+        live = await create_sip_bakery(self.runtime, caller, account)
         environment = {
-            "DATA_DIR": str(self.runtime.settings.data_dir),
-            "PUBLIC_URL": self.runtime.settings.base_url,
-            "DATABASE_URL": self.servers.database_url,
-            "REDIS_URL": self.servers.redis_url,
-            "SECRET_KEYS": SECRET_KEY,
+            "SWITCHBOARD_DATA_DIR": str(self.runtime.settings.data_dir),
+            "SWITCHBOARD_PUBLIC_URL": self.runtime.settings.base_url,
+            "SWITCHBOARD_DATABASE_URL": self.servers.database_url,
+            "SWITCHBOARD_REDIS_URL": self.servers.redis_url,
+            "SWITCHBOARD_SECRET_KEYS": SECRET_KEY,
         }
-        options = {
-            "sip-host": host,
-            "sip-port": ports.sip,
-            "control-port": ports.control,
-            "rtp-ports": f"{ports.first_rtp}-{ports.first_rtp + 200}",
-            "drain-seconds": 0,
-        }
-        gateway = await asyncio.to_thread(
-            start_command,
-            ["sip-gateway", *(f"--{name}={value}" for name, value in options.items())],
-            {**os.environ, **{f"SWITCHBOARD_{name}": value for name, value in environment.items()}},
-            error=self.folder / "gateway.log",
-        )
-        await wait_for_port("127.0.0.1", ports.control)
-        return gateway
+        log = self.folder / "gateway.log"
+        async with run_server(self.runtime), run_gateways(environment, host, ports, log) as running:
+            yield SipLine(live, f"[{host}]" if ":" in host else host, tuple(ports), running)
+
+
+async def create_sip_bakery(runtime: Runtime, caller: Caller, account: dict[str, JsonValue]) -> LivePlatform:
+    """Give an organization these settings of SIP trunks, the embedded providers, an agent, and a number of its own."""
+    provider = ProviderSpec(Capability.TELEPHONY, "sip", account)
+    async with runtime.database.tenant(caller.organization_id) as session:
+        embedded = list_embedded_providers(runtime.registry)
+        await configure_providers(session, runtime.registry, runtime.keyring, [provider, *embedded])
+    agent_id, number = await create_bakery_agent(runtime, caller), fresh_number()
+    body = {"numbers": [{"phone_number": number}], "inbound_agent_id": agent_id}
+    entered = await caller.post("/v1/phone-numbers/enter", body)
+    assert entered.status == 201, entered.body
+    return LivePlatform(runtime, caller, agent_id, str(at(entered.json, "items", 0, "id")), number)
+
+
+@asynccontextmanager
+async def run_gateways(
+    environment: Mapping[str, str], host: str, ports: Sequence["GatewayPorts"], log: Path
+) -> AsyncIterator[tuple[ForkServerProcess, ...]]:
+    """Run gateways in processes of their own, with these variables."""
+    running: list[ForkServerProcess] = []
+    try:
+        for one in ports:
+            options = {
+                "sip-host": host,
+                "sip-port": one.sip,
+                "control-port": one.control,
+                "rtp-ports": f"{one.first_rtp}-{one.first_rtp + 200}",
+                "drain-seconds": 0,
+            }
+            command = ["sip-gateway", *(f"--{name}={value}" for name, value in options.items())]
+            started = await asyncio.to_thread(start_command, command, {**os.environ, **environment}, error=log)
+            running.append(started)
+            await wait_for_port("127.0.0.1", one.control)
+        yield tuple(running)
+    finally:
+        for gateway in running:
+            gateway.terminate()
+        for gateway in running:
+            await asyncio.to_thread(gateway.join)
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,8 +146,11 @@ class SmallPlatform:
 
 
 @asynccontextmanager
-async def open_small_platform(**office: JsonValue) -> AsyncIterator[SmallPlatform]:
-    """Run the small platform with a trunk of these settings, and a trunk before it that cannot be reached."""
+async def open_small_platform(neighbor: str | None = None, /, **office: JsonValue) -> AsyncIterator[SmallPlatform]:
+    """Run the small platform with a trunk of these settings, and a trunk before it that cannot be reached.
+
+    `neighbor` is the signing secret of another organization at the gateway, with a trunk at the same host.
+    """
     trunk = FarEnd(find_free_port())
     await trunk.start()
     platform = SmallPlatform(trunk)
@@ -155,6 +158,7 @@ async def open_small_platform(**office: JsonValue) -> AsyncIterator[SmallPlatfor
     platform.may_connect.set()
     application = web.Application()
     application.router.add_post("/events/{path}", platform.callback)
+    application.router.add_post("/neighbor/{path}", _ignore)
     application.router.add_get("/media", platform.media)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
@@ -168,7 +172,12 @@ async def open_small_platform(**office: JsonValue) -> AsyncIterator[SmallPlatfor
     )
     platform.carrier = SipTelephony(SipSettings.model_validate(settings))
     await platform.carrier.open()
-    context = FixedAccounts([build_provider_account(settings, platform.callbacks.events)])
+    accounts = [build_provider_account(settings, platform.callbacks.events)]
+    context = FixedAccounts(accounts, {OURS: accounts[0].organization_id})
+    if neighbor is not None:
+        shared: dict[str, JsonValue] = {"name": "shared", "hosts": [f"127.0.0.1:{trunk.port}"]}
+        second = build_settings(control_port, shared, signing_secret=neighbor)
+        accounts.append(build_provider_account(second, f"{platform.base}/neighbor"))
     async with run_gateway(context, sip_port=platform.sip_port, control_port=control_port) as gateway:
         platform.gateway = gateway
         platform.idle_sockets = platform.count_media_sockets()
@@ -176,3 +185,7 @@ async def open_small_platform(**office: JsonValue) -> AsyncIterator[SmallPlatfor
     await platform.carrier.close()
     await runner.cleanup()
     await trunk.stop()
+
+
+async def _ignore(_: web.Request) -> web.Response:
+    return web.Response()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
-from switchboard.apps.provider_accounts import AccountReader
+from switchboard.apps.provider_accounts import AccountReader, derive_plugin_secrets
 from switchboard.plugin_sdk import (
     CarrierCall,
     Installation,
@@ -37,6 +37,9 @@ class OpenInstallation(Installation):
         runtime = self.runtime
         reader = AccountReader(provider, runtime.database, runtime.keyring, runtime.settings.base_url)
         return await reader.list_accounts()
+
+    def derive_secrets(self, purpose: str) -> Sequence[str]:
+        return derive_plugin_secrets(self.runtime.keyring, purpose)
 
 
 class CommandInstallation(InstallationAccess):

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import click
 from switchboard.plugin_sdk import Installation, ProviderError
 
-from switchboard_telephony_sip.commands import BansCommand, LiftCommand
+from switchboard_telephony_sip.commands import OPERATOR_PURPOSE, BansCommand, LiftCommand, OperatorCommand
 from switchboard_telephony_sip.gateways import Gateways
 from switchboard_telephony_sip.provider import SipTelephony
 from switchboard_telephony_sip.settings import SipSettings
@@ -31,20 +31,20 @@ async def lift_ban(installation: Installation, address: str) -> list[str]:
     return [gateway for gateway, bans in (await _ask_all(installation, LiftCommand(address))).items() if bans]
 
 
-async def _ask_all(installation: Installation, command: BansCommand | LiftCommand) -> dict[str, Bans]:
-    """Ask each gateway once, in the name of one of its accounts."""
-    secrets: dict[str, str] = {}
+async def _ask_all(installation: Installation, command: OperatorCommand) -> dict[str, Bans]:
+    """Ask each gateway of all organizations once, with the secret of the installation."""
+    addresses: dict[str, None] = {}
     for account in await installation.list_accounts(SipTelephony):
         if isinstance(account.settings, SipSettings):
-            for gateway in account.settings.gateways:
-                secrets.setdefault(gateway, account.settings.signing_secret.get_secret_value())
-    if not secrets:
+            addresses.update(dict.fromkeys(account.settings.gateways))
+    if not addresses:
         raise click.ClickException("no organization has a SIP trunk")
-    found = await asyncio.gather(*(_ask(gateway, secret, command) for gateway, secret in secrets.items()))
-    return dict(zip(secrets, found, strict=True))
+    secret = installation.derive_secrets(OPERATOR_PURPOSE)[-1]
+    found = await asyncio.gather(*(_ask(gateway, secret, command) for gateway in addresses))
+    return dict(zip(addresses, found, strict=True))
 
 
-async def _ask(gateway: str, secret: str, command: BansCommand | LiftCommand) -> Bans:
+async def _ask(gateway: str, secret: str, command: OperatorCommand) -> Bans:
     gateways = Gateways([gateway], secret)
     try:
         return (await gateways.command(gateway, command)).bans

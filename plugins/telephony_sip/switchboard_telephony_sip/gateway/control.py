@@ -1,5 +1,6 @@
 """The control API of a gateway: signed commands of the platform, `POST /commands`."""
 
+from collections.abc import Sequence
 from typing import Final
 from uuid import uuid4
 
@@ -11,6 +12,8 @@ from switchboard_telephony_sip.callbacks import TextDeliveredNotice
 from switchboard_telephony_sip.commands import (
     COMMANDS_PATH,
     NOT_SERVED,
+    AccountCommand,
+    BansCommand,
     Command,
     CommandRefusal,
     CommandRefused,
@@ -20,6 +23,7 @@ from switchboard_telephony_sip.commands import (
     IntroduceCommand,
     MeasureCommand,
     NoSuchCall,
+    OperatorCommand,
     PlaceCommand,
     SipConnectCommand,
     SipHangUpCommand,
@@ -29,16 +33,18 @@ from switchboard_telephony_sip.commands import (
 )
 from switchboard_telephony_sip.gateway import transfers
 from switchboard_telephony_sip.gateway.calls import GatewayCall
+from switchboard_telephony_sip.gateway.diagnostic_commands import DiagnosticCommands
 from switchboard_telephony_sip.gateway.directory import GatewayAccount
 from switchboard_telephony_sip.gateway.notices import PlatformLink
-from switchboard_telephony_sip.gateway.operator_commands import OperatorCommands
 from switchboard_telephony_sip.gateway.switching import Switching
 from switchboard_telephony_sip.gateway.targets import TransferTarget
 from switchboard_telephony_sip.gateway.trunks import Trunks
+from switchboard_telephony_sip.signaling.admission import ScannerGuard
 from switchboard_telephony_sip.signatures import (
     ACCOUNT_HEADER,
     SIGNATURE_HEADER,
     UsedNonces,
+    derive_account_key,
     find_fault_of_signature,
 )
 
@@ -48,13 +54,25 @@ MAX_COMMAND_BYTES: Final = 4 * 1024 * 1024
 
 
 class ControlApi:
-    """Carries out the platform's commands. `is_draining`: no new call is placed."""
+    """Carries out the commands of the platform, for its accounts, and of its operator, who has `operator_secrets`.
 
-    def __init__(self, switching: Switching, trunks: Trunks, operator: OperatorCommands) -> None:
+    `is_draining`: no new call is placed.
+    """
+
+    def __init__(
+        self,
+        switching: Switching,
+        trunks: Trunks,
+        diagnostics: DiagnosticCommands,
+        guard: ScannerGuard,
+        operator_secrets: Sequence[str],
+    ) -> None:
         self.is_draining = False
-        self._operator = operator
         self._switching = switching
         self._trunks = trunks
+        self._diagnostics = diagnostics
+        self._guard = guard
+        self._operator_secrets = {derive_account_key(secret): secret for secret in operator_secrets}
         self._nonces = UsedNonces()
 
     def create_application(self) -> web.Application:
@@ -65,12 +83,14 @@ class ControlApi:
 
     async def _serve(self, request: web.Request) -> web.Response:
         # The name of an account is derived from its secret, so only the platform's large bodies are read.
-        account = self._switching.directory.find_account(request.headers.get(ACCOUNT_HEADER, ""))
-        if account is None:
+        key = request.headers.get(ACCOUNT_HEADER, "")
+        account = self._switching.directory.find_account(key)
+        secret = account.secret if account is not None else self._operator_secrets.get(key)
+        if secret is None:
             logger.warning("command refused", reason="the account is not known")
             return _respond(403, CommandRefusal("the gateway does not serve the account", NOT_SERVED))
         body, signature = await request.read(), request.headers.get(SIGNATURE_HEADER)
-        fault = find_fault_of_signature(account.secret, signature, COMMANDS_PATH, body)
+        fault = find_fault_of_signature(secret, signature, COMMANDS_PATH, body)
         if fault or not self._nonces.claim(signature or ""):
             logger.warning("command refused", reason=fault or "it was sent before")
             return _respond(403, CommandRefusal(fault or "the command was sent before"))
@@ -83,7 +103,22 @@ class ControlApi:
         except ValueError:
             return _respond(400, CommandRefusal("the command is not understood"))
 
-    async def _execute(self, account: GatewayAccount, command: Command) -> CommandResult:
+    async def _execute(self, account: GatewayAccount | None, command: Command) -> CommandResult:
+        """Carry out a command of an account, or of the operator without one."""
+        if isinstance(command, OperatorCommand):
+            if account is not None:
+                raise CommandRefused("only the operator of the installation may give this command")
+            return self._execute_for_operator(command)
+        if account is None:
+            raise CommandRefused("only the account of a call or a trunk may give this command")
+        return await self._execute_for_account(account, command)
+
+    def _execute_for_operator(self, command: OperatorCommand) -> CommandResult:
+        if isinstance(command, BansCommand):
+            return CommandResult(bans=self._guard.list_ignored())
+        return CommandResult(bans={command.address: 0.0} if self._guard.forgive(command.address) else {})
+
+    async def _execute_for_account(self, account: GatewayAccount, command: AccountCommand) -> CommandResult:
         if self.is_draining and isinstance(command, PlaceCommand | TextCommand | MeasureCommand):
             raise CommandRefused("the SIP gateway is stopping", retryable=True)
         match command:
@@ -107,7 +142,7 @@ class ControlApi:
             case TextCommand():
                 return CommandResult(await self._send_text_message(account, command))
             case _:
-                return await self._operator.execute(account, command)
+                return await self._diagnostics.execute(account, command)
         return CommandResult()
 
     async def _send_text_message(self, account: GatewayAccount, command: TextCommand) -> str:

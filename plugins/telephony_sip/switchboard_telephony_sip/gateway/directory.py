@@ -1,7 +1,6 @@
 """The accounts and trunks that a gateway serves, and the trunk to which a caller belongs."""
 
 import asyncio
-import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,6 +11,7 @@ from aiosipua.headers import parse_uri
 from aiosipua.message import SipRequest
 from switchboard.plugin_sdk import ProviderAccount
 
+from switchboard_telephony_sip.gateway.trunk_addresses import Network, TrunkAddresses, read_networks
 from switchboard_telephony_sip.gateways import get_gateway_place
 from switchboard_telephony_sip.media import MediaPreferences
 from switchboard_telephony_sip.media.audio_codecs import list_available_codecs
@@ -58,15 +58,14 @@ class TrunkLine:
         """Codecs and encryption of the trunk's calls."""
         return MediaPreferences(list_available_codecs(self.trunk.codecs), self.trunk.srtp)
 
+    @property
+    def networks(self) -> list[Network]:
+        """Networks from which the trunk calls: its own, and the addresses of its hosts."""
+        return read_networks([*self.addresses, *self.trunk.addresses])
+
     def has_address(self, host: str) -> bool:
         """Return whether an address is one of the trunk's."""
-        if host in self.addresses:
-            return True
-        try:
-            address = ipaddress.ip_address(host)
-        except ValueError:
-            return False
-        return any(address in ipaddress.ip_network(network, strict=False) for network in self.trunk.addresses)
+        return bool(TrunkAddresses([(self, self.networks)]).find(host))
 
     def is_called(self, request: SipRequest) -> bool:
         """Return whether a request's URI names this trunk, where several have the caller's address."""
@@ -120,12 +119,31 @@ class TrunkDirectory:
         self._place = place
         self._accounts: dict[str, GatewayAccount] = {}
         self._lines: dict[str, TrunkLine] = {}
+        self._users: dict[str, list[DigestAccount]] = {}
+        self._addresses: TrunkAddresses[TrunkLine] = TrunkAddresses([])
 
     def replace(self, accounts: Sequence[GatewayAccount]) -> None:
-        """Serve these accounts from now on. An account is left out if its settings do not name this gateway."""
-        served = [account for account in accounts if self._place in map(get_gateway_place, account.settings.gateways)]
-        self._accounts = {account.key: account for account in served}
-        self._lines = {line.quota.name: line for account in served for line in account.lines}
+        """Serve these accounts from now on.
+
+        An account is left out if its settings do not name this gateway, or if an earlier one has its signing secret.
+        Until the hosts are resolved again, trunks have the addresses that they had.
+        """
+        before = self._lines
+        self._accounts = {}
+        for account in accounts:
+            if self._place not in map(get_gateway_place, account.settings.gateways):
+                continue
+            if account.key in self._accounts:
+                organization_id = str(account.organization_id)
+                logger.error("SIP account left out: another has its signing secret", organization_id=organization_id)
+                continue
+            self._accounts[account.key] = account
+        self._lines = {line.quota.name: line for account in self._accounts.values() for line in account.lines}
+        for name, line in self._lines.items():
+            if name in before and before[name].peers == line.peers:
+                line.addresses = before[name].addresses
+        self._users = _list_users(self.lines)
+        self._index_addresses()
 
     @property
     def lines(self) -> list[TrunkLine]:
@@ -153,6 +171,10 @@ class TrunkDirectory:
     async def resolve_hosts(self) -> None:
         """Resolve the hosts of all trunks again. A host without an address keeps those that it had."""
         await asyncio.gather(*(self._resolve_line(line) for line in self.lines))
+        self._index_addresses()
+
+    def _index_addresses(self) -> None:
+        self._addresses = TrunkAddresses((line, line.networks) for line in self.lines)
 
     async def _resolve_line(self, line: TrunkLine) -> None:
         found = set()
@@ -166,18 +188,36 @@ class TrunkDirectory:
 
     def has_address(self, host: str) -> bool:
         """Return whether an address is one of any trunk."""
-        return any(line.has_address(host) for line in self.lines)
+        return bool(self._addresses.find(host))
 
     def authenticate(self, request: SipRequest, peer: Peer) -> AuthenticationDecision:
-        """Return the trunk to which a request belongs, or the users who may have sent it."""
-        lines = [line for line in self.lines if not line.trunk.digest and line.has_address(peer.host)]
-        if len(lines) > 1:
-            lines = [line for line in lines if line.is_called(request)]
-        if len(lines) == 1:
-            return Admitted(lines[0].quota)
-        users = {
-            line.trunk.username: DigestAccount(credentials.password, line.quota)
-            for line in reversed(self.lines)
-            if line.trunk.digest and (credentials := line.credentials) is not None
-        }
-        return DigestRequired(REALM, users) if users else UnknownCaller()
+        """Return the trunks to which a request may belong, or the users who may have sent it.
+
+        Customers of one vendor have trunks with the same addresses, some of which may ask for credentials.
+        """
+        here = self._addresses.find(peer.host)
+        trusted = [line for line in here if not line.trunk.digest]
+        owners = {line.account.key for line in trusted}
+        users = _list_users([line for line in here if line.account.key not in owners])
+        if not trusted or (users and "Authorization" in request.headers):
+            return DigestRequired(REALM, self._users) if self._users else UnknownCaller()
+        if len(trusted) > 1 and (named := [line for line in trusted if line.is_called(request)]):
+            trusted, users = named, {}
+        if len({line.account.key for line in trusted}) == 1:
+            trusted = trusted[:1]
+        return Admitted([line.quota for line in trusted], DigestRequired(REALM, users) if users else None)
+
+
+def _list_users(lines: Sequence[TrunkLine]) -> dict[str, list[DigestAccount]]:
+    """Return the users who may call in over these trunks, by their names.
+
+    Of an account's trunks with the same user and password, the first is the one.
+    """
+    found: dict[tuple[str, SipCredentials], DigestAccount] = {}
+    for line in lines:
+        if line.trunk.digest and (credentials := line.credentials) is not None:
+            found.setdefault((line.account.key, credentials), DigestAccount(credentials.password, line.quota))
+    users: dict[str, list[DigestAccount]] = {}
+    for (_, credentials), account in found.items():
+        users.setdefault(credentials.username, []).append(account)
+    return users

@@ -1,7 +1,6 @@
 """Test calls through the trunks, for `switchboard doctor`: a tone is played, and the audio of both ways measured."""
 
 import asyncio
-from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import uuid4
@@ -74,19 +73,20 @@ class HeardSound:
 
 @dataclass(slots=True)
 class TestCalls:
-    """Test calls of a gateway, by their ids. The results of the last ones are kept until they are fetched."""
+    """Test calls of a gateway, by account and id. The results of an account's last ones are kept."""
 
     __test__ = False
     place: MediaPlace
     agent: CallInviter
-    _calls: OrderedDict[tuple[str, str], asyncio.Task[Measurement]] = field(default_factory=OrderedDict)
+    _calls: dict[tuple[str, str], asyncio.Task[Measurement]] = field(default_factory=dict)
 
     def begin(self, account: GatewayAccount, command: MeasureCommand) -> str:
         """Begin a call, and return its id."""
         call_id = uuid4().hex
         self._calls[account.key, call_id] = asyncio.create_task(self._measure(account, command))
-        if len(self._calls) > KEPT:
-            self._calls.popitem(last=False)[1].cancel()
+        own = [key for key in self._calls if key[0] == account.key]
+        if len(own) > KEPT:
+            self._calls.pop(own[0]).cancel()
         return call_id
 
     def find(self, account: GatewayAccount, call_id: str) -> "asyncio.Task[Measurement] | None":

@@ -13,11 +13,13 @@ import structlog
 from aiohttp import web
 from switchboard.plugin_sdk import ProcessContext
 
+from switchboard_telephony_sip.commands import OPERATOR_PURPOSE
 from switchboard_telephony_sip.gateway.control import ControlApi
+from switchboard_telephony_sip.gateway.diagnostic_commands import DiagnosticCommands
 from switchboard_telephony_sip.gateway.directory import TrunkDirectory, build_account
 from switchboard_telephony_sip.gateway.gateway_metrics import GatewayMetrics
 from switchboard_telephony_sip.gateway.measuring import TestCalls
-from switchboard_telephony_sip.gateway.operator_commands import OperatorCommands
+from switchboard_telephony_sip.gateway.number_owners import NumberOwners
 from switchboard_telephony_sip.gateway.refusals import report_refusals
 from switchboard_telephony_sip.gateway.switching import Switching
 from switchboard_telephony_sip.gateway.trunks import Trunks
@@ -48,7 +50,8 @@ class RunningGateway:
         metrics = GatewayMetrics(context.metrics)
         directory = TrunkDirectory(place)
         async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http:
-            switching = Switching(place, directory, http, self._create_media_place(), metrics)
+            owners = NumberOwners(directory, context.find_number_owner)
+            switching = Switching(place, directory, http, self._create_media_place(), metrics, owners)
             agent = SipUserAgent(self._list_listeners(), switching, advertised_host=self._find_address())
             switching.agent = agent
             agent.set_trace(switching.traces.record)
@@ -56,7 +59,9 @@ class RunningGateway:
             metrics.live.set_function(lambda: len(switching.calls))
             trunks = Trunks(agent, directory, metrics)
             test_calls = TestCalls(switching.media_place, agent)
-            control = ControlApi(switching, trunks, OperatorCommands(switching, trunks, test_calls, agent.guard))
+            diagnostics = DiagnosticCommands(switching, trunks, test_calls)
+            operator_secrets = context.derive_secrets(OPERATOR_PURPOSE)
+            control = ControlApi(switching, trunks, diagnostics, agent.guard, operator_secrets)
             async with AsyncExitStack() as listening:
                 listening.callback(asyncio.create_task(_resolve(directory)).cancel)
                 async for accounts in context.watch_accounts():

@@ -1,7 +1,7 @@
 """The calls of a gateway: those that trunks bring, and those that the platform orders."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -35,6 +35,7 @@ from switchboard_telephony_sip.gateway.notices import (
     NoticeRefused,
     PlatformLink,
 )
+from switchboard_telephony_sip.gateway.number_owners import NumberOwners
 from switchboard_telephony_sip.gateway.outcomes import CANCELED, CallEnd, describe_refusal
 from switchboard_telephony_sip.gateway.parties import describe_invite, read_parties
 from switchboard_telephony_sip.gateway.referrals import follow_referral
@@ -44,6 +45,7 @@ from switchboard_telephony_sip.signaling import (
     AuthenticationDecision,
     CallCanceled,
     CallTimeout,
+    Dialog,
     IncomingInvite,
     Peer,
     TrunkQuota,
@@ -64,6 +66,7 @@ class Switching:
     http: aiohttp.ClientSession
     media_place: MediaPlace
     metrics: GatewayMetrics
+    owners: NumberOwners
     agent: CallInviter | None = None
     calls: dict[str, GatewayCall] = field(default_factory=dict)
     references: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -185,6 +188,19 @@ class Switching:
     def authenticate(self, request: SipRequest, peer: Peer) -> AuthenticationDecision:
         return self.directory.authenticate(request, peer)
 
+    async def choose_trunk(
+        self, request: SipRequest, trunks: Sequence[TrunkQuota], replaces: Dialog | None
+    ) -> TrunkQuota | None:
+        call = self._find_call(replaces)
+        if call is not None and call.leg is not None and call.leg.line.quota in trunks:
+            return call.leg.line.quota
+        return await self.owners.choose_trunk(request, trunks)
+
+    def _find_call(self, dialog: Dialog | None) -> GatewayCall | None:
+        if dialog is None:
+            return None
+        return next((call for call in self.calls.values() if call.leg and call.leg.dialog is dialog), None)
+
     async def on_invite(self, invite: IncomingInvite) -> None:
         line = self.directory.find_line(invite.trunk.name)
         if line is None:
@@ -204,12 +220,12 @@ class Switching:
             raise
 
     async def _replace(self, line: TrunkLine, invite: IncomingInvite) -> None:
-        for call in self.calls.values():
-            if call.leg is not None and call.leg.dialog is invite.replaces and call.account_key == line.account.key:
-                self.traces.link(call, invite.request.call_id or "")
-                await call.take_over(invite)
-                return
-        invite.reject(481)
+        call = self._find_call(invite.replaces)
+        if call is None or call.account_key != line.account.key:
+            invite.reject(481)
+            return
+        self.traces.link(call, invite.request.call_id or "")
+        await call.take_over(invite)
 
     async def _run_inbound(self, line: TrunkLine, call: GatewayCall, invite: IncomingInvite) -> None:
         end = CANCELED

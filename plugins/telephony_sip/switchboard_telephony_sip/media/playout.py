@@ -59,6 +59,7 @@ class PlayoutBuffer:
         self._base = self._target = 0.0
         self._excess = 0
         self._late_in_row = 0
+        self._heard: int | None = None
         self._noise: tuple[int, int] | None = None
 
     @property
@@ -70,8 +71,12 @@ class PlayoutBuffer:
         """Begin with another timeline: another sender, or one that began again."""
         self._positions.clear()
         self._fragments.clear()
+        self._noise, self._heard = None, None
+        self._begin_timeline()
+
+    def _begin_timeline(self) -> None:
         self._transits.clear()
-        self._head, self._carry, self._noise, self._measured = None, b"", None, 0
+        self._head, self._carry, self._measured = None, b"", 0
 
     def put(self, position: int, fragment: Fragment, arrival: float) -> None:
         """Take a packet that arrived at `arrival`, in seconds."""
@@ -79,12 +84,15 @@ class PlayoutBuffer:
         self._measure(transit)
         if self._head is not None and position + FRAME_SAMPLES // 2 <= self._head:
             self.late += 1
+            if self._heard is not None and position < self._heard:
+                return  # What followed it was heard.
             self._late_in_row += 1
-            if self._late_in_row < MOST_LATE_IN_ROW:
-                return
-            self.reset()  # More than jitter: the sender's timeline has moved.
-            self._measure(transit)
-        self._late_in_row = 0
+            if self._late_in_row == MOST_LATE_IN_ROW:
+                # More than jitter: the sender's timeline has moved. A burst is heard from its first packet.
+                self._begin_timeline()
+                self._measure(transit)
+        else:
+            self._late_in_row = 0
         if position in self._fragments or len(self._positions) >= MOST_PACKETS:
             return
         self._fragments[position] = fragment
@@ -152,13 +160,13 @@ class PlayoutBuffer:
             if audio:
                 if self._noise and self._noise[0] <= position:
                     self._noise = None
-                self._head = head + len(audio)
+                self._head = self._heard = head + len(audio)
                 return self._concealer.pass_frame(audio)
         if self._positions:
             following = self._fragments[self._positions[0]]
             gap = self._positions[0] - head
             if gap == FRAME_SAMPLES and (audio := following.codec.recover(following.payload)):
-                self._head = head + len(audio)
+                self._head = self._heard = head + len(audio)
                 return self._concealer.pass_frame(audio)
             samples = min(samples, gap)
         self._head = head + samples

@@ -9,6 +9,7 @@ from switchboard_telephony_sip.signaling.events import (
     Admitted,
     AuthenticationDecision,
     DigestRequired,
+    TrunkUndecided,
     UnknownCaller,
     UserAgentEvents,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "TracedMessage",
     "TrunkBusy",
     "TrunkQuota",
+    "TrunkUndecided",
     "UnknownCaller",
     "UserAgentEvents",
 ]

@@ -5,7 +5,7 @@ import hmac
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from aiosipua.auth import SipDigestAuth, build_credentials
@@ -108,38 +108,31 @@ class DigestVerifier:
         return genuine and 0 <= self._read_clock() - seconds <= NONCE_SECONDS
 
     def verify(
-        self, request: SipRequest, realm: str, accounts: Mapping[str, DigestAccount], host: str
-    ) -> DigestAccount | None:
-        """Return the account whose password the request proves, or None."""
+        self, request: SipRequest, realm: str, accounts: Mapping[str, Sequence[DigestAccount]], host: str
+    ) -> list[DigestAccount]:
+        """Return the accounts of the user whose password the request proves, none for a wrong one.
+
+        All accounts of that name are tried, so that the time does not say which one has the password.
+        """
         value = request.headers.get_first("Authorization")
         if value is None or len(value) > 4096:
-            return None
+            return []
         given = {name.lower(): text for name, text in parse_auth(value, credentials=True).params.items()}
-        account = accounts.get(given.get("username", ""))
         nonce, count = given.get("nonce", ""), given.get("nc", "")
-        if account is None or given.get("realm") != realm or given.get("uri") != request.uri:
-            return None
+        if given.get("realm") != realm or given.get("uri") != request.uri:
+            return []
         if given.get("qop") != "auth" or not given.get("cnonce") or not self.is_fresh(nonce, host):
-            return None
+            return []
         if not (len(count) == 8 and count.isascii() and count.isalnum()) or not self._is_next(nonce, count):
-            return None
-        expected = build_credentials(
-            SipDigestAuth(given["username"], account.password),
-            AuthChallenge("Digest", {"realm": realm, "nonce": nonce, "qop": "auth"}),
-            request.method,
-            request.uri,
-            nonce_count=int(count, 16),
-            cnonce=given["cnonce"],
-        )
-        if expected is None or not hmac.compare_digest(
-            expected.params["response"].encode(), given.get("response", "").lower().encode()
-        ):
-            return None
-        self._counts[nonce] = int(count, 16)
-        self._counts.move_to_end(nonce)
-        if len(self._counts) > MAX_USED_NONCES:
-            self._counts.popitem(last=False)
-        return account
+            return []
+        named = accounts.get(given.get("username", ""), ())
+        proven = [account for account in named if _is_proven(account, request, given)]
+        if proven:
+            self._counts[nonce] = int(count, 16)
+            self._counts.move_to_end(nonce)
+            if len(self._counts) > MAX_USED_NONCES:
+                self._counts.popitem(last=False)
+        return proven
 
     def _is_next(self, nonce: str, count: str) -> bool:
         try:
@@ -154,3 +147,17 @@ class DigestVerifier:
             return False
         given = {name.lower(): text for name, text in parse_auth(value, credentials=True).params.items()}
         return not self.is_fresh(given.get("nonce", ""), host)
+
+
+def _is_proven(account: DigestAccount, request: SipRequest, given: Mapping[str, str]) -> bool:
+    """Return whether the digest of credentials was made with an account's password."""
+    expected = build_credentials(
+        SipDigestAuth(given["username"], account.password),
+        AuthChallenge("Digest", {"realm": given["realm"], "nonce": given["nonce"], "qop": "auth"}),
+        request.method,
+        request.uri,
+        nonce_count=int(given["nc"], 16),
+        cnonce=given["cnonce"],
+    )
+    response = given.get("response", "").lower().encode()
+    return expected is not None and hmac.compare_digest(expected.params["response"].encode(), response)

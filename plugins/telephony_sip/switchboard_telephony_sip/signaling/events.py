@@ -1,30 +1,35 @@
 """The gateway's side of the user agent."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from aiosipua.message import SipRequest
 
 from switchboard_telephony_sip.signaling.admission import TrunkQuota
+from switchboard_telephony_sip.signaling.dialogs import Dialog
 from switchboard_telephony_sip.signaling.digest import DigestAccount
 from switchboard_telephony_sip.signaling.incoming import IncomingInvite
 from switchboard_telephony_sip.signaling.peers import Peer
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
-    """The request belongs to a trunk, by its address."""
+class DigestRequired:
+    """The request may belong to one of these users, by name, if its digest is right. Several may share a name."""
 
-    trunk: TrunkQuota
+    realm: str
+    accounts: Mapping[str, Sequence[DigestAccount]]
 
 
 @dataclass(frozen=True, slots=True)
-class DigestRequired:
-    """The request may belong to one of these users, by name, if its digest is right."""
+class Admitted:
+    """The request belongs to one of these trunks, by its address: with several, to that of the called number.
 
-    realm: str
-    accounts: Mapping[str, DigestAccount]
+    `digest`: users of other trunks with this address, who are asked for their passwords if none has the number.
+    """
+
+    trunks: Sequence[TrunkQuota]
+    digest: DigestRequired | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,10 @@ class UnknownCaller:
 AuthenticationDecision = Admitted | DigestRequired | UnknownCaller
 
 
+class TrunkUndecided(Exception):
+    """To which trunk a request belongs cannot be found out now. It is refused with 503."""
+
+
 class UserAgentEvents(Protocol):
     """Decisions and calls that the user agent hands to the gateway."""
 
@@ -43,6 +52,14 @@ class UserAgentEvents(Protocol):
 
     def authenticate(self, request: SipRequest, peer: Peer) -> AuthenticationDecision:
         """Decide from memory, without waiting: this is called for each request of a stranger."""
+
+    async def choose_trunk(
+        self, request: SipRequest, trunks: Sequence[TrunkQuota], replaces: Dialog | None
+    ) -> TrunkQuota | None:
+        """Return which of several trunks a request belongs to, by the called number or by the call that it replaces.
+
+        None if it belongs to none of them. Raises `TrunkUndecided`.
+        """
 
     async def on_invite(self, invite: IncomingInvite) -> None:
         """Answer or refuse a call. The task is canceled if the caller gives up; a call that is left open gets 480."""

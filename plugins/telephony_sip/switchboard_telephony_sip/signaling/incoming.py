@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 from aiosipua.message import SipResponse
 
-from switchboard_telephony_sip.signaling.admission import TrunkQuota
+from switchboard_telephony_sip.signaling.admission import CallSlot, TrunkQuota
 from switchboard_telephony_sip.signaling.dialog_state import DialogState, create_tag
 from switchboard_telephony_sip.signaling.dialogs import Dialog
 from switchboard_telephony_sip.signaling.endpoint import SipEndpoint
@@ -30,23 +30,24 @@ class CallCanceled(Exception):
 
 
 class IncomingInvite:
-    """A call that waits for an answer. `trunk` is the one to which the caller belongs.
+    """A call that waits for an answer. `trunk` is the one to which the caller belongs, once `enter` was called.
 
     `sdp` is None if the caller expects the offer in the answer; then `Dialog.remote_sdp` is the caller's answer to it.
     `replaces` is the call that this one takes over (RFC 3891); it is hung up after the answer.
     """
 
+    trunk: TrunkQuota
+
     def __init__(
         self,
         endpoint: SipEndpoint,
         transaction: ServerTransaction,
-        trunk: TrunkQuota,
         *,
         replaces: Dialog | None,
         session: SessionInterval | None,
         register: Callable[[Dialog], None],
     ) -> None:
-        self.request, self.peer, self.trunk, self.replaces = transaction.request, transaction.source, trunk, replaces
+        self.request, self.peer, self.replaces = transaction.request, transaction.source, replaces
         self.sdp = read_sdp(transaction.request)
         self._endpoint, self._transaction = endpoint, transaction
         self._session = session
@@ -55,6 +56,11 @@ class IncomingInvite:
         self._repetition: asyncio.TimerHandle | None = None
         self._on_settled: list[Callable[[], None]] = []
         self.is_settled = False
+
+    def enter(self, trunk: TrunkQuota, slot: CallSlot) -> None:
+        """Count the call as one of a trunk, in a place of its quota, until it is over or was refused."""
+        self.trunk = trunk
+        self.on_settled(slot.release)
 
     def ring(self, sdp: str | None = None) -> None:
         """Report that the telephone rings (180), or early media with its description (183)."""

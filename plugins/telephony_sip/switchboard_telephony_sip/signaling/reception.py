@@ -6,7 +6,6 @@ from collections.abc import Callable
 from aiosipua.message import SipRequest
 
 from switchboard_telephony_sip.signaling.admission import (
-    CallSlot,
     ScannerGuard,
     TrunkBusy,
     TrunkQuota,
@@ -16,7 +15,7 @@ from switchboard_telephony_sip.signaling.dialog_table import DialogTable
 from switchboard_telephony_sip.signaling.dialogs import Dialog
 from switchboard_telephony_sip.signaling.digest import DigestVerifier
 from switchboard_telephony_sip.signaling.endpoint import SipEndpoint
-from switchboard_telephony_sip.signaling.events import Admitted, DigestRequired, UserAgentEvents
+from switchboard_telephony_sip.signaling.events import Admitted, DigestRequired, TrunkUndecided, UserAgentEvents
 from switchboard_telephony_sip.signaling.incoming import IncomingInvite
 from switchboard_telephony_sip.signaling.messages import (
     ALLOW,
@@ -40,6 +39,7 @@ from switchboard_telephony_sip.signaling.transfers import read_replaces
 CHALLENGE_WEIGHT = 0.25
 """A first request without credentials is how digest begins; one that never continues is a scan."""
 METHODS = ("INVITE", "OPTIONS", "MESSAGE")
+NO_HEADERS: tuple[tuple[str, str], ...] = ()
 
 
 class _Refused(Exception):
@@ -86,13 +86,13 @@ class Reception:
             if dialog is None:
                 self._refuse(request, source, 481)
             return None if dialog is None else dialog.receive
-        trunk = self._authenticate(request, source)
-        if trunk is None:
+        admitted = self._authenticate(request, source)
+        if admitted is None:
             return None
         if request.method not in METHODS:
             self.endpoint.reply_statelessly(request, source, 405, [("Allow", ALLOW)])
             return None
-        return lambda transaction: self._receive(transaction, trunk)
+        return lambda transaction: self._receive(transaction, admitted)
 
     def _find_dialog(self, request: SipRequest, local_tag: str) -> Dialog | None:
         remote_tag = read_tag(request.headers.get_first("from"))
@@ -105,40 +105,58 @@ class Reception:
         else:
             self._guard.strike(source.host)
 
-    def _authenticate(self, request: SipRequest, source: Peer) -> TrunkQuota | None:
+    def _authenticate(self, request: SipRequest, source: Peer) -> Admitted | None:
         match self._events.authenticate(request, source):
-            case Admitted(trunk):
-                return trunk
+            case Admitted() as admitted:
+                return admitted
             case DigestRequired() as required:
                 return self._check_digest(request, source, required)
         self._refuse(request, source, 403)
         return None
 
-    def _check_digest(self, request: SipRequest, source: Peer, required: DigestRequired) -> TrunkQuota | None:
-        account = self._verifier.verify(request, required.realm, required.accounts, source.host)
-        if account is not None:
+    def _check_digest(self, request: SipRequest, source: Peer, required: DigestRequired) -> Admitted | None:
+        accounts = self._verifier.verify(request, required.realm, required.accounts, source.host)
+        if accounts:
             self._guard.trust(source.host)
-            return account.trunk
+            return Admitted([account.trunk for account in accounts])
         has_answer = "Authorization" in request.headers
         stale = has_answer and self._verifier.was_stale(request, source.host)
         if has_answer and not stale:
             self._guard.strike(source.host)
         elif not self._is_known(source.host):
             self._guard.strike(source.host, CHALLENGE_WEIGHT)
-        challenge = self._verifier.build_challenge(required.realm, source.host, stale=stale)
-        self.endpoint.reply_statelessly(request, source, 401, [("WWW-Authenticate", challenge)])
+        self.endpoint.reply_statelessly(request, source, 401, [self._build_challenge(required, source, stale=stale)])
         return None
 
-    def _receive(self, transaction: ServerTransaction, trunk: TrunkQuota) -> None:
+    def _build_challenge(self, required: DigestRequired, source: Peer, *, stale: bool = False) -> tuple[str, str]:
+        return "WWW-Authenticate", self._verifier.build_challenge(required.realm, source.host, stale=stale)
+
+    async def _choose_trunk(
+        self, request: SipRequest, source: Peer, admitted: Admitted, replaces: Dialog | None = None
+    ) -> TrunkQuota:
+        """Return the trunk to which a request belongs. Raises `_Refused`."""
+        if len(admitted.trunks) == 1 and admitted.digest is None:
+            return admitted.trunks[0]
+        try:
+            trunk = await self._events.choose_trunk(request, admitted.trunks, replaces)
+        except TrunkUndecided:
+            raise _Refused(503, ("Retry-After", "1")) from None
+        if trunk is not None:
+            return trunk
+        if admitted.digest is not None:
+            raise _Refused(401, self._build_challenge(admitted.digest, source))
+        raise _Refused(404)
+
+    def _receive(self, transaction: ServerTransaction, admitted: Admitted) -> None:
         request = transaction.request
         try:
             self._check_extensions(request)
             if request.method == "OPTIONS":
                 raise _Refused(200 if self.accepts_calls else 503, ("Accept", SDP), ("Allow", ALLOW))
             if request.method == "MESSAGE":
-                self.endpoint.spawn(self._handle_message(transaction, trunk))
+                self.endpoint.spawn(self._handle_message(transaction, admitted))
             else:
-                self._receive_invite(transaction, trunk)
+                self._receive_invite(transaction, admitted)
         except _Refused as refusal:
             self._respond(transaction, refusal.status, *refusal.headers)
 
@@ -155,14 +173,18 @@ class Reception:
         if request.headers.get_first("content-encoding") not in (None, "identity"):
             raise _Refused(415, ("Accept-Encoding", "identity"))
 
-    async def _handle_message(self, transaction: ServerTransaction, trunk: TrunkQuota) -> None:
-        status = 500
+    async def _handle_message(self, transaction: ServerTransaction, admitted: Admitted) -> None:
+        request, source = transaction.request, transaction.source
+        status, headers = 500, NO_HEADERS
         try:
-            status = await self._events.on_message(transaction.request, transaction.source, trunk)
+            trunk = await self._choose_trunk(request, source, admitted)
+            status = await self._events.on_message(request, source, trunk)
+        except _Refused as refusal:
+            status, headers = refusal.status, refusal.headers
         finally:
-            self._respond(transaction, status)
+            self._respond(transaction, status, *headers)
 
-    def _receive_invite(self, transaction: ServerTransaction, trunk: TrunkQuota) -> None:
+    def _receive_invite(self, transaction: ServerTransaction, admitted: Admitted) -> None:
         request = transaction.request
         if not self.accepts_calls:
             raise _Refused(503, ("Retry-After", "5"))
@@ -177,19 +199,14 @@ class Reception:
             session = accept_session(request)
         except SessionTooShort:
             raise _Refused(422, ("Min-SE", str(MIN_SESSION_SECONDS))) from None
-        try:
-            slot = self._quotas.acquire_slot(trunk)
-        except TrunkBusy:
-            raise _Refused(503, ("Retry-After", "1")) from None
         transaction.respond(build_response(request, 100))
         invite = IncomingInvite(
-            self.endpoint, transaction, trunk, replaces=replaces, session=session, register=self._dialogs.add
+            self.endpoint, transaction, replaces=replaces, session=session, register=self._dialogs.add
         )
-        self._begin(transaction, invite, slot)
+        self._begin(transaction, invite, admitted)
 
-    def _begin(self, transaction: ServerTransaction, invite: IncomingInvite, slot: CallSlot) -> None:
-        invite.on_settled(slot.release)
-        task = self.endpoint.spawn(self._events.on_invite(invite))
+    def _begin(self, transaction: ServerTransaction, invite: IncomingInvite, admitted: Admitted) -> None:
+        task = self.endpoint.spawn(self._handle_invite(invite, admitted))
         self._ringing[transaction.key] = invite, task
 
         def finish(ended: "asyncio.Task[None]") -> None:
@@ -198,6 +215,17 @@ class Reception:
             invite.reject(500 if failed else 480)
 
         task.add_done_callback(finish)
+
+    async def _handle_invite(self, invite: IncomingInvite, admitted: Admitted) -> None:
+        try:
+            trunk = await self._choose_trunk(invite.request, invite.peer, admitted, invite.replaces)
+            invite.enter(trunk, self._quotas.acquire_slot(trunk))
+        except _Refused as refusal:
+            invite.reject(refusal.status, headers=refusal.headers)
+        except TrunkBusy:
+            invite.reject(503, headers=[("Retry-After", "1")])
+        else:
+            await self._events.on_invite(invite)
 
     @staticmethod
     def _is_same_call(first: SipRequest, second: SipRequest) -> bool:

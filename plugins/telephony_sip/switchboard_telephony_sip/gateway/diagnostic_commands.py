@@ -1,4 +1,4 @@
-"""Commands of the operator: checks of trunks, test calls, traces, and ignored addresses."""
+"""Commands that diagnose an account: checks of its trunks, test calls, and traces of its calls."""
 
 import asyncio
 from dataclasses import dataclass
@@ -6,16 +6,14 @@ from typing import Final
 
 from switchboard_telephony_sip.commands import (
     NOT_SERVED,
-    BansCommand,
     CheckCommand,
     CommandRefused,
     CommandResult,
-    LiftCommand,
+    DiagnosticCommand,
     MeasureCommand,
     Measurement,
     MeasurementCommand,
     NoSuchCall,
-    OperatorCommand,
     TraceCommand,
     TraceResult,
 )
@@ -23,7 +21,6 @@ from switchboard_telephony_sip.gateway.directory import GatewayAccount
 from switchboard_telephony_sip.gateway.measuring import TestCalls
 from switchboard_telephony_sip.gateway.switching import Switching
 from switchboard_telephony_sip.gateway.trunks import Trunks
-from switchboard_telephony_sip.signaling.admission import ScannerGuard
 
 SETTINGS_SECONDS: Final = 7.0
 """Time in which settings that were just saved reach the gateway."""
@@ -32,15 +29,14 @@ WAIT_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorCommands:
-    """Carries out the commands of the operator."""
+class DiagnosticCommands:
+    """Carries out the commands that diagnose an account."""
 
     switching: Switching
     trunks: Trunks
     test_calls: TestCalls
-    guard: ScannerGuard
 
-    async def execute(self, account: GatewayAccount, command: OperatorCommand) -> CommandResult:
+    async def execute(self, account: GatewayAccount, command: DiagnosticCommand) -> CommandResult:
         """Carry out a command of an account. Raises `CommandRefused` and `NoSuchCall`."""
         match command:
             case CheckCommand(settings_digest):
@@ -52,10 +48,6 @@ class OperatorCommands:
                 return CommandResult(call_id, measurement=await self._wait_for_measurement(account, call_id))
             case TraceCommand(call_id):
                 return CommandResult(trace=self._find_trace(account, call_id))
-            case BansCommand():
-                return CommandResult(bans=self.guard.list_ignored())
-            case LiftCommand(address):
-                return CommandResult(bans={address: 0.0} if self.guard.forgive(address) else {})
 
     async def _wait_for_settings(self, account: GatewayAccount, digest: str) -> GatewayAccount:
         """Return the account once the gateway has read these settings, which it does every few seconds."""
