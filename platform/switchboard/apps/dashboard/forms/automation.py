@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from switchboard.apps.dashboard.forms import schema_form
 from switchboard.apps.dashboard.forms.form import parse_form
+from switchboard.apps.dashboard.forms.plugin_texts import describe_action
 from switchboard.apps.dashboard.forms.schema_form import JsonObject, Options, SchemaField
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.languages import LazyText
@@ -114,8 +115,8 @@ class ActionTypes:
     def __init__(self, registry: Registry, choices: Mapping[str, Options], reasons: Mapping[str, str]) -> None:
         self.reasons = reasons
         self.scopes = {kind.name: kind.scope for kind in registry.actions}
-        self.titles = {kind.name: kind.title for kind in registry.actions}
-        self.about = {kind.name: (kind.__doc__ or "").strip() for kind in registry.actions}
+        self.titles = {kind.name: _(kind.title) for kind in registry.actions}
+        self.about = {kind.name: _(describe_action(kind)) for kind in registry.actions}
         self.fields = {
             kind.name: schema_form.list_schema_fields(kind.Params, choices=choices) for kind in registry.actions
         }

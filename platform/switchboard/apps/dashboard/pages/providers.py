@@ -12,6 +12,7 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms import schema_form, setting_rows
 from switchboard.apps.dashboard.forms.form import Form, nest_fields
+from switchboard.apps.dashboard.forms.plugin_texts import describe_settings
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer, get_sending_page
 from switchboard.apps.running_processes import list_restarts
@@ -32,7 +33,7 @@ from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
-from switchboard.plugin_sdk import CheckedPart, Extension, ProviderError, ProviderSettings
+from switchboard.plugin_sdk import CheckedPart, Extension, ProviderError
 from switchboard.plugin_sdk.provider import Configurable
 from switchboard.plugin_sdk.registry import CAPABILITIES, AnyCapability, Capability, ExtensionKind, Registry
 from switchboard.resources.agents import service as agents
@@ -181,7 +182,7 @@ async def provider_page(
         "dashboard/providers/edit.html",
         form=form.starting_with(kept),
         kind=kind,
-        about="" if kind.Settings is ProviderSettings else _(str(kind.Settings.__doc__)),
+        about=_(describe_settings(kind)),
         fields=fields,
         rows=rows,
         locked=locked,
@@ -231,7 +232,7 @@ async def save_provider(
         problems = [(fault["field"], fault["message"]) for fault in error.errors]
         raise ValidationFailed(error.detail, errors=setting_rows.place_errors(rows, problems, values, PREFIX)) from None
     after = url_for("dashboard.overview" if in_setup else "dashboard.providers_page")
-    return Next(after, _("%(name)s was saved. Use Check to test it.", name=kind.title or name))
+    return Next(after, _("%(name)s was saved. Use Check to test it.", name=_(kind.title) or name))
 
 
 @dashboard.post("/dashboard/providers/<capability>/<provider:name>/up")
@@ -303,7 +304,7 @@ async def check_provider(
     """
     began_at = now()
     kind = check.extensions.registry.find_class(_capability(capability), name)
-    title = (kind and kind.title) or name
+    title = (kind and _(kind.title)) or name
     parts: Sequence[CheckedPart] = ()
     notice = _("%(name)s works.", name=title)
     try:
