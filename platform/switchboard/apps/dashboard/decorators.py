@@ -14,7 +14,8 @@ current, and `action` changes something and redirects.
         return Next(url_for("dashboard.contact_page", contact_id=contact.id), "Contact created.")
 
 A handler receives the arguments that it names: `viewer`, `session` (one transaction of the organization), `query`,
-`form` (a page's `Form`, filled in when an action was refused), `data` (an action's parsed form), `files`, the path's
+`form` (a page's `Form`, filled in when an action was refused), `data` (an action's parsed form), `fields` (the object
+that the names of an action's form describe, which a refused form shows as the handler left it), `files`, the path's
 ids, and parts of the process such as `keyring`. When a service refuses an action, the page `invalid` is shown with the
 errors next to their fields and with the error's status; without `invalid`, the error becomes a notice on the page that
 the form was sent from. The transaction is rolled back either way.
@@ -121,7 +122,7 @@ def action(
     """Make a handler an action: it returns `Next`, or a page to show at once, such as a key that is shown only once."""
 
     def decorate(handler: Handler) -> View:
-        offered = ("viewer", "session", "files") if form is None else ("viewer", "session", "files", "data")
+        offered = ("viewer", "session", "files", "fields", *(("data",) if form is not None else ()))
         declared = PageDeclaration(role, HandlerPipeline.of(handler, *offered), form=form)
 
         @wraps(handler)
@@ -179,7 +180,7 @@ async def render_page(
 async def _act(
     declared: PageDeclaration, viewer: Viewer, path: Mapping[str, str], values: dict[str, JsonValue]
 ) -> Response:
-    arguments: Arguments = {"viewer": viewer, "files": await request.files, **parse_path(path)}
+    arguments: Arguments = {"viewer": viewer, "files": await request.files, "fields": values, **parse_path(path)}
     if declared.form is not None:
         arguments["data"] = parse_form(declared.form, values)
     done = await declared.call(viewer, arguments)

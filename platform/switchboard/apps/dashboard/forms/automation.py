@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from switchboard.apps.dashboard.forms import schema_form
 from switchboard.apps.dashboard.forms.form import parse_form
 from switchboard.apps.dashboard.forms.plugin_texts import describe_action
+from switchboard.apps.dashboard.forms.rows import change_row
 from switchboard.apps.dashboard.forms.schema_form import JsonObject, Options, SchemaField
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.languages import LazyText
@@ -169,10 +170,8 @@ def apply_row_change(values: Mapping[str, JsonValue]) -> JsonObject:
             if name == "actions"
             else {"field": "", "operator": "eq", "value": ""}
         )
-    elif place.isdigit() and int(place) < len(rows):
-        row = rows.pop(int(place))
-        if verb != "remove":
-            rows.insert(max(0, int(place) + (-1 if verb == "up" else 1)), row)
+    else:
+        rows = change_row(rows, verb, place)
     after[name] = list(rows)
     return after
 
