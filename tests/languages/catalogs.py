@@ -1,7 +1,8 @@
 """Extract the messages of the dashboard, its e-mails, and the plugins, and update the catalogs: `make catalogs`.
 
 Messages are the marked texts of templates, scripts, and Python (`_`, `ngettext`, `LazyText`), and what the dashboard
-looks up though the code does not mark it: texts of errors, descriptions of schemas, and words for values of the API.
+looks up though the code does not mark it: texts of errors, descriptions of schemas, and words for values of the API,
+whose context is what they describe.
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,8 @@ from switchboard.apps.dashboard.catalog_files import TRANSLATED, update_catalog,
 from switchboard.apps.dashboard.forms import schema_form
 from switchboard.apps.dashboard.forms.plugin_texts import describe_action, list_field_texts
 from switchboard.apps.dashboard.forms.policy import list_policy_groups
-from switchboard.apps.dashboard.ui.rendering import TONES, action_label, field_name
+from switchboard.apps.dashboard.ui.labels import VALUES
+from switchboard.apps.dashboard.ui.rendering import action_label, field_name
 from switchboard.engine.redaction.detectors import BUILT_IN
 from switchboard.foundation.audit import AuditAction
 from switchboard.foundation.events.catalog import CATALOG
@@ -77,6 +79,9 @@ def iterate_messages() -> Iterator[tuple[str, str | tuple[str, ...], str | None]
     # In the order of the alphabet: that of subclasses depends on what was imported first.
     for text in sorted(set(_list_looked_up())):
         yield "looked up", text, None
+    for noun, values in VALUES.items():
+        for value in values:
+            yield "looked up", value.replace("_", " "), noun
 
 
 def _list_looked_up() -> Iterator[str]:
@@ -98,7 +103,6 @@ def _list_looked_up() -> Iterator[str]:
     yield from SCOPES.values()
     yield from MESSAGES.values()
     yield from map(action_label, AuditAction)
-    yield from (tone.replace("_", " ") for tone in TONES)
     yield from map(field_name, ("name", "email", "password", "phone_number", "file", "files", "people", "tag"))
     yield from ("yes", "no")
 

@@ -27,7 +27,7 @@ from switchboard.resources.automations import service as automations
 from switchboard.resources.automations.schemas import AutomationCreate, AutomationUpdate
 from switchboard.resources.campaigns import service as campaigns
 
-TRIGGERS = [(name, f"{name}: {(kind.__doc__ or '').rstrip('.')}") for name, kind in CATALOG.items()]
+TRIGGERS = [(name, (kind.__doc__ or "").rstrip(".")) for name, kind in CATALOG.items()]
 BEGINNING: dict[str, JsonValue] = {
     "enabled": True,
     "trigger_type": "call.completed",
@@ -112,7 +112,7 @@ async def _builder(session: TenantSession, extensions: Extensions, form: Form, a
         "dashboard/automations/builder.html",
         form=form,
         automation=automation,
-        triggers=TRIGGERS,
+        triggers=[(name, f"{name}: {_(about)}") for name, about in TRIGGERS],
         fields=forms.list_event_fields(str(form.value("trigger_type"))),
         operators=forms.OPERATORS,
         kinds=await _kinds(session, extensions),
