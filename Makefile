@@ -88,7 +88,7 @@ docs: $(DEVELOPED) ## write the generated pages of docs/ anew
 clients: $(DEVELOPED) $(NODE_TOOLS) ## generate the typed clients from the OpenAPI document; needs Node.js
 	$(BIN)/python -m clients.generator
 
-catalogs: $(DEVELOPED) ## extract the dashboard's messages, and update the catalogs of translations
+catalogs: $(DEVELOPED) ## extract the messages of the dashboard and of plugins, and update the catalogs of translations
 	$(BIN)/python -m tests.languages.catalogs
 
 screenshots: $(DEVELOPED) ## make the pictures of docs/screenshots anew; needs Chromium

@@ -65,6 +65,14 @@ def test_each_wheel_carries_the_license() -> None:
             assert archive.read(name) == (REPOSITORY / "LICENSE").read_bytes()
 
 
+def test_each_wheel_carries_the_translations_of_its_texts() -> None:
+    for wheel in list_wheels():
+        with ZipFile(wheel) as archive:
+            catalogs = [name for name in archive.namelist() if name.endswith(".po")]
+        languages = sorted(re.findall(r"/translations/(\w+)/LC_MESSAGES/", " ".join(catalogs)))
+        assert languages == ([] if "_client-" in wheel.name else ["de", "es", "fr"]), wheel.name
+
+
 def test_the_wheels_without_the_lock_need_no_gpu_package(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", tmp_path], check=True)
     resolve: list[str | Path] = [

@@ -135,7 +135,7 @@ async def test_a_call_marks_each_pause_with_its_judgment(people: People, caller:
     html = (await (await people.join(caller.organization_id)).get(f"/dashboard/calls/{call.id}")).html
     shown = re.findall(r'"pause-at">(.*?)</li>', html)
     assert [re.sub("<[^>]*>", "", pause) for pause in shown] == [
-        "0:05 Went on after 0.7 s (words: 5% likely complete)",
+        "0:05 Went on after 0.7 s (the words: 5% likely complete)",
         "0:07 Went on after 0.6 s (smart_turn: 31% likely complete)",
         "0:09 Turn over after 2.0 s, the longest wait (smart_turn: 12% likely complete)",
         "0:10 Turn over after 0.2 s (smart_turn: 90% likely complete)",
@@ -175,7 +175,7 @@ async def test_a_call_shows_its_transcript_analysis_and_cost(people: People, cal
         "700 ms",
         "First audio",
         "Are you open &lt;now&gt;?",
-        "Used look up",
+        "Used <code>look_up</code>",
         "&#34;open&#34;: true",
         "data-player",
     ):

@@ -222,7 +222,7 @@ async def test_campaign_actions_are_refused_in_the_wrong_state(
     assert (await get_only_campaign(caller))["status"] == "canceled"
     assert (await owner.get(f"{path}/people")).status == 409
     assert "+1 555-010-0001" in (await owner.get(f"{path}?status=canceled")).html
-    assert "No contact is pending." in (await owner.get(f"{path}?status=pending")).html
+    assert "No contact has this status." in (await owner.get(f"{path}?status=pending")).html
     assert (await owner.post(f"{path}/delete")).status == 303
     assert "No campaigns yet" in (await owner.get("/dashboard/campaigns")).html
 

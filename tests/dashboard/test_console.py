@@ -1,21 +1,27 @@
 """The operator console, and support sessions in an organization."""
 
+import re
 from datetime import timedelta
 
 import pytest
-from playwright.async_api import Browser
+from playwright.async_api import Browser, Locator, Page, expect
 from sqlalchemy.exc import DBAPIError
 from sqlmodel import col, select, update
+from switchboard.apps.running_processes import report_process
 from switchboard.foundation.database import now
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.models import LedgerEntry
+from switchboard.resources.calls.models import Call
 from switchboard.resources.identity.models import SupportSession
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, LivePlatform, Organizations
 from tests.fixtures.dashboard import People, Person, open_owner_window
+from tests.fixtures.monitors import connect_telephone
 
 PAGE = "/dashboard/console/organizations"
+PATIENCE_MS = 20_000
+"""Most time until a live part of the console shows a change, on a busy machine."""
 
 
 @pytest.fixture
@@ -209,6 +215,49 @@ async def test_an_operator_enters_and_leaves_in_the_browser(browser: Browser, li
         await page.get_by_role("heading", name="Sign in for support").wait_for()
         await page.get_by_text("ticket 7").wait_for()
         await window.check_accessibility()
+
+
+async def test_the_console_stays_current_in_the_browser(browser: Browser, live: LivePlatform) -> None:
+    async with open_owner_window(browser, live, superadmin=True) as window:
+        overview = window.page
+        await window.open("/dashboard/console")
+        listing, details = await overview.context.new_page(), await overview.context.new_page()
+        base = live.runtime.settings.base_url
+        await listing.goto(f"{base}{PAGE}?sort=newest")
+        await details.goto(f"{base}{PAGE}/{live.caller.organization_id}")
+        row = listing.locator("tr", has=listing.locator(f"a[href$='{live.caller.organization_id}']"))
+        live_calls = [
+            find_tile(overview, "Live calls"),
+            row.locator("td").nth(1),
+            find_tile(details, "Live calls"),
+        ]
+        for figure in live_calls:
+            await expect(figure).to_have_text(re.compile("^0"), timeout=PATIENCE_MS)
+        async with connect_telephone(live):
+            for figure in live_calls:
+                await expect(figure).to_have_text(re.compile("^1"), timeout=PATIENCE_MS)
+        for figure in live_calls:
+            await expect(figure).to_have_text(re.compile("^0"), timeout=PATIENCE_MS)
+        async with report_process(live.runtime.redis, live.runtime.registry, node="x", role="gardener"):
+            await expect(overview.get_by_text("gardener")).to_be_visible(timeout=PATIENCE_MS)
+            await record_failure(live)
+            for page in (overview, details):
+                failing = page.get_by_role("region", name="Failing providers")
+                await expect(failing.get_by_text("shaky")).to_be_visible(timeout=PATIENCE_MS)
+            await overview.bring_to_front()
+            await window.check_accessibility()
+
+
+def find_tile(page: Page, name: str) -> Locator:
+    """Return the figure of a tile."""
+    return page.locator(".tile", has=page.get_by_text(name, exact=True)).locator("dd")
+
+
+async def record_failure(live: LivePlatform) -> None:
+    """Record that a provider failed in a call of the organization."""
+    failure = {"capability": "llm", "provider": "shaky", "count": 2, "error": "it broke"}
+    async with live.runtime.database.tenant(live.caller.organization_id) as session:
+        await session.exec(update(Call).values(provider_failures=[failure]))
 
 
 async def test_the_console_is_accessible_and_fits_a_phone(browser: Browser, live: LivePlatform) -> None:

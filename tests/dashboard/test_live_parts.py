@@ -1,22 +1,27 @@
 """Parts of pages that the server keeps current: one stream for all tabs, as long as the user has access."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import aiohttp
 import pytest
 from playwright.async_api import Page, expect
+from sqlmodel import col, update
 from switchboard.apps.dashboard.pages.live_parts import FollowedPart, LivePartStreamer
 from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.resources.identity.models import User
 
-from tests.fixtures.app import LivePlatform
+from tests.fixtures.app import LivePlatform, Organizations
 from tests.fixtures.dashboard import PASSWORD, People, Person, Window, create_person
 from tests.fixtures.eventually import eventually
 from tests.fixtures.monitors import connect_telephone
 
 STREAM = "/dashboard/live-parts"
 INBOX, CALLS = "/dashboard/texts/live", "/dashboard/live/calls"
+CONSOLE = "/dashboard/console/live"
 TABS = 10
 
 
@@ -46,6 +51,77 @@ async def test_a_stream_has_each_part_once(live: LivePlatform) -> None:
         assert stream.content_type == "text/event-stream"
         lines = [await stream.content.readline() for _ in range(4)]
     assert sum(INBOX.encode() in line for line in lines) == sum(CALLS.encode() in line for line in lines) == 1
+
+
+@dataclass(frozen=True, slots=True)
+class PartEvent:
+    """An event of a stream: the part's HTML, None if the part can no longer be followed."""
+
+    part: str
+    html: str | None
+    is_final: bool
+
+    def shows(self, text: str) -> bool:
+        return self.html is not None and text in self.html
+
+
+async def read_event(stream: aiohttp.ClientResponse) -> PartEvent:
+    """Return the next event of a stream."""
+    async with asyncio.timeout(20):
+        while not (line := await stream.content.readline()).startswith(b"data: "):
+            assert line, "the stream has ended"
+    return PartEvent(**json.loads(line.removeprefix(b"data: ")))
+
+
+async def test_the_console_is_streamed_to_a_superadmin_without_an_organization(live: LivePlatform) -> None:
+    operator = await create_person(live.runtime, live.caller.client, None, superadmin=True)
+    parts = [("part", address) for address in (CONSOLE, CALLS)]
+    async with sign_in_client(live, operator) as browser, browser.get(STREAM, params=parts) as stream:
+        console, calls = await read_event(stream), await read_event(stream)
+        assert (console.part, console.is_final, console.shows("Webhook deliveries")) == (CONSOLE, False, True)
+        assert (calls.part, calls.is_final, calls.shows("This was deleted.")) == (CALLS, True, True)
+        await Organizations(live.runtime, live.caller.client).create()
+        assert (await read_event(stream)).part == CONSOLE
+
+
+async def test_the_console_is_streamed_to_nobody_else(live: LivePlatform) -> None:
+    owner = await create_person(live.runtime, live.caller.client, live.caller.organization_id)
+    async with sign_in_client(live, owner) as browser, browser.get(STREAM, params={"part": CONSOLE}) as stream:
+        event = await read_event(stream)
+        assert (event.is_final, event.shows("Webhook deliveries")) == (True, False)
+        async with asyncio.timeout(20):
+            assert b"event: over" in await stream.content.read()
+
+
+async def test_a_superadmin_who_leaves_an_organization_keeps_the_console_and_loses_its_parts(
+    live: LivePlatform, people: People
+) -> None:
+    owner = await people.join(live.caller.organization_id)
+    operator = await create_person(live.runtime, live.caller.client, live.caller.organization_id, superadmin=True)
+    parts = [("part", address) for address in (CONSOLE, INBOX)]
+    async with sign_in_client(live, operator) as browser, browser.get(STREAM, params=parts) as stream:
+        assert {(await read_event(stream)).part for _ in parts} == {CONSOLE, INBOX}
+        assert (await owner.post(f"/dashboard/team/{operator.user_id}/remove")).status == 303
+        ended = await read_event(stream)
+        while ended.part == CONSOLE:
+            ended = await read_event(stream)
+        assert (ended.html, ended.is_final) == (None, True)
+        async with live.runtime.database.system() as session:
+            await session.exec(update(User).where(col(User.id) == operator.user_id).values(is_superadmin=False))
+        event = await read_event(stream)
+        while not event.is_final:
+            event = await read_event(stream)
+        assert (event.part, event.shows("Webhook deliveries")) == (CONSOLE, False)
+
+
+async def test_the_parts_of_an_organization_end_with_its_suspension(live: LivePlatform, people: People) -> None:
+    operator = await people.join(None, superadmin=True)
+    member = await create_person(live.runtime, live.caller.client, live.caller.organization_id)
+    async with sign_in_client(live, member) as browser, browser.get(STREAM, params={"part": INBOX}) as stream:
+        assert not (await read_event(stream)).is_final
+        organization = f"/dashboard/console/organizations/{live.caller.organization_id}"
+        assert (await operator.post(f"{organization}/suspend", {"reason": "unpaid"})).status == 303
+        assert (await read_event(stream)).is_final
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The layout of pages with any content."""
 
+import pytest
 from playwright.async_api import expect
 from switchboard.foundation.database import now
 
@@ -8,6 +9,10 @@ from tests.fixtures.calls import add_call
 from tests.fixtures.dashboard import Window
 
 WORDS = "Zahnarztpraxis Dr. Müller-Lüdenscheidt, Terminvereinbarung und Notfallannahme, Außenstelle Süd, nachmittags"
+COUNT_NARROW_TILES = """amount => [...document.querySelectorAll(".tile")].filter((tile) => {
+  tile.querySelector("dd").firstChild.textContent = amount;
+  return tile.scrollWidth > tile.clientWidth;
+}).length"""
 ADDRESS = f"https://example.com/hooks/{'a-path-without-an-end/' * 5}?token={'x' * 60}"
 
 
@@ -34,6 +39,20 @@ async def test_long_words_widen_no_page(window: Window, live: LivePlatform) -> N
         await window.open(f"/dashboard{path}")
         wide = await window.page.evaluate("document.documentElement.scrollWidth")
         assert wide <= 390, f"{path} is {wide} wide"
+
+
+@pytest.mark.parametrize("language", ["de", "es", "fr"])
+async def test_long_words_of_a_language_widen_no_page(window: Window, language: str) -> None:
+    await window.open("/dashboard/account")
+    await window.page.select_option("select[name=language]", language)
+    await window.page.locator("form", has=window.page.locator("select[name=language]")).get_by_role("button").click()
+    await window.page.wait_for_selector(f"html[lang={language}]")
+    await window.page.set_viewport_size({"width": 390, "height": 844})
+    for path in ("", "/account", "/agents", "/calls", "/general", "/providers", "/team", "/usage"):
+        await window.open(f"/dashboard{path}")
+        wide = await window.page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= 390, f"{path} is {wide} wide"
+        assert await window.page.evaluate(COUNT_NARROW_TILES, "−1.234,5678\xa0US$") == 0, path
 
 
 async def test_phones_show_rows_as_cards_that_are_still_a_table(window: Window, live: LivePlatform) -> None:

@@ -19,7 +19,7 @@ from switchboard_telephony_sip.provider import SipTelephony
 from tests.carriers.sip.far_end import FarEnd
 from tests.carriers.sip.gateway import run_gateway
 from tests.fixtures.app import Caller, LivePlatform
-from tests.fixtures.dashboard import People, Person, Window, open_owner_window
+from tests.fixtures.dashboard import People, Person, Window, create_person, open_owner_window, sign_in_window
 from tests.fixtures.free_ports import find_free_port
 
 SIP = "/dashboard/providers/telephony/sip"
@@ -87,6 +87,59 @@ async def test_a_password_stays_with_its_trunk_when_trunks_are_renamed_moved_and
     assert (await operator.post(SIP, trunk(0, before="backup", name="backup", hosts="sip.example.net"))).status == 303
     stored = await read_settings(runtime, caller)
     assert ([each["name"] for each in stored["trunks"]], stored["passwords"]) == (["backup"], {"backup": "second"})
+
+
+async def test_trunks_are_moved_and_removed_by_buttons_of_the_form(
+    operator: Person, caller: Caller, runtime: Runtime
+) -> None:
+    moved = await operator.post(SIP, {**TWO_TRUNKS, "change": "up:trunks:1"})
+    assert (moved.status, moved.location) == (303, SIP)
+    stored = await read_settings(runtime, caller)
+    assert ([each["name"] for each in stored["trunks"]], stored["passwords"]) == (
+        ["backup", "office"],
+        {"office": "hunter2"},
+    )
+    html = (await operator.get(SIP)).html
+    assert 'name="change" value="up:trunks:1"' in html
+    for change in ("up:trunks:0", "up:trunks:7", "up:gateways:1", "down:trunks:x", "up"):
+        kept = {
+            **trunk(0, before="backup", name="backup", hosts="sip.example.net"),
+            **trunk(1, before="office", name="office", hosts="pbx.example.com", username="u"),
+        }
+        assert (await operator.post(SIP, {**kept, "change": change})).status == 303
+        assert [each["name"] for each in (await read_settings(runtime, caller))["trunks"]] == ["backup", "office"]
+    await operator.post(SIP, {**kept, "change": "remove:trunks:0"})
+    stored = await read_settings(runtime, caller)
+    assert ([each["name"] for each in stored["trunks"]], stored["passwords"]) == (["office"], {"office": "hunter2"})
+    wrong = {**trunk(0, name="x", hosts="no host"), **trunk(1, name="y", hosts="pbx.example.com")}
+    refused = await operator.post(SIP, {**wrong, "change": "up:trunks:1"})
+    assert refused.status == 422
+    assert 'id="fault-settings.trunks.1.hosts"' in refused.html, "the refused form has the new order"
+
+
+async def test_a_browser_without_scripts_moves_trunks(browser: Browser, live: LivePlatform) -> None:
+    operator = await create_person(live.runtime, live.caller.client, live.caller.organization_id, superadmin=True)
+    base_url = live.runtime.settings.base_url
+    async with await browser.new_context(base_url=base_url, java_script_enabled=False) as context:
+        window = await sign_in_window(context, live, email=operator.email)
+        page = window.page
+        await window.open(SIP)
+        await fill_trunk(page, 1, Name="office", Hosts="pbx.example.com")
+        await page.locator("summary", has_text="Add: Trunk").click()
+        await fill_trunk(page, 2, Name="backup", Hosts="sip.example.net", Password="hunter2")
+        await page.get_by_role("group", name="Trunk 2").get_by_label("User").press("Enter")
+        await page.get_by_text("SIP trunk was saved.").wait_for()
+        await window.open(SIP)
+        await page.get_by_role("group", name="Trunk 2").get_by_role("button", name="Move up").click()
+        await page.get_by_text("SIP trunk was saved.").wait_for()
+        first = page.get_by_role("group", name="Trunk 1")
+        assert await first.get_by_label("Name").first.input_value() == "backup"
+        assert await first.get_by_role("button", name="Move up").count() == 0
+    stored = await read_settings(live.runtime, live.caller)
+    assert ([each["name"] for each in stored["trunks"]], stored["passwords"]) == (
+        ["backup", "office"],
+        {"backup": "hunter2"},
+    )
 
 
 async def test_errors_name_the_trunk_and_the_setting(operator: Person, caller: Caller, runtime: Runtime) -> None:
@@ -166,6 +219,8 @@ async def test_trunks_are_added_moved_removed_and_checked_in_a_browser(
         first = page.get_by_role("group", name="Trunk 1")
         assert await first.get_by_label("Name").first.input_value() == "office"
         assert await first.get_by_label("Password").input_value() == "hunter2"
+        await first.get_by_text("More settings").click()
+        await first.get_by_label("Codecs").fill("opus\nPCMA")
         await page.get_by_label("Gateways").fill(f"http://127.0.0.1:{control_port}")
         await window.check_accessibility()
         await check_width(window)
@@ -184,8 +239,14 @@ async def test_trunks_are_added_moved_removed_and_checked_in_a_browser(
             await check_width(window)
         await page.get_by_role("button", name="Check again").click()
         await page.get_by_text("Run `switchboard sip-gateway`").wait_for()
+        await window.open(SIP)
+        assert await first.get_by_label("Codecs").input_value() == "opus\nPCMA"
+        assert await first.get_by_label("Codecs").is_visible(), "settings that are set are unfolded"
+        await window.check_accessibility()
+        await check_width(window)
     stored = await read_settings(live.runtime, live.caller)
     assert [each["name"] for each in stored["trunks"]] == ["office", "silent"]
+    assert stored["trunks"][0]["codecs"] == ["opus", "PCMA"]
     assert stored["passwords"] == {"office": "hunter2"}
     await far_end.stop()
 

@@ -1,28 +1,35 @@
-"""Extract the messages of the dashboard and its e-mails, and update the catalogs: `make catalogs`.
+"""Extract the messages of the dashboard, its e-mails, and the plugins, and update the catalogs: `make catalogs`.
 
 Messages are the marked texts of templates, scripts, and Python (`_`, `ngettext`, `LazyText`), and what the dashboard
-looks up though the code does not mark it: texts of errors, descriptions of schemas, and words for values of the API.
+looks up though the code does not mark it: texts of errors, descriptions of schemas, and words for values of the API,
+whose context is what they describe.
 """
 
-from collections.abc import Iterator, Sequence
-from io import BytesIO
+from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
 import switchboard.apps.server.app  # noqa: F401 - imports the module of every error
 from babel.messages import Catalog
 from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir
-from babel.messages.pofile import read_po, write_po
+from switchboard.apps.dashboard.catalog_files import TRANSLATED, update_catalog, update_plugin_catalogs
 from switchboard.apps.dashboard.forms import schema_form
+from switchboard.apps.dashboard.forms.plugin_texts import describe_action, list_field_texts
 from switchboard.apps.dashboard.forms.policy import list_policy_groups
-from switchboard.apps.dashboard.ui.rendering import TONES, action_label, field_name
+from switchboard.apps.dashboard.ui.labels import VALUES
+from switchboard.apps.dashboard.ui.rendering import action_label, field_name
 from switchboard.engine.redaction.detectors import BUILT_IN
 from switchboard.foundation.audit import AuditAction
 from switchboard.foundation.events.catalog import CATALOG
-from switchboard.foundation.languages import CATALOGS, DEFAULT_LANGUAGE, DOMAIN, LANGUAGES
+from switchboard.foundation.languages import get_catalog_path
 from switchboard.foundation.outbound.client import MESSAGES
 from switchboard.foundation.web.errors import ApiError
 from switchboard.foundation.web.principal import SCOPES
+from switchboard.plugin_sdk import TextToSpeechSettings
+from switchboard.plugin_sdk.hooks import ENTRY_POINT_GROUP
+from switchboard.plugin_sdk.registry import BUILT_IN as BUILT_IN_PLUGINS
+from switchboard.plugin_sdk.registry import Plugin, Registry
 from switchboard.resources.agents.templates import load_templates
 from switchboard.resources.automations.actions import automation_actions
 from switchboard.resources.disclosure.presets import load_presets
@@ -72,6 +79,9 @@ def iterate_messages() -> Iterator[tuple[str, str | tuple[str, ...], str | None]
     # In the order of the alphabet: that of subclasses depends on what was imported first.
     for text in sorted(set(_list_looked_up())):
         yield "looked up", text, None
+    for noun, values in VALUES.items():
+        for value in values:
+            yield "looked up", value.replace("_", " "), noun
 
 
 def _list_looked_up() -> Iterator[str]:
@@ -79,10 +89,12 @@ def _list_looked_up() -> Iterator[str]:
         if kind.__module__.startswith("switchboard."):
             yield from (kind.title, kind.default_detail)
     for group in list_policy_groups():
-        yield from (group.title, group.about, *_list_texts(group.fields))
+        yield from (group.title, group.about, *list_field_texts(group.fields))
     for action in automation_actions():
-        yield from (action.title, (action.__doc__ or "").strip())
-        yield from _list_texts(schema_form.list_schema_fields(action.Params))
+        yield from (action.title, describe_action(action))
+        yield from list_field_texts(schema_form.list_schema_fields(action.Params))
+    # Settings that every plugin of a capability may derive from.
+    yield from list_field_texts(schema_form.list_schema_fields(TextToSpeechSettings))
     for template in load_templates().values():
         yield from (template.title, template.description)
     yield from (preset.jurisdiction for preset in load_presets().values())
@@ -91,7 +103,6 @@ def _list_looked_up() -> Iterator[str]:
     yield from SCOPES.values()
     yield from MESSAGES.values()
     yield from map(action_label, AuditAction)
-    yield from (tone.replace("_", " ") for tone in TONES)
     yield from map(field_name, ("name", "email", "password", "phone_number", "file", "files", "people", "tag"))
     yield from ("yes", "no")
 
@@ -102,52 +113,27 @@ def _list_errors(base: type[ApiError]) -> Iterator[type[ApiError]]:
         yield from _list_errors(kind)
 
 
-def _list_texts(fields: Sequence[schema_form.SchemaField]) -> Iterator[str]:
-    for field in fields:
-        yield from (field.label, field.hint)
+def load_plugins() -> Registry:
+    """Load the plugins of this repository, whatever else is installed."""
+    return Registry.discover(
+        entry for entry in entry_points(group=ENTRY_POINT_GROUP) if entry.dist and entry.dist.name in BUILT_IN_PLUGINS
+    )
 
 
-def get_path(language: str) -> Path:
-    """Return the file of a language's catalog."""
-    return CATALOGS / language / "LC_MESSAGES" / f"{DOMAIN}.po"
-
-
-def update_catalog(language: str, template: Catalog) -> bytes:
-    """Return the catalog of a language with the messages of the template, and the translations that it has."""
-    path = get_path(language)
-    if path.exists():
-        with path.open("rb") as file:
-            catalog = read_po(file, locale=language, ignore_obsolete=True)
-    else:
-        catalog = Catalog(locale=language, project="Switchboard", fuzzy=False)
-    catalog.update(template, no_fuzzy_matching=True)
-    catalog.obsolete.clear()
-    catalog.header_comment = f"# {COMMENT}"
-    written = BytesIO()
-    write_po(written, catalog, width=120, no_location=False, omit_header=False, include_lineno=False)
-    return b"\n".join(line for line in written.getvalue().split(b"\n") if not line.startswith(VARYING))
-
-
-VARYING: Final = (
-    b'"POT-Creation-Date',
-    b'"PO-Revision-Date',
-    b'"Generated-By',
-    b'"Last-Translator',
-    b'"Language-Team',
-    b'"Report-Msgid-Bugs-To',
-    b'"Project-Id-Version',
-)
-"""Lines of the header that say nothing about the content."""
+def list_translated_plugins(registry: Registry) -> list[Plugin]:
+    """List the plugins that have catalogs: all but the platform's own actions, whose texts the dashboard's have."""
+    return [plugin for plugin in registry.plugins if not plugin.package.startswith("switchboard.")]
 
 
 def main() -> None:
     """Update every catalog."""
-    template = build_template()
-    for language in LANGUAGES:
-        if language != DEFAULT_LANGUAGE:
-            path = get_path(language)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(update_catalog(language, template))
+    template, registry = build_template(), load_plugins()
+    for language in TRANSLATED:
+        path = get_catalog_path(language)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(update_catalog(path, language, template))
+    for plugin in list_translated_plugins(registry):
+        update_plugin_catalogs(registry, plugin)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ VENDOR_PORT = "8099"
 STARTED = {"vendor.py": "Press CTRL+C", "carrier.py": "Press CTRL+C", "switchboard run": "Switchboard is ready"}
 """Commands that go on, and what they print once they are ready."""
 LESSON_SECONDS = 600
-CARRIED_OUT = ("writing", "containment", "carriers", "installing")
+CARRIED_OUT = ("writing", "translations", "containment", "carriers", "installing")
 """Guides in the order in which one reader can follow them: the last one removes the plugin of the first."""
 ELSEWHERE = {
     "extensions": "its plugin is loaded and its block is applied by test_extension_settings.py",
@@ -104,6 +104,8 @@ def test_the_lesson_and_then_each_block_of_the_guides_work_as_printed(tmp_path: 
 
 def test_every_guide_with_commands_or_settings_is_carried_out() -> None:
     with_steps = {
-        page.stem for page in GUIDES.glob("*.md") if {block.language for block in read_blocks(page)} & {"sh", "toml"}
+        page.stem
+        for page in GUIDES.glob("*.md")
+        if {block.language for block in read_blocks(page)} & {"console", "sh", "toml"}
     }
     assert with_steps == {*CARRIED_OUT, *ELSEWHERE}

@@ -91,10 +91,7 @@ async def test_an_action_without_its_required_settings_is_not_offered(
     }
     offer = '<option value="crm_note">'
     assert offer not in (await owner.get("/dashboard/automations/new")).html
-    assert (
-        "Not available: the organization&#39;s settings of crm_note are missing"
-        in (await owner.get("/dashboard/providers")).html
-    )
+    assert "Not available: its settings are missing." in (await owner.get("/dashboard/providers")).html
     await set_up(owner, crm.KEY)
     assert offer in (await owner.get("/dashboard/automations/new")).html
     await create_automation(caller, NOTE)

@@ -115,6 +115,28 @@ def test_a_check_runs_the_contract(environment: Environment, tmp_path: Path) -> 
     assert "  grade: none\n  missing for bronze: contract: the tests fail\n" in failed.stdout
 
 
+@pytest.mark.system
+def test_the_catalogs_of_a_plugin_are_written_in_its_package(environment: Environment, tmp_path: Path) -> None:
+    plugin, information = create_plugin("night_owl", tmp_path), tmp_path / "night_owl.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: night-owl\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text("[switchboard.plugins]\nnight_owl = switchboard_night_owl\n")
+    environment.add_path(tmp_path, plugin)
+    refused = environment.run("catalogs", "night_owl")
+    assert refused.returncode == 1
+    assert "must be a package that is installed in place" in refused.stderr
+    origin = {"url": plugin.as_uri(), "dir_info": {"editable": True}}
+    (information / "direct_url.json").write_text(json.dumps(origin))
+    written = environment.run("catalogs", "night_owl")
+    assert written.returncode == 0, written.stderr
+    paths = [
+        plugin / "switchboard_night_owl" / "translations" / language / "LC_MESSAGES" / "messages.po"
+        for language in ("de", "es", "fr")
+    ]
+    assert written.stdout.splitlines() == [f"{path}: 6 without a translation" for path in paths]
+    assert all('msgid "Key of the account at NightOwl."' in path.read_text() for path in paths)
+
+
 def test_a_plugin_without_its_tests_is_only_loaded() -> None:
     assert run_contract(find_source("no-such-distribution")).passed is None
 

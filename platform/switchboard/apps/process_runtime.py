@@ -15,6 +15,7 @@ from switchboard.foundation import keyring
 from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica
 from switchboard.foundation.encryption import KeyCheck
 from switchboard.foundation.jobs import Queue
+from switchboard.foundation.languages import add_plugin_catalogs
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.redis_client import InvalidRedisUrl, RedisClients, open_redis_clients
 from switchboard.foundation.settings import PREFIX, Settings, SettingsError
@@ -42,6 +43,7 @@ async def open_process_runtime(
     queue = Queue(redis.commands, redis.blocking)
     ring = keyring.load_keyring([key.get_secret_value() for key in settings.secret_keys], settings.data_dir)
     plugins = registry or Registry.discover(trace=settings.trace_plugins)
+    add_plugin_catalogs(plugin.package for plugin in plugins.plugins)
     database = Database(
         database_url,
         pool_size=settings.database_pool_size,

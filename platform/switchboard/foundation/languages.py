@@ -1,21 +1,25 @@
 """Languages of pages and e-mail: the language of what runs, its gettext catalog, and its locale of dates and numbers
 (docs/decisions/0086-languages.md).
 
-Texts in the code are English, and are the keys of the catalogs. A text that a catalog lacks stays English.
+Texts in the code are English, and are the keys of the catalogs. A text that the dashboard's own catalog lacks is looked
+up in the catalogs of plugins, and stays English if those lack it too.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from gettext import NullTranslations
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from io import BytesIO
 from pathlib import Path
 from typing import Final
 
+import structlog
 from babel import Locale
-from babel.messages import Message
+from babel.messages import Catalog, Message
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.support import Translations
@@ -25,9 +29,13 @@ LANGUAGES: Final = {"en": "English", "de": "Deutsch", "es": "Español", "fr": "F
 """The languages of the dashboard, each by its own name."""
 DEFAULT_LANGUAGE: Final = "en"
 CATALOGS: Final = Path(__file__).parents[1] / "apps" / "dashboard" / "translations"
-DOMAIN: Final = "dashboard"
+PLUGIN_CATALOG: Final = "translations/{language}/LC_MESSAGES/messages.po"
+"""The file of a language within a plugin's package."""
 
+logger = structlog.get_logger()
 _language: ContextVar[str] = ContextVar("language", default=DEFAULT_LANGUAGE)
+_plugin_packages: dict[str, None] = {}
+"""Packages of plugins, in the order in which a text is looked up in their catalogs."""
 
 
 def get_language() -> str:
@@ -63,23 +71,64 @@ class MessageCatalog:
     of_scripts: Mapping[str, str]
 
 
-@cache
+def add_plugin_catalogs(packages: Iterable[str]) -> None:
+    """Look up texts that the dashboard's own catalogs lack in those of plugins' packages, in this order.
+
+    The name of a package is empty for a plugin without one, which has no catalogs.
+    """
+    _plugin_packages.update((package, None) for package in packages if package)
+
+
 def load_catalog(language: str) -> MessageCatalog:
-    """Return the catalog of a language. It is compiled in memory, so that no compiled file can be out of date."""
-    path = CATALOGS / language / "LC_MESSAGES" / f"{DOMAIN}.po"
+    """Return the catalog of a language, with the plugins' messages below the dashboard's own."""
+    return _load_catalogs(language, tuple(_plugin_packages))
+
+
+@cache
+def _load_catalogs(language: str, plugin_packages: tuple[str, ...]) -> MessageCatalog:
+    """Load the catalogs of a language. They are compiled in memory, so that no compiled file can be out of date."""
+    path = get_catalog_path(language)
     if language == DEFAULT_LANGUAGE or not path.exists():
         return MessageCatalog(NullTranslations(), {})
-    with path.open("rb") as file:
-        read = read_po(file, locale=language)
-    compiled = BytesIO()
-    write_mo(compiled, read)
-    compiled.seek(0)
+    own = read_catalog(path, language)
     of_scripts = {
         message.id: message.string
-        for message in read
+        for message in own
         if isinstance(message.id, str) and isinstance(message.string, str) and message.string and _is_of_script(message)
     }
-    return MessageCatalog(Translations(compiled, DOMAIN), of_scripts)
+    translations = _compile(own)
+    for package in plugin_packages:
+        if (messages := _load_plugin_messages(package, language)) is not None:
+            translations.add_fallback(messages)
+    return MessageCatalog(translations, of_scripts)
+
+
+def get_catalog_path(language: str) -> Path:
+    """Return the file of the dashboard's own catalog of a language."""
+    return CATALOGS / language / "LC_MESSAGES" / "dashboard.po"
+
+
+def read_catalog(file: Traversable, language: str) -> Catalog:
+    """Read a catalog of a language."""
+    with file.open("rb") as opened:
+        return read_po(opened, locale=language)
+
+
+def _compile(catalog: Catalog) -> Translations:
+    compiled = BytesIO()
+    write_mo(compiled, catalog)
+    compiled.seek(0)
+    return Translations(compiled)
+
+
+def _load_plugin_messages(package: str, language: str) -> Translations | None:
+    """Load the messages of a plugin; None for a plugin without this language, or whose catalog is broken."""
+    try:
+        file = files(package) / PLUGIN_CATALOG.format(language=language)
+        return _compile(read_catalog(file, language)) if file.is_file() else None
+    except Exception as error:  # noqa: BLE001 - a plugin's file may contain anything
+        logger.error("catalog of a plugin left out", package=package, language=language, error=repr(error))
+        return None
 
 
 def _is_of_script(message: Message) -> bool:

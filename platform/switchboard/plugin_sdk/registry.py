@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -155,6 +156,11 @@ class Plugin:
     faults: list[str] = field(default_factory=list)
     shadowed: dict[str, str] = field(default_factory=dict)
     module: str = ""
+
+    @property
+    def package(self) -> str:
+        """The package that contains the plugin's module; empty for a module outside of packages, or not loaded."""
+        return getattr(sys.modules.get(self.module.partition(":")[0]), "__package__", None) or ""
 
 
 class Registry:

@@ -1,4 +1,4 @@
-"""`plugins install`, `upgrade`, `uninstall`, and `check`: plugins in the environment of this program."""
+"""`plugins install`, `upgrade`, `uninstall`, `check`, and `catalogs`: plugins in the environment of this program."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -106,6 +106,21 @@ def check(name: str, tests: Path | None, as_json: bool) -> None:
         _print_grade(assessment)
     if plugin.faults or contract.passed is False:
         raise click.exceptions.Exit(1)
+
+
+@click.command("catalogs")
+@click.argument("name")
+def catalogs(name: str) -> None:
+    """Update the catalogs of a plugin's translations, which are in its package. It must be installed in place."""
+    from switchboard.apps.dashboard.catalog_files import update_plugin_catalogs
+
+    plugin_name, distribution = _find(name, built_in=True)
+    registry = _discover()
+    (plugin,) = (plugin for plugin in registry.plugins if plugin.name == plugin_name)
+    if find_source(distribution) is None or not plugin.package:
+        raise Failure(f"{name} must be a package that is installed in place: switchboard plugins install -e FOLDER")
+    for path, missing in update_plugin_catalogs(registry, plugin).items():
+        click.echo(f"{path}: {missing} without a translation")
 
 
 def _print_contract(contract: ContractRun) -> None:

@@ -18,7 +18,7 @@ from switchboard.plugin_sdk.scaffold import KINDS, create_plugin
 
 @click.group(
     cls=LazyGroup,
-    places={name: f"plugin_packages:{name}" for name in ("install", "upgrade", "uninstall", "check")},
+    places={name: f"plugin_packages:{name}" for name in ("install", "upgrade", "uninstall", "check", "catalogs")},
 )
 def plugins() -> None:
     """Installed plugins."""

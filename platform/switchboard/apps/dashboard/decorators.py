@@ -14,7 +14,8 @@ current, and `action` changes something and redirects.
         return Next(url_for("dashboard.contact_page", contact_id=contact.id), "Contact created.")
 
 A handler receives the arguments that it names: `viewer`, `session` (one transaction of the organization), `query`,
-`form` (a page's `Form`, filled in when an action was refused), `data` (an action's parsed form), `files`, the path's
+`form` (a page's `Form`, filled in when an action was refused), `data` (an action's parsed form), `fields` (the object
+that the names of an action's form describe, which a refused form shows as the handler left it), `files`, the path's
 ids, and parts of the process such as `keyring`. When a service refuses an action, the page `invalid` is shown with the
 errors next to their fields and with the error's status; without `invalid`, the error becomes a notice on the page that
 the form was sent from. The transaction is rolled back either way.
@@ -60,7 +61,23 @@ class PageDeclaration:
     pipeline: HandlerPipeline
     query: type[Query] | None = None
     form: type[BaseModel] | None = None
-    is_live: bool = False
+    live_seconds: int | None = None
+    """Seconds between two renderings of a live part; None for any other page."""
+
+    def require_access(self, viewer: Viewer) -> None:
+        """Refuse a viewer without the role, or whose organization is suspended. Raises `PageForbidden`, or
+        `OrganizationSuspended`.
+        """
+        if not self.is_of_installation:
+            _ = viewer.organization_id
+            viewer.require_running_organization()
+        if not viewer.has_role(self.role):
+            raise PageForbidden
+
+    @property
+    def is_of_installation(self) -> bool:
+        """Return whether the page shows the same whatever organization the viewer has entered, if any."""
+        return self.role in ("user", "superadmin")
 
     async def call(self, viewer: Viewer, arguments: Arguments) -> Any:
         """Call the handler, within a transaction if it names `session`."""
@@ -72,22 +89,25 @@ class PageDeclaration:
 
 def page(*, role: str = "viewer", query: type[Query] | None = None) -> Callable[[Handler], View]:
     """Make a handler a page: it returns HTML, or a `Response` of its own. `role` is the least that may open it."""
-    return _declare_page(role, query, is_live=False)
+    return _declare_page(role, query, live_seconds=None)
 
 
-def live_part(*, role: str = "viewer", query: type[Query] | None = None) -> Callable[[Handler], View]:
-    """Make a handler a live part of pages: it returns HTML, and a `FinalPart` once that does not change any more."""
-    return _declare_page(role, query, is_live=True)
+def live_part(*, role: str = "viewer", query: type[Query] | None = None, seconds: int = 1) -> Callable[[Handler], View]:
+    """Make a handler a live part of pages: it returns HTML, and a `FinalPart` once that does not change any more.
+
+    It is rendered every so many `seconds`.
+    """
+    return _declare_page(role, query, live_seconds=seconds)
 
 
-def _declare_page(role: str, query: type[Query] | None, *, is_live: bool) -> Callable[[Handler], View]:
+def _declare_page(role: str, query: type[Query] | None, *, live_seconds: int | None) -> Callable[[Handler], View]:
     def decorate(handler: Handler) -> View:
         offered = ("viewer", "session", "form") if query is None else ("viewer", "session", "form", "query")
-        declared = PageDeclaration(role, HandlerPipeline.of(handler, *offered), query, is_live=is_live)
+        declared = PageDeclaration(role, HandlerPipeline.of(handler, *offered), query, live_seconds=live_seconds)
 
         @wraps(handler)
         async def serve(**path: str) -> Response:
-            return await show_page(declared, await _admit(role), path)
+            return await show_page(declared, await _admit(declared), path)
 
         serve.page = declared  # type: ignore[attr-defined]
         serve.pipeline = declared.pipeline  # type: ignore[attr-defined]
@@ -102,12 +122,12 @@ def action(
     """Make a handler an action: it returns `Next`, or a page to show at once, such as a key that is shown only once."""
 
     def decorate(handler: Handler) -> View:
-        offered = ("viewer", "session", "files") if form is None else ("viewer", "session", "files", "data")
+        offered = ("viewer", "session", "files", "fields", *(("data",) if form is not None else ()))
         declared = PageDeclaration(role, HandlerPipeline.of(handler, *offered), form=form)
 
         @wraps(handler)
         async def serve(**path: str) -> Response:
-            viewer = await _admit(role)
+            viewer = await _admit(declared)
             await _get_sessions().check_form(viewer)
             values = nest_fields(await request.form)
             try:
@@ -160,7 +180,7 @@ async def render_page(
 async def _act(
     declared: PageDeclaration, viewer: Viewer, path: Mapping[str, str], values: dict[str, JsonValue]
 ) -> Response:
-    arguments: Arguments = {"viewer": viewer, "files": await request.files, **parse_path(path)}
+    arguments: Arguments = {"viewer": viewer, "files": await request.files, "fields": values, **parse_path(path)}
     if declared.form is not None:
         arguments["data"] = parse_form(declared.form, values)
     done = await declared.call(viewer, arguments)
@@ -205,11 +225,7 @@ def _get_sessions() -> BrowserSessions:
     return BrowserSessions(runtime.settings, runtime.database)
 
 
-async def _admit(role: str) -> Viewer:
+async def _admit(declared: PageDeclaration) -> Viewer:
     viewer = await _get_sessions().require_viewer()
-    if role not in ("user", "superadmin"):
-        _ = viewer.organization_id
-        viewer.require_running_organization()
-    if not viewer.has_role(role):
-        raise PageForbidden
+    declared.require_access(viewer)
     return viewer

@@ -104,7 +104,7 @@ async def _find_calls(session: TenantSession, text: str) -> list[Hit]:
                 _("Call with %(number)s", number=phone(call.to_number)),
                 f"/dashboard/calls/{call.id}",
                 "phone",
-                describe_value(call.status),
+                describe_value(call.status, "call"),
             )
             for call in [await session.find(Call, call_id)]
             if call is not None

@@ -62,6 +62,10 @@ class Viewer:
             raise NoOrganization
         return self.organization.id
 
+    def is_in(self, organization: Organization | None) -> bool:
+        """Return whether the viewer is in this organization; of None, whether the viewer is in none."""
+        return (self.organization and self.organization.id) == (organization and organization.id)
+
     @property
     def timezone(self) -> str:
         """The organization's IANA time zone; UTC for a user without an organization."""

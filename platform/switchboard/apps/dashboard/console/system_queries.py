@@ -28,6 +28,8 @@ ORDERS: Final[Mapping[SortOrder, str]] = {
     "balance": "balance",
 }
 ItemT = TypeVar("ItemT")
+LIVE_SECONDS: Final = 5
+"""Seconds between two renderings of the console's live parts, whose queries read the calls of all organizations."""
 FAILURES_PERIOD: Final = timedelta(hours=1)
 MAX_FAILURES: Final = 50
 

@@ -10,6 +10,8 @@ from pydantic import JsonValue
 
 from switchboard.apps.dashboard.forms import schema_form
 from switchboard.apps.dashboard.forms.form import parse_form
+from switchboard.apps.dashboard.forms.plugin_texts import describe_action
+from switchboard.apps.dashboard.forms.rows import change_row
 from switchboard.apps.dashboard.forms.schema_form import JsonObject, Options, SchemaField
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.languages import LazyText
@@ -114,8 +116,8 @@ class ActionTypes:
     def __init__(self, registry: Registry, choices: Mapping[str, Options], reasons: Mapping[str, str]) -> None:
         self.reasons = reasons
         self.scopes = {kind.name: kind.scope for kind in registry.actions}
-        self.titles = {kind.name: kind.title for kind in registry.actions}
-        self.about = {kind.name: (kind.__doc__ or "").strip() for kind in registry.actions}
+        self.titles = {kind.name: _(kind.title) for kind in registry.actions}
+        self.about = {kind.name: _(describe_action(kind)) for kind in registry.actions}
         self.fields = {
             kind.name: schema_form.list_schema_fields(kind.Params, choices=choices) for kind in registry.actions
         }
@@ -168,10 +170,8 @@ def apply_row_change(values: Mapping[str, JsonValue]) -> JsonObject:
             if name == "actions"
             else {"field": "", "operator": "eq", "value": ""}
         )
-    elif place.isdigit() and int(place) < len(rows):
-        row = rows.pop(int(place))
-        if verb != "remove":
-            rows.insert(max(0, int(place) + (-1 if verb == "up" else 1)), row)
+    else:
+        rows = change_row(rows, verb, place)
     after[name] = list(rows)
     return after
 

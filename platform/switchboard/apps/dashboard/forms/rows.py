@@ -1,6 +1,6 @@
 """Rows of a form: empty rows are dropped, and errors are moved to the rows that they belong to."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
@@ -10,6 +10,16 @@ from switchboard.apps.dashboard.forms.form import Model, parse_form
 from switchboard.foundation.web.errors import FieldError, ValidationFailed
 
 Row: TypeAlias = dict[str, JsonValue]
+
+
+def change_row(rows: Sequence[Row], verb: str, place: str) -> list[Row]:
+    """Return rows after a button that moves the row at a place `up` or `down`, or removes it. Ignore other places."""
+    changed = list(rows)
+    if place.isdigit() and int(place) < len(changed):
+        row = changed.pop(int(place))
+        if verb != "remove":
+            changed.insert(max(0, int(place) + (-1 if verb == "up" else 1)), row)
+    return changed
 
 
 def list_filled_rows(rows: JsonValue, *names: str) -> list[tuple[int, Row]]:

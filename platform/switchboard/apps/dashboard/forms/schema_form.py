@@ -32,6 +32,7 @@ WORDS: Final = {
     "ios": "iOS",
     "http": "HTTP",
     "srtp": "SRTP",
+    "pii": "PII",
 }
 
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, JsonValue
 
 from switchboard.apps.dashboard.forms import schema_form
 from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.forms.rows import change_row
 from switchboard.apps.dashboard.forms.schema_form import JsonObject, SchemaField
 from switchboard.engine.providers.secret_settings import find_secret_settings
 from switchboard.foundation.languages import gettext
@@ -110,6 +111,15 @@ def rows_to_form(settings: Sequence[RowsSetting], values: Mapping[str, JsonValue
 
 def _show(setting: RowsSetting, row: JsonObject) -> JsonValue:
     return {**schema_form.values_to_form(setting.fields, row), BEFORE: row.get(setting.key)}
+
+
+def change_typed_rows(settings: Sequence[RowsSetting], texts: Mapping[str, JsonValue], change: str) -> JsonObject:
+    """Apply a button to the typed rows: `up:trunks:1` or `remove:trunks:1`. Ignore other buttons."""
+    verb, _, rest = change.partition(":")
+    name, _, place = rest.partition(":")
+    if not any(setting.name == name for setting in settings):
+        return dict(texts)
+    return {**texts, name: list[JsonValue](change_row(_rows(texts.get(name)), verb, place))}
 
 
 def read_rows(

@@ -27,7 +27,7 @@ from switchboard.resources.automations import service as automations
 from switchboard.resources.automations.schemas import AutomationCreate, AutomationUpdate
 from switchboard.resources.campaigns import service as campaigns
 
-TRIGGERS = [(name, f"{name}: {(kind.__doc__ or '').rstrip('.')}") for name, kind in CATALOG.items()]
+TRIGGERS = [(name, (kind.__doc__ or "").rstrip(".")) for name, kind in CATALOG.items()]
 BEGINNING: dict[str, JsonValue] = {
     "enabled": True,
     "trigger_type": "call.completed",
@@ -47,7 +47,7 @@ class RunsQuery(PageQuery):
 @page(query=PageQuery)
 async def automations_page(session: TenantSession, query: PageQuery, registry: Registry) -> str:
     """List the automations."""
-    titles = {kind.name: kind.title for kind in registry.actions}
+    titles = {kind.name: _(kind.title) for kind in registry.actions}
     return await render(
         "dashboard/automations/list.html",
         automations=await load_list(session, automations.list_automations(session), query),
@@ -112,7 +112,7 @@ async def _builder(session: TenantSession, extensions: Extensions, form: Form, a
         "dashboard/automations/builder.html",
         form=form,
         automation=automation,
-        triggers=TRIGGERS,
+        triggers=[(name, f"{name}: {_(about)}") for name, about in TRIGGERS],
         fields=forms.list_event_fields(str(form.value("trigger_type"))),
         operators=forms.OPERATORS,
         kinds=await _kinds(session, extensions),
@@ -235,7 +235,7 @@ async def automation_run_live(session: TenantSession, automation_id: UUID, run_i
 
 async def _run(session: TenantSession, registry: Registry, automation_id: UUID, run_id: UUID) -> dict[str, object]:
     run = await automations.get_run(session, automation_id, run_id)
-    titles = {kind.name: kind.title for kind in registry.actions}
+    titles = {kind.name: _(kind.title) for kind in registry.actions}
     return {
         "run": run,
         "records": [(record, _pretty(record.result) if record.result is not None else "") for record in run.records()],

@@ -13,7 +13,7 @@ from sqlmodel import col
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.pages.contacts import describe_contact_change
-from switchboard.apps.dashboard.ui.labels import ENDED
+from switchboard.apps.dashboard.ui.labels import ENDED, VALUES, describe_value
 from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
@@ -32,8 +32,6 @@ from switchboard.resources.contacts.schemas import MAX_LABEL
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.saved_views import service as saved_views
 
-STATUSES: Final = ("queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled")
-SENTIMENTS: Final = ("positive", "neutral", "negative", "unknown")
 PAGE: Final = "calls"
 PLACES: Final = ("limit", "offset")
 COMMON: Final = ("agent_id", "direction", "status", "phone", "first_day", "last_day")
@@ -91,8 +89,9 @@ async def calls_page(session: TenantSession, viewer: Viewer, query: CallsQuery) 
         filters=filters,
         has_more_filters=bool(query.model_dump(exclude_none=True).keys() - {*COMMON, *PLACES}),
         views=await saved_views.list_views(session, PAGE),
-        statuses=[(status, status) for status in STATUSES],
-        sentiments=[(sentiment, sentiment) for sentiment in SENTIMENTS],
+        directions=_list_options("direction of a call"),
+        statuses=_list_options("call"),
+        sentiments=_list_options("sentiment"),
         ended_reasons=ENDED,
         agents=await agents.get_agent_names(session),
         names=await contacts.get_contact_names(
@@ -139,6 +138,10 @@ async def delete_calls_view(session: TenantSession, view_id: UUID) -> Next:
     """Delete a saved view."""
     await saved_views.delete_view(session, view_id)
     return Next(url_for("dashboard.calls_page"), _("The view was deleted."))
+
+
+def _list_options(noun: str) -> list[tuple[str, str]]:
+    return [(value, describe_value(value, noun)) for value in VALUES[noun]]
 
 
 async def _load_page(session: TenantSession, query: CallQuery) -> Page[Call]:

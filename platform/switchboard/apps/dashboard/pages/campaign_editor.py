@@ -21,7 +21,6 @@ from switchboard.apps.dashboard.forms.contact_list import (
 from switchboard.apps.dashboard.forms.form import Form, nest_fields, parse_form
 from switchboard.apps.dashboard.pages.campaigns import DELAYS, get_calling_hours, list_campaign_choices
 from switchboard.apps.dashboard.ui.formats import count as format_count
-from switchboard.apps.dashboard.ui.labels import describe_value
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer
 from switchboard.foundation.database import TenantSession
@@ -161,9 +160,7 @@ async def add_campaign_people(session: TenantSession, campaign_id: UUID) -> Next
 async def _open_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
     campaign = await campaigns.get_campaign(session, campaign_id)
     if campaign.status not in campaigns.OPEN:
-        raise InvalidState(
-            _("The campaign is %(status)s. You cannot add people to it.", status=describe_value(campaign.status))
-        )
+        raise InvalidState(_("The campaign is over. You cannot add people to it."))
     return campaign
 
 

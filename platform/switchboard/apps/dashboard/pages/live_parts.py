@@ -20,7 +20,7 @@ from switchboard.apps.dashboard.ui.live_parts import FinalPart
 from switchboard.apps.dashboard.viewer import BrowserSessions, PageForbidden, Viewer
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.languages import gettext as _
-from switchboard.foundation.web.errors import NotFound, ValidationFailed
+from switchboard.foundation.web.errors import NotFound, OrganizationSuspended, ValidationFailed
 
 EVERY_SECONDS = 1.0
 BREATHS = 15
@@ -54,17 +54,20 @@ class FollowedPart:
         except (ValueError, HTTPException) as error:
             raise NotFound(_("There is no live part %(address)s.", address=address)) from error
         declared = getattr(current_app.view_functions[endpoint], "page", None)
-        if not isinstance(declared, PageDeclaration) or not declared.is_live:
+        if not isinstance(declared, PageDeclaration) or declared.live_seconds is None:
             raise NotFound(_("There is no live part %(address)s.", address=address))
         return cls(address, declared, path, dict(parse_qsl(parts.query)))
 
+    def is_due(self, seconds: int) -> bool:
+        """Return whether the part is rendered in this second of the stream."""
+        return self.page.live_seconds is not None and seconds % self.page.live_seconds == 0
+
     async def render(self, viewer: Viewer) -> str:
         """Render the part. One that was deleted, or that the viewer may no longer see, is final."""
-        if not viewer.has_role(self.page.role):
-            return build_deleted_part()
         try:
+            self.page.require_access(viewer)
             html: str = await render_page(self.page, viewer, self.path, self.query)
-        except (NotFound, PageForbidden):
+        except (NotFound, PageForbidden, OrganizationSuspended):
             return build_deleted_part()
         return html
 
@@ -77,17 +80,23 @@ class LivePartStreamer:
     engine: CallEngine
 
     async def stream_parts(self, viewer: Viewer, parts: Sequence[FollowedPart]) -> AsyncGenerator[bytes, None]:
-        """Yield an event for each part, and again when it has changed, each second: `{"part", "html", "is_final"}`.
+        """Yield an event for each part, and again when it has changed: `{"part", "html", "is_final"}`.
 
-        The stream ends when every part is final, or when the viewer signs out or switches organizations. When the
-        server stops, the browser is told to reconnect.
+        The stream ends when every part is final, or when the viewer signs out. Parts of an organization are final when
+        the viewer leaves it. When the server stops, the browser is told to reconnect.
         """
         shown, following, rounds = dict[str, str](), list(parts), 0
         while following and not self.engine.stopping.is_set():
             present = await self.sessions.find_viewer()
-            if present is None or present.organization is None or present.organization_id != viewer.organization_id:
-                break  # a removed member's session has no organization
+            if present is None:
+                break
             for part in tuple(following):
+                if not part.page.is_of_installation and not present.is_in(viewer.organization):
+                    following.remove(part)  # a removed member's session has no organization
+                    yield _build_event(part.address, None)
+                    continue
+                if not part.is_due(rounds):
+                    continue
                 fresh = await part.render(present)
                 if isinstance(fresh, FinalPart):
                     following.remove(part)
@@ -105,9 +114,9 @@ class LivePartStreamer:
 
 
 @dashboard.get("/dashboard/live-parts")
-@page()
+@page(role="user")
 async def live_parts(viewer: Viewer, streamer: LivePartStreamer) -> Response:
-    """Stream the parts whose addresses are the parameters `part`."""
+    """Stream the parts whose addresses are the parameters `part`, each of which has a role of its own."""
     addresses = list(dict.fromkeys(request.args.getlist("part")))
     if not 0 < len(addresses) <= MAX_PARTS:
         raise ValidationFailed(
@@ -120,6 +129,7 @@ async def live_parts(viewer: Viewer, streamer: LivePartStreamer) -> Response:
     return response
 
 
-def _build_event(address: str, html: str) -> bytes:
-    message = {"part": address, "html": html, "is_final": isinstance(html, FinalPart)}
+def _build_event(address: str, html: str | None) -> bytes:
+    """Return the event of a part. One without HTML can no longer be followed, and stays as it is."""
+    message = {"part": address, "html": html, "is_final": html is None or isinstance(html, FinalPart)}
     return f"data: {json.dumps(message)}\n\n".encode()

@@ -65,7 +65,7 @@ async def overview(
             _link_day,
         ),
         outcomes=charts.build_shares(
-            [(describe_value(one.reason), one.calls, TONES.get(one.reason, "calm")) for one in ended],
+            [(_describe_outcome(one.reason), one.calls, TONES.get(one.reason, "calm")) for one in ended],
             count,
             [_link(first, **{"ended_reason" if one.reason in ENDED else "status": one.reason}) for one in ended],
         ),
@@ -88,6 +88,11 @@ def _calls(days: list[DayOut]) -> charts.BarChart:
         Series(_("other"), "calm", other),
     ]
     return charts.build_bar_chart(_("Calls per day"), [day.date for day in days], series, count, _link_day)
+
+
+def _describe_outcome(reason: str) -> str:
+    """Return the label of a call's reason to end, or of its status if it has none."""
+    return _(ENDED[reason]) if reason in ENDED else describe_value(reason, "call")
 
 
 def _link(first_day: date, **filters: str) -> str:

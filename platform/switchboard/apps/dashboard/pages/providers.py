@@ -11,7 +11,8 @@ from redis.asyncio import Redis
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms import schema_form, setting_rows
-from switchboard.apps.dashboard.forms.form import Form, nest_fields
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.forms.plugin_texts import describe_settings
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer, get_sending_page
 from switchboard.apps.running_processes import list_restarts
@@ -32,7 +33,7 @@ from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
-from switchboard.plugin_sdk import CheckedPart, Extension, ProviderError, ProviderSettings
+from switchboard.plugin_sdk import CheckedPart, Extension, ProviderError
 from switchboard.plugin_sdk.provider import Configurable
 from switchboard.plugin_sdk.registry import CAPABILITIES, AnyCapability, Capability, ExtensionKind, Registry
 from switchboard.resources.agents import service as agents
@@ -181,7 +182,7 @@ async def provider_page(
         "dashboard/providers/edit.html",
         form=form.starting_with(kept),
         kind=kind,
-        about="" if kind.Settings is ProviderSettings else _(str(kind.Settings.__doc__)),
+        about=_(describe_settings(kind)),
         fields=fields,
         rows=rows,
         locked=locked,
@@ -199,16 +200,26 @@ async def provider_page(
 @dashboard.post("/dashboard/providers/<capability>/<provider:name>")
 @action(role="owner", invalid=provider_page)
 async def save_provider(
-    session: TenantSession, viewer: Viewer, capability: str, name: str, editor: ProviderEditor
+    session: TenantSession,
+    viewer: Viewer,
+    fields: dict[str, JsonValue],
+    *,
+    capability: str,
+    name: str,
+    editor: ProviderEditor,
 ) -> Next:
-    """Add a provider or an extension, or update its settings."""
+    """Add a provider or an extension, or update its settings.
+
+    Buttons that move or remove a row of the form save it as well, so that they need no script and lose no secret.
+    """
     kind, in_setup = editor.find_class(capability, name), request.args.get("after") == "setup"
     _require_no_file(editor.settings, viewer)
-    fields = nest_fields(await request.form)
     settings, process = fields.get("settings", {}), fields.get("process", SHARED_PROCESS)
-    typed = settings if isinstance(settings, dict) else {}
-    values, faults = schema_form.read_form_values(setting_rows.list_plain_fields(kind.Settings), typed, prefix=PREFIX)
     rows, is_operator = setting_rows.list_rows_settings(kind.Settings), viewer.has_role("superadmin")
+    change = str(fields.get("change", ""))
+    typed = setting_rows.change_typed_rows(rows, settings if isinstance(settings, dict) else {}, change)
+    fields["settings"] = typed
+    values, faults = schema_form.read_form_values(setting_rows.list_plain_fields(kind.Settings), typed, prefix=PREFIX)
     locked = frozenset() if is_operator else editing.list_operator_settings(kind)
     typed_rows = setting_rows.read_rows(rows, typed, prefix=PREFIX, locked=locked)
     values, faults = values | typed_rows.values, [*faults, *typed_rows.faults]
@@ -231,7 +242,9 @@ async def save_provider(
         problems = [(fault["field"], fault["message"]) for fault in error.errors]
         raise ValidationFailed(error.detail, errors=setting_rows.place_errors(rows, problems, values, PREFIX)) from None
     after = url_for("dashboard.overview" if in_setup else "dashboard.providers_page")
-    return Next(after, _("%(name)s was saved. Use Check to test it.", name=kind.title or name))
+    if change:
+        after = url_for("dashboard.provider_page", capability=capability, name=name, after=request.args.get("after"))
+    return Next(after, _("%(name)s was saved. Use Check to test it.", name=_(kind.title) or name))
 
 
 @dashboard.post("/dashboard/providers/<capability>/<provider:name>/up")
@@ -303,7 +316,7 @@ async def check_provider(
     """
     began_at = now()
     kind = check.extensions.registry.find_class(_capability(capability), name)
-    title = (kind and kind.title) or name
+    title = (kind and _(kind.title)) or name
     parts: Sequence[CheckedPart] = ()
     notice = _("%(name)s works.", name=title)
     try:

@@ -18,4 +18,5 @@ async def get_actor_names(session: TenantSession) -> dict[str, str]:
     }
     for started in await list_support_sessions(session):
         names[build_support_actor(started.user_id)] = _("%(email)s (support)", email=started.user_email)
+    names["operator"] = _("Operator")
     return names | await connections.get_application_names(session)

@@ -1,9 +1,10 @@
 """Labels for names of the API, each in the language of the page where a template shows it."""
 
+from collections.abc import Mapping
 from typing import Final
 from unicodedata import normalize
 
-from switchboard.foundation.languages import LazyText, get_display_locale, gettext
+from switchboard.foundation.languages import LazyText, get_display_locale, pgettext
 
 ENDED: Final = {
     "caller_hung_up": LazyText("The other party hung up"),
@@ -62,6 +63,54 @@ OUTSIDE: Final = {
 """Labels of the actions for calls outside opening hours."""
 
 # fmt: off
+VALUES: Final[Mapping[str, tuple[str, ...]]] = {
+    "call": ("queued", "ringing", "in-progress", "completed", "busy", "no-answer", "failed", "canceled"),
+    "direction of a call": ("inbound", "outbound"),
+    "sentiment": ("positive", "neutral", "negative", "unknown"),
+    "text message": ("queued", "sending", "sent", "delivered", "undelivered", "failed", "received"),
+    "campaign": ("draft", "scheduled", "running", "paused", "completed", "canceled", "failed"),
+    "person of a campaign": ("pending", "dialing", "in_progress", "completed", "failed", "skipped", "canceled"),
+    "outcome": (
+        "answered", "voicemail", "busy", "no-answer", "failed", "invalid_number", "do_not_call", "canceled",
+    ),
+    "run of an automation": ("running", "completed", "failed", "skipped"),
+    "action of a run": ("pending", "running", "completed", "failed", "skipped"),
+    "webhook delivery": ("pending", "delivered", "failed"),
+    "document": ("processing", "ready", "failed"),
+    "simulation": ("queued", "running", "passed", "failed", "error", "missing"),
+    "end of a simulation": ("agent", "caller", "transfer", "limit"),
+    "criterion": (
+        "passed", "failed", "said", "never_said", "tool_called", "ended_by", "latency_under_ms", "judge",
+    ),
+    "agent": ("active", "paused"),
+    "API key": ("active", "expired", "revoked"),
+    "data request": ("queued", "running", "completed", "failed"),
+    "support session": ("active",),
+    "webhook endpoint": ("enabled", "disabled"),
+    "role": ("viewer", "agent", "builder", "owner"),
+    "kind of phone number": ("local", "mobile", "toll_free", "national"),
+    "ledger entry": ("call", "analysis", "text", "number", "embedding", "simulation", "credit"),
+    "price": (
+        "call_minute", "transcription_minute", "speech_1000_characters", "model_1000_input_tokens",
+        "model_1000_output_tokens", "embedding_1000_tokens", "text_segment", "number_month",
+    ),
+    "capability": (
+        "telephony", "speech_to_text", "text_to_speech", "llm", "embedding", "vector_store", "turn_detector",
+        "automation_action", "agent_tool", "event_watcher", "private_data_detector",
+    ),
+    "order of organizations": ("name", "newest", "cost", "calls", "live_calls", "balance"),
+    "process": ("serve", "worker", "running"),
+    "queue": (
+        "Calls to dial", "Calls without progress", "Analyses of calls", "Recordings to find",
+        "Text messages without progress", "Answers to text messages", "Files of text messages", "Webhook deliveries",
+        "Automation runs", "Campaigns", "Events for plugins", "Triggers of automations", "Documents",
+        "Privacy requests", "Simulations",
+    ),
+}
+"""Values of the API that pages show in words, by what they describe. That noun is the context of their messages: words
+such as "completed" agree with it in other languages.
+"""
+
 COUNTRIES: Final = (
     "US", "CA", "GB", "AU", "AT", "BE", "BR", "BG", "CL", "CO", "HR", "CY", "CZ", "DK", "EE", "FI", "FR", "DE",
     "GR", "HK", "HU", "IN", "ID", "IE", "IL", "IT", "JP", "LV", "LT", "LU", "MY", "MT", "MX", "NL", "NZ", "NO",
@@ -77,9 +126,13 @@ def list_countries() -> dict[str, str]:
     return dict(sorted(((code, names[code]) for code in COUNTRIES), key=lambda one: _strip_accents(one[1])))
 
 
-def describe_value(value: str) -> str:
-    """Return a value of the API, such as `in_progress`, in words of the current language."""
-    return gettext(value.replace("_", " "))
+def describe_value(value: str, noun: str) -> str:
+    """Return a value of the API, such as `in_progress`, in words of the current language.
+
+    `noun` is a key of `VALUES`. A value that is not there, such as one of a plugin, stays as it is.
+    """
+    words = value.replace("_", " ")
+    return pgettext(noun, words) if value in VALUES[noun] else words
 
 
 def _strip_accents(name: str) -> str:

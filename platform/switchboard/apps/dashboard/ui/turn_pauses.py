@@ -8,6 +8,8 @@ from switchboard.apps.dashboard.ui.formats import decimal, percent
 from switchboard.foundation.languages import gettext as _
 
 COMPLETE_FROM: Final = 0.5
+WORDS: Final = "words"
+"""Name under which a call records that the words judged a pause, and no turn detector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,4 +43,5 @@ def _describe_judgment(detector: str | None, probability: float | None) -> str:
         return _("the words left doubt, and no turn detector answered")
     if probability is None:
         return _("silence decides")
-    return _("%(detector)s: %(share)s likely complete", detector=detector, share=percent(probability))
+    judge = _("the words") if detector == WORDS else detector
+    return _("%(detector)s: %(share)s likely complete", detector=judge, share=percent(probability))

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from redis.asyncio import Redis
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.console.system_queries import ConsoleQueries
-from switchboard.apps.dashboard.decorators import page
-from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.console.system_queries import LIVE_SECONDS, ConsoleQueries
+from switchboard.apps.dashboard.decorators import live_part, page
+from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.running_processes import list_restarts, list_running_processes
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.calls.admission import CallAdmission
@@ -39,13 +39,14 @@ class ProcessRow:
 @page(role="superadmin")
 async def console_page(installation: Installation) -> str:
     """Show processes, queues, failing providers, and totals."""
-    return await render(
-        "dashboard/console/overview.html",
-        totals=await installation.queries.count_all(),
-        processes=await _list_processes(installation),
-        queues=await installation.queries.list_queues(),
-        failures=await installation.queries.list_failing_providers(),
-    )
+    return await render("dashboard/console/overview.html", **await _read(installation))
+
+
+@dashboard.get("/dashboard/console/live")
+@live_part(role="superadmin", seconds=LIVE_SECONDS)
+async def console_live(installation: Installation) -> str:
+    """Render processes, queues, failing providers, and totals."""
+    return await render_part("dashboard/console/state.html", **await _read(installation))
 
 
 @dashboard.get("/dashboard/console/plugins")
@@ -57,6 +58,15 @@ async def console_plugins_page(redis: Redis, registry: Registry) -> str:
         plugins=sorted(registry.plugins, key=lambda plugin: plugin.name),
         restarts=await list_restarts(redis, registry),
     )
+
+
+async def _read(installation: Installation) -> dict[str, object]:
+    return {
+        "totals": await installation.queries.count_all(),
+        "processes": await _list_processes(installation),
+        "queues": await installation.queries.list_queues(),
+        "failures": await installation.queries.list_failing_providers(),
+    }
 
 
 async def _list_processes(installation: Installation) -> list[ProcessRow] | None:

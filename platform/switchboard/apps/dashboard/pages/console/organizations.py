@@ -9,11 +9,18 @@ from pydantic import Field
 from quart import url_for
 
 from switchboard.apps.dashboard.blueprint import dashboard
-from switchboard.apps.dashboard.console.system_queries import ORDERS, ConsoleQueries, SortOrder
-from switchboard.apps.dashboard.decorators import Next, action, page
+from switchboard.apps.dashboard.console.system_queries import (
+    LIVE_SECONDS,
+    ORDERS,
+    ConsoleQueries,
+    Listing,
+    OrganizationFigures,
+    SortOrder,
+)
+from switchboard.apps.dashboard.decorators import Next, action, live_part, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.formats import dollars
-from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers import editing
 from switchboard.foundation.audit import AuditAction, record_audit
@@ -66,15 +73,42 @@ class OrganizationDesk:
             raise NotFound
         return organization
 
+    async def read_figures(self, organization: Organization) -> dict[str, object]:
+        """Return balance, usage of this month, live calls, and their limits."""
+        async with self.database.tenant(organization.id) as session:
+            balance, _ = await ledger.get_account_balance(session)
+            months = await summarize_months(session, 1)
+        found = await self.queries.list_organizations(search=str(organization.id), sort="name", limit=1, offset=0)
+        policy = Policy.read(organization.policy)
+        return {"balance": balance, "month": months[0], "live_calls": found.items[0].live_calls, "policy": policy}
+
+    async def read_providers(self, organization_id: UUID) -> dict[str, object]:
+        """Return the providers with their last checks, and the failures in calls of the last hour."""
+        async with self.database.tenant(organization_id) as session:
+            providers = await editing.list_providers(session)
+        return {"providers": providers, "failures": await self.queries.list_failing_providers(organization_id)}
+
 
 @dashboard.get("/dashboard/console/organizations")
 @page(role="superadmin", query=OrganizationQuery)
 async def console_organizations_page(queries: ConsoleQueries, query: OrganizationQuery) -> str:
     """List or search the organizations with their figures."""
-    found = await queries.list_organizations(
+    found = await _list_organizations(queries, query)
+    return await render("dashboard/console/organizations.html", organizations=found, query=query, orders=list(ORDERS))
+
+
+@dashboard.get("/dashboard/console/organizations/live")
+@live_part(role="superadmin", query=OrganizationQuery, seconds=LIVE_SECONDS)
+async def console_organizations_live(queries: ConsoleQueries, query: OrganizationQuery) -> str:
+    """Render the organizations with their figures."""
+    found = await _list_organizations(queries, query)
+    return await render_part("dashboard/console/organization_rows.html", organizations=found)
+
+
+async def _list_organizations(queries: ConsoleQueries, query: OrganizationQuery) -> Listing[OrganizationFigures]:
+    return await queries.list_organizations(
         search=query.search, sort=query.sort, limit=query.limit, offset=query.offset
     )
-    return await render("dashboard/console/organizations.html", organizations=found, query=query, orders=list(ORDERS))
 
 
 @dashboard.get("/dashboard/console/organizations/<organization_id>")
@@ -83,24 +117,34 @@ async def console_organization_page(organization_id: UUID, desk: OrganizationDes
     """Show an organization's usage, balance, limits, prices, providers, members, and support sessions."""
     organization = await desk.get_organization(organization_id)
     async with desk.database.tenant(organization_id) as session:
-        balance, _ = await ledger.get_account_balance(session)
-        months = await summarize_months(session, 1)
-        providers = await editing.list_providers(session)
         people = await members.list_members(session)
         sessions = await list_support_sessions(session)
-    figures = await desk.queries.list_organizations(search=str(organization_id), sort="name", limit=1, offset=0)
     return await render(
         "dashboard/console/organization.html",
         form=form,
         organization=organization,
-        policy=Policy.read(organization.policy),
-        balance=balance,
-        month=months[0],
-        live_calls=figures.items[0].live_calls,
-        providers=providers,
-        failures=await desk.queries.list_failing_providers(organization_id),
+        **await desk.read_figures(organization),
+        **await desk.read_providers(organization_id),
         members=people,
         support_sessions=sessions,
+    )
+
+
+@dashboard.get("/dashboard/console/organizations/<organization_id>/figures")
+@live_part(role="superadmin", seconds=LIVE_SECONDS)
+async def console_organization_figures(organization_id: UUID, desk: OrganizationDesk) -> str:
+    """Render an organization's balance, usage, and live calls."""
+    organization = await desk.get_organization(organization_id)
+    return await render_part("dashboard/console/organization_figures.html", **await desk.read_figures(organization))
+
+
+@dashboard.get("/dashboard/console/organizations/<organization_id>/providers")
+@live_part(role="superadmin", seconds=LIVE_SECONDS)
+async def console_organization_providers(organization_id: UUID, desk: OrganizationDesk) -> str:
+    """Render an organization's providers, and those that failed in calls."""
+    await desk.get_organization(organization_id)
+    return await render_part(
+        "dashboard/console/organization_providers.html", **await desk.read_providers(organization_id)
     )
 
 

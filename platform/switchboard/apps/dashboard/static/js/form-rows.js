@@ -1,4 +1,5 @@
-// Adds, removes, and moves rows of a form. Without this module, the form has one extra, collapsed row, and empty rows are ignored.
+// Adds, removes, and moves rows of a form. Without this module, the form has one extra, collapsed row, empty rows are ignored, and
+// buttons that move or remove a row send the form.
 
 /**
  * @param {HTMLElement} list an element whose `data-rows` is the prefix of its fields' names; the empty row is in its `details`. A `template`
@@ -28,7 +29,8 @@ function enableRows(list) {
   function enableRemoval(row) {
     const remove = row.querySelector("[data-remove]");
     remove.hidden = false;
-    remove.addEventListener("click", () => {
+    remove.addEventListener("click", (event) => {
+      event.preventDefault();
       row.remove();
       add.focus();
     });
@@ -38,8 +40,8 @@ function enableRows(list) {
   function enableMoving(row) {
     const up = row.querySelector("[data-up]");
     if (!up) return;
-    up.hidden = false;
-    up.addEventListener("click", () => {
+    up.addEventListener("click", (event) => {
+      event.preventDefault();
       const rowBefore = row.previousElementSibling;
       if (!rowBefore?.matches("[data-row]")) return;
       const indexes = [rowBefore, row].map((listRow) => getRowIndex(listRow, list.dataset.rows));

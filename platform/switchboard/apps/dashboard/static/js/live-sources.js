@@ -5,7 +5,7 @@ const POLL_MS = 2_000;
 
 /**
  * Follow the parts of all tabs of this browser by one stream.
- * @param {(message: {part: string, html?: string, is_final: boolean}) => void} receive
+ * @param {(message: {part: string, html?: string | null, is_final: boolean}) => void} receive
  * @param {() => void} fail called if the worker cannot run
  * @returns {(addresses: string[]) => void}
  */
@@ -19,7 +19,7 @@ export function followByWorker(receive, fail) {
 
 /**
  * Ask for each part again and again, for browsers without shared workers.
- * @param {(message: {part: string, html?: string, is_final: boolean}) => void} receive
+ * @param {(message: {part: string, html?: string | null, is_final: boolean}) => void} receive
  * @returns {(addresses: string[]) => void}
  */
 export function followByPolling(receive) {

@@ -42,7 +42,7 @@ function update() {
 function receive({ part: address, html, is_final: isFinal }) {
   for (const [part, show] of parts) {
     if (part.dataset.live !== address) continue;
-    if (html !== undefined) show(html);
+    if (typeof html === "string") show(html);
     if (isFinal) parts.delete(part);
   }
   if (isFinal) update();
