@@ -22,8 +22,10 @@ from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.model_numbers import ModelNumbers
 from switchboard.engine.conversation.tools import OptOut, SendTextMessage
 from switchboard.engine.disclosure.disclosure import Disclosure
-from switchboard.engine.providers.conversation import open_conversation_providers
-from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.conversation import CAPABILITIES, open_conversation_providers
+from switchboard.engine.providers.instances import Providers, choose_configuration
+from switchboard.engine.providers.models import StoredConfiguration
+from switchboard.engine.providers.service import list_configurations
 from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database, now, retry_while_away
@@ -37,7 +39,7 @@ from switchboard.plugin_sdk import (
     TelephonyProvider,
     ToolError,
 )
-from switchboard.plugin_sdk.registry import Registry
+from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.disclosure import open_disclosure
 from switchboard.resources.agents.models import Agent
@@ -74,6 +76,7 @@ class _ClaimedCall:
 
     call: Call
     agent: Agent
+    configurations: Sequence[StoredConfiguration]
     redactor: Redactor
     disclosure: Disclosure | None
     begins_with_person: bool
@@ -116,7 +119,8 @@ class CallRunner:
         structlog.contextvars.bind_contextvars(organization_id=str(organization_id), call_id=str(call_id))
         record = ServiceRecord({"telephony": call.carrier})
         try:
-            async with self.providers.use(organization_id, TelephonyProvider, carrier) as provider:
+            carrier_row = choose_configuration(claimed.configurations, Capability.TELEPHONY, carrier)
+            async with self.providers.use_configuration(carrier_row, TelephonyProvider) as provider:
                 leg = ProviderCarrierLeg(self.settings, self.database, self.registry, call, provider)
                 if call.answered_by == "machine" and calls.get_voicemail_settings(call).action == "hang_up":
                     await leg.hang_up()
@@ -133,6 +137,8 @@ class CallRunner:
     async def _claim_call(self, organization_id: UUID, call_id: UUID, carrier: str, *, again: bool) -> _ClaimedCall:
         """Claim a call for this process. `again`: an earlier attempt may have succeeded, and its reply been lost."""
         async with self.database.tenant(organization_id) as session:
+            # First, because a session's first read needs no transaction.
+            configurations = await list_configurations(session, Capability.TELEPHONY, *CAPABILITIES)
             call = await calls.get_call(session, call_id, lock=True)
             agent = await agents.find_agent(session, call.agent_id) if call.agent_id else None
             if (
@@ -149,6 +155,7 @@ class CallRunner:
             return _ClaimedCall(
                 call,
                 agent,
+                configurations,
                 await open_redactor(session, agent),
                 await open_disclosure(session, agent, other_number, voicemail=call.voicemail),
                 await call_queue.is_calling_back(session, call.id),
@@ -169,9 +176,8 @@ class CallRunner:
         log = DatabaseCallLog(self.database, call)
         async with (
             open_conversation_providers(
-                self.database,
                 self.providers,
-                call.organization_id,
+                claimed.configurations,
                 agent,
                 record=record,
                 predicts_turns=settings.turn_detection.mode in ("audio", "auto"),
