@@ -1,14 +1,17 @@
 """Locks by name, for what has no row yet, or whose row others must go on reading."""
 
-from sqlalchemy import func
+from sqlalchemy import Text, bindparam, func
 from sqlmodel import select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
+# Built once, because every call takes such locks.
+_LOCK = select(func.pg_advisory_xact_lock(func.hashtextextended(bindparam("name", type_=Text), 0)))
+
 
 async def lock_name(session: AsyncSession, name: str) -> None:
     """Wait until no other transaction holds the lock of this name, and hold it until this one ends."""
-    await session.exec(build_lock(name))
+    await session.exec(_LOCK, params={"name": name})
 
 
 def build_lock(name: str) -> SelectOfScalar[None]:
