@@ -148,9 +148,9 @@ class CallRunner:
                 or agent is None
             ):
                 raise NotFound
-            await start_call(session, call)
             call.agent_version = agent.version
             call.holder, call.watch_at = self.node, now() + MEDIA_TIMEOUT
+            await start_call(session, call)
             other_number = calls.get_other_number(call)
             return _ClaimedCall(
                 call,
@@ -158,7 +158,7 @@ class CallRunner:
                 configurations,
                 await open_redactor(session, agent),
                 await open_disclosure(session, agent, other_number, voicemail=call.voicemail),
-                await call_queue.is_calling_back(session, call.id),
+                call.direction == "outbound" and await call_queue.is_calling_back(session, call.id),
             )
 
     async def _converse(
@@ -269,6 +269,7 @@ async def _save_result(database: Database, live: Call, result: CallResult, recor
             metrics.leases_lost.labels("call").inc()
             return
         status: FinalStatus = "failed" if result.ended_reason in FAILURES else "completed"
+        call.analysis_due_at = now()
         await finish_call(
             session,
             call,
@@ -277,7 +278,6 @@ async def _save_result(database: Database, live: Call, result: CallResult, recor
             error=result.error_message,
             used=(result.usage, result.duration_seconds),
         )
-        call.analysis_due_at = now()
         wake(session, "analyze_call", organization_id=str(call.organization_id), call_id=str(call.id))
 
 
