@@ -95,7 +95,8 @@ class InboundCallRouter:
         has_place = not route.is_answered or await self.admission.reserve_place(call_id)
         async with self.database.tenant(organization_id) as session:
             # The carrier may announce the call twice at once, to two processes.
-            await lock_name(session, f"inbound call {carrier} {incoming.carrier_call_id}")
+            capacity = [calls.name_capacity_lock(session)] if route.is_answered else []
+            await lock_name(session, f"inbound call {carrier} {incoming.carrier_call_id}", *capacity)
             call = await find_announced_call(session, carrier, incoming)
             if call is None:
                 route = await self._check_route(session, carrier, route, has_place=has_place)
@@ -115,7 +116,7 @@ class InboundCallRouter:
         """
         if not route.is_answered:
             return await self._check_forward(session, carrier, route)
-        if await calls.acquire_call_capacity(session) < 1:
+        if await calls.count_free_calls(session) < 1:
             too_many = "The organization has as many calls running as it may."
             return Route(agent_id=route.agent_id, refused=too_many, busy=True)
         if not has_place:

@@ -40,7 +40,6 @@ from switchboard.plugin_sdk import (
     ToolError,
 )
 from switchboard.plugin_sdk.registry import Capability, Registry
-from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.disclosure import open_disclosure
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
@@ -139,8 +138,7 @@ class CallRunner:
         async with self.database.tenant(organization_id) as session:
             # First, because a session's first read needs no transaction.
             configurations = await list_configurations(session, Capability.TELEPHONY, *CAPABILITIES)
-            call = await calls.get_call(session, call_id, lock=True)
-            agent = await agents.find_agent(session, call.agent_id) if call.agent_id else None
+            call, agent = await calls.lock_call_with_agent(session, call_id)
             if (
                 is_over(call)
                 or call.holder not in (None, self.node if again else None)
