@@ -41,7 +41,7 @@ _AUDIENCE = union_all(
 
 
 @dataclass(frozen=True, slots=True)
-class Subscriber:
+class SubscribedTarget:
     """An event target that receives an event."""
 
     id: UUID
@@ -51,7 +51,7 @@ class Subscriber:
 @dataclass(frozen=True, slots=True)
 class _Audience:
     triggers: list[UUID]
-    subscribers: list[Subscriber]
+    subscribers: list[SubscribedTarget]
 
 
 async def publish(session: TenantSession, data: EventData, *, depth: int = 0) -> None:
@@ -109,7 +109,7 @@ def read_payload(delivery: Delivery) -> dict[str, JsonValue]:
 
 def enqueue(
     session: TenantSession,
-    target: EventTarget | Subscriber,
+    target: EventTarget | SubscribedTarget,
     event_type: str,
     body: str,
     *,
@@ -140,5 +140,5 @@ async def _find_audience(session: TenantSession, data: EventData) -> _Audience:
         if kind is None:
             audience.triggers.append(found_id)
         else:
-            audience.subscribers.append(Subscriber(found_id, kind))
+            audience.subscribers.append(SubscribedTarget(found_id, kind))
     return audience

@@ -25,7 +25,7 @@ class MediaGrant:
 
 @dataclass(frozen=True, slots=True)
 class MediaCall:
-    """What the token of a media socket says of a call."""
+    """The fields of a call that the token of its media socket names."""
 
     organization_id: UUID
     id: UUID

@@ -39,7 +39,7 @@ from switchboard.resources.calls.admission import CallAdmission
 from switchboard.resources.calls.callback_urls import MediaCall, build_media_url
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.outbound_limits import pause_at_call_limits
-from switchboard.resources.calls.routing import Announcement, Route, read_announcement, route_to_agent
+from switchboard.resources.calls.routing import CallAnnouncement, Route, read_announcement, route_to_agent
 from switchboard.resources.calls.schemas import MAX_METADATA_CHARACTERS, MAX_METADATA_KEYS
 from switchboard.resources.calls.states import FORWARDED_TIMEOUT, MEDIA_TIMEOUT, finish_call, is_over, start_call
 from switchboard.resources.destinations.clients import build_carrier_destination, require_reachable
@@ -189,7 +189,7 @@ async def _create_call(
     session: TenantSession,
     carrier: str,
     incoming: IncomingCall,
-    announcement: Announcement,
+    announcement: CallAnnouncement,
     *,
     call_id: UUID,
 ) -> Call | None:

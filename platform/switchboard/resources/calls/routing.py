@@ -42,7 +42,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Announcement:
+class CallAnnouncement:
     """An inbound call as it is announced: its route, the organization's number, and whether it was announced before.
 
     `cause_depth` is the length of the automation chain behind the call. A call from one of our own numbers continues
@@ -57,7 +57,7 @@ class Announcement:
 
 async def read_announcement(
     session: TenantSession, carrier: str, incoming: IncomingCall, *, agent_id: UUID | None
-) -> Announcement:
+) -> CallAnnouncement:
     """Find the route of a call, by one statement. `agent_id` is the agent that the caller asked for, if any."""
     values: dict[str, ReadValue] = {
         "organization_id": session.organization_id,
@@ -72,7 +72,7 @@ async def read_announcement(
     route = _route_to_agent(row) if agent_id is not None else _route_to_number(row)
     if row["is_suspended"]:
         route = Route(refused=OrganizationSuspended.default_detail)
-    return Announcement(row["is_repeated"], row["number_id"], row["cause_depth"], route)
+    return CallAnnouncement(row["is_repeated"], row["number_id"], row["cause_depth"], route)
 
 
 async def route_to_agent(session: TenantSession, agent_id: UUID | None) -> Route:
