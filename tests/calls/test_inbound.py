@@ -5,8 +5,9 @@ from uuid import uuid4
 
 from switchboard.plugin_sdk import IncomingCall
 from switchboard.resources.calls.inbound import InboundCallRouter
+from switchboard.resources.identity.policy import Policy
 
-from tests.fixtures.app import LivePlatform
+from tests.fixtures.app import LivePlatform, Organizations, create_bakery, fresh_number
 
 
 async def test_a_call_that_is_announced_several_times_at_once_is_one_call(live: LivePlatform) -> None:
@@ -18,3 +19,17 @@ async def test_a_call_that_is_announced_several_times_at_once_is_one_call(live: 
         )
         assert len({type(answer) for answer in answers}) == 1
     assert (await live.caller.get("/v1/calls")).json["total"] == 5
+
+
+async def test_calls_that_arrive_at_once_do_not_exceed_the_organizations_limit(
+    live: LivePlatform, organizations: Organizations
+) -> None:
+    caller = await organizations.create(policy=Policy(max_concurrent_calls=2))
+    small = await create_bakery(live.runtime, caller, fresh_number())
+    router = live.runtime.call(InboundCallRouter)
+    announced = [IncomingCall(f"lb-9-{uuid4().hex}", "+15550100001", small.number) for _ in range(6)]
+    answers = await asyncio.gather(
+        *(router.answer_inbound_call(caller.organization_id, "loopback", incoming) for incoming in announced)
+    )
+    assert sorted(type(answer).__name__ for answer in answers) == 2 * ["ConnectMedia"] + 4 * ["RejectCall"]
+    assert (await caller.get("/v1/calls")).json["total"] == 6

@@ -5,6 +5,7 @@ import json
 import tempfile
 import wave
 from base64 import b64encode
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import IO
@@ -15,8 +16,9 @@ import pytest
 import soundfile
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from structlog.testing import capture_logs
 from switchboard.engine.conversation.media.recording import build_wav_header
-from switchboard.foundation.database import now
+from switchboard.foundation.database import Database, now
 from switchboard.foundation.object_store import ObjectInfo, ObjectStore, ObjectStoreAway
 from switchboard.foundation.settings import Settings, SettingsError
 from switchboard.foundation.web import signed_links
@@ -31,8 +33,10 @@ from switchboard.resources.calls.recordings.spool import build_spool_path
 from switchboard.resources.calls.recordings.uploads import RecordingUploader
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import Caller
+from tests.fixtures.app import Caller, LivePlatform
 from tests.fixtures.calls import add_call
+from tests.fixtures.eventually import eventually
+from tests.fixtures.monitors import connect_telephone
 
 SECONDS = 20
 STORED = {"wav": "audio/wav", "flac": "audio/flac", "opus": "audio/ogg"}
@@ -63,6 +67,21 @@ async def read_call(runtime: Runtime, call: Call) -> Call:
 
 async def upload(runtime: Runtime) -> None:
     await runtime.call(RecordingUploader).upload_spooled()
+
+
+async def test_the_recording_of_a_live_call_is_not_asked_for(live: LivePlatform) -> None:
+    uploader = live.runtime.call(RecordingUploader)
+    async with connect_telephone(live) as telephone:
+        path = build_spool_path(live.runtime.settings, live.caller.organization_id, telephone.call_id)
+
+        async def is_spooled() -> bool:
+            return path.exists()
+
+        await eventually(is_spooled)
+        nowhere = Database("postgresql://nobody@127.0.0.1:1/nothing")
+        with capture_logs() as lines:
+            await replace(uploader, database=nowhere).upload_spooled()
+        assert [line for line in lines if "spool" in line["event"]] == [], "no statement for each call that goes on"
 
 
 @pytest.mark.parametrize("settings", STORED, indirect=True)

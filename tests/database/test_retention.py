@@ -12,7 +12,6 @@ from switchboard.foundation.database import TenantTable, new_id, now
 from switchboard.foundation.events.models import Delivery, DeliveryAttempt, Event, EventTarget
 from switchboard.foundation.events.outbox import enqueue
 from switchboard.foundation.object_store import ObjectStore, ObjectStoreAway
-from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.recordings.claims import claim_upload
@@ -235,7 +234,7 @@ async def test_a_call_stays_whose_recording_a_server_begins_to_upload_meanwhile(
 
     async def delete_while_a_server_claims(archive: RecordingArchive, organization_id: UUID, call_id: UUID) -> None:
         async with runtime.database.tenant(organization_id) as session:
-            assert claim_upload(await calls.get_call(session, call_id, lock=True))
+            assert await claim_upload(session, call_id)
         await deletion(archive, organization_id, call_id)
 
     monkeypatch.setattr(RecordingArchive, "delete_recording", delete_while_a_server_claims)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 from switchboard.apps.embedded import DataDirectory
-from switchboard.engine.providers.conversation import open_conversation_providers
+from switchboard.engine.providers.conversation import CAPABILITIES, open_conversation_providers
 from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.foundation.database import Database, TenantSession
 from switchboard.plugin_sdk import TelephonyProvider
@@ -40,13 +40,14 @@ async def test_a_call_that_begins_while_the_database_restarts_gets_its_providers
         agent = await agents.get_agent(session, UUID(str(created.json["id"])))
     database = RestartingDatabase(servers.database_url)
     monkeypatch.setattr(runtime.providers, "_database", database)
+    configurations = await runtime.providers.read_configurations(caller.organization_id, *CAPABILITIES)
     async with (
         runtime.providers.use(caller.organization_id, TelephonyProvider, "loopback") as carrier,
         open_conversation_providers(
-            database, runtime.providers, caller.organization_id, agent, record=ServiceRecord(), predicts_turns=False
+            runtime.providers, configurations, agent, record=ServiceRecord(), predicts_turns=False
         ) as providers,
     ):
         assert carrier.name == "loopback"
         assert providers.llm is not None
-    assert database.refusals == 2  # the transaction of the carrier, and the one of the conversation's providers
+    assert database.refusals == 2  # the read of the carrier, and the one of the conversation's providers
     await database.close()

@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col, select
 
 from switchboard.engine.providers.configuration import format_secrets_label
-from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.engine.providers.models import ProviderConfiguration, StoredConfiguration
 from switchboard.engine.providers.service import list_configurations
 from switchboard.foundation.database import Database
 from switchboard.foundation.keyring import KeyRing, SecretError
@@ -56,10 +56,10 @@ class AccountReader:
 
     async def read_accounts(self, versions: Sequence[Version]) -> list[ProviderAccount[ProviderSettings]]:
         """Return the accounts of these organizations, as `list_accounts` does."""
-        rows: list[ProviderConfiguration] = []
+        rows: list[StoredConfiguration] = []
         for organization_id, _ in versions:
             async with self.database.tenant(organization_id) as session:
-                found = await list_configurations(session, (self._capability,))
+                found = await list_configurations(session, self._capability)
             rows += [row for row in found if row.name == self.provider.name]
         return [account for row in rows if (account := self._open_account(row)) is not None]
 
@@ -67,7 +67,7 @@ class AccountReader:
     def _capability(self) -> Capability:
         return next(capability for capability in Capability if issubclass(self.provider, capability.base_class))
 
-    def _open_account(self, row: ProviderConfiguration) -> ProviderAccount[ProviderSettings] | None:
+    def _open_account(self, row: StoredConfiguration) -> ProviderAccount[ProviderSettings] | None:
         try:
             secrets: dict[str, JsonValue] = json.loads(self.keyring.decrypt(row.secrets, format_secrets_label(row)))
             settings = parse_settings(self.provider, {**row.settings, **secrets})

@@ -1,8 +1,8 @@
 """Tools: functions that an agent's model may call during a conversation."""
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Generic, TypeVar
@@ -59,9 +59,9 @@ ParametersT = TypeVar("ParametersT", bound=ToolParameters)
 
 
 @lru_cache(maxsize=256)
-def _generate_schema(parameters: type[ToolParameters]) -> JsonObject:
+def _generate_schema(parameters: type[ToolParameters]) -> str:
     """Generate a JSON schema once: it takes a millisecond, and each call has several tools."""
-    return parameters.model_json_schema()
+    return json.dumps(parameters.model_json_schema())
 
 
 class AgentTool(Extension, ABC, Generic[ParametersT]):
@@ -78,7 +78,8 @@ class AgentTool(Extension, ABC, Generic[ParametersT]):
 
     def schema(self) -> JsonObject:
         """Return the JSON schema (of type object) of the arguments, as sent to the model."""
-        return deepcopy(_generate_schema(self.Parameters))
+        schema: JsonObject = json.loads(_generate_schema(self.Parameters))
+        return schema
 
     @abstractmethod
     async def run(self, context: ToolContext, parameters: ParametersT) -> JsonObject:

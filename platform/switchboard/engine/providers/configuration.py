@@ -15,6 +15,7 @@ from switchboard.engine.providers.models import (
     SHARED_PROCESS,
     ProcessMode,
     ProviderConfiguration,
+    StoredConfiguration,
 )
 from switchboard.engine.providers.secret_settings import find_secret_settings
 from switchboard.foundation.database import TenantSession, new_id, now
@@ -42,7 +43,7 @@ class UnknownProvider(Exception):
     """No plugin provides it. The message names the available ones."""
 
 
-def format_secrets_label(row: ProviderConfiguration) -> str:
+def format_secrets_label(row: ProviderConfiguration | StoredConfiguration) -> str:
     """Return the label that the encrypted secrets are bound to."""
     return SECRETS_LABEL.format(id=row.id, organization_id=row.organization_id)
 

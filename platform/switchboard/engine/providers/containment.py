@@ -59,11 +59,12 @@ class PluginFault(ProviderError):
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """A method of a plugin, for messages."""
+    """A method of a plugin, for messages. `signature` is the SDK's, of a method whose results have bounds."""
 
     plugin: Plugin
     provider: type[Provider[ProviderSettings]]
     method: str
+    signature: inspect.Signature | None
 
     def fail(self, error: Exception) -> ProviderError:
         """Log a plugin's exception, count it, and return the failure that it is.
@@ -92,24 +93,26 @@ class _Origin:
 
     def bound(self, arguments: tuple[Any, ...], options: Mapping[str, Any], result: Any) -> Any:
         """Return a result, or a stream, within the bounds of the method. Raises `OutOfBounds`."""
-        if self.method not in BOUNDS:
+        if self.signature is None:
             return result
-        contract = list_contract_methods(self.provider)[self.method]
-        bound = inspect.signature(getattr(contract, self.method)).bind(*arguments, **options)
+        bound = self.signature.bind(*arguments, **options)
         return BOUNDS[self.method](arguments[0], bound.arguments, result)
 
 
 def contain(provider: type[ProviderT], plugin: Plugin) -> type[ProviderT]:
     """Return the provider's class with its methods contained; it keeps its name."""
+    contract = list_contract_methods(provider)
+    signatures = {name: inspect.signature(getattr(base, name)) for name, base in contract.items() if name in BOUNDS}
     contained = {
-        name: _contain_method(provider, name, plugin) for name in ("__init__", *list_contract_methods(provider))
+        name: _contain_method(provider, _Origin(plugin, provider, name, signatures.get(name)))
+        for name in ("__init__", *contract)
     }
     return type(provider.__name__, (provider,), {"__module__": provider.__module__, **contained})
 
 
-def _contain_method(provider: type[Provider[ProviderSettings]], name: str, plugin: Plugin) -> Method:
+def _contain_method(provider: type[Provider[ProviderSettings]], origin: _Origin) -> Method:
+    name = origin.method
     implementation: Method = getattr(provider, name)
-    origin = _Origin(plugin, provider, name)
     if inspect.isasyncgenfunction(implementation):
 
         @wraps(implementation)

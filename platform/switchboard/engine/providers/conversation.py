@@ -17,12 +17,10 @@ from switchboard.engine.providers.failover import (
     RankedProvider,
 )
 from switchboard.engine.providers.health import ProviderHealth
-from switchboard.engine.providers.instances import OUTAGE_SECONDS, Providers, ProviderT
-from switchboard.engine.providers.models import ProviderConfiguration
-from switchboard.engine.providers.service import list_configurations
+from switchboard.engine.providers.instances import Providers, ProviderT
+from switchboard.engine.providers.models import StoredConfiguration
 from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.engine.providers.turn_prediction import DeadlineTurnPredictor
-from switchboard.foundation.database import Database, retry_while_away
 from switchboard.plugin_sdk import (
     LLMProvider,
     ProviderError,
@@ -40,6 +38,7 @@ CAPABILITIES: Final = (
     Capability.LLM,
     Capability.TURN_DETECTOR,
 )
+"""Capabilities that a conversation may need."""
 
 
 class ProviderChoice(Protocol):
@@ -62,20 +61,20 @@ class ConversationProviders:
 
 @asynccontextmanager
 async def open_conversation_providers(
-    database: Database,
     providers: Providers,
-    organization_id: UUID,
+    configurations: Sequence[StoredConfiguration],
     agent: ProviderChoice,
     *,
     record: ServiceRecord,
     predicts_turns: bool,
 ) -> AsyncIterator[ConversationProviders]:
-    """Open the providers of one call. `record` collects which of them served. Raises `ProviderError`.
+    """Open the providers of one call, of these configurations. `record` collects which of them served. Raises
+    `ProviderError`.
 
     A turn predictor is opened if the call `predicts_turns`, and the organization has a turn detector that works.
     """
     async with AsyncExitStack() as stack:
-        opening = await _read_configurations(stack, database, providers, organization_id, record)
+        opening = _Opening(stack, providers, configurations, record)
         transcribers = await opening.open_all(SpeechToTextProvider, agent.stt_provider)
         voices = await opening.open_all(TextToSpeechProvider, agent.tts_provider)
         models = await opening.open_all(LLMProvider, agent.llm_provider)
@@ -90,40 +89,25 @@ async def open_conversation_providers(
 
 @asynccontextmanager
 async def open_agent_model(
-    database: Database,
-    providers: Providers,
-    organization_id: UUID,
-    agent: ProviderChoice,
-    record: ServiceRecord | None = None,
+    providers: Providers, organization_id: UUID, agent: ProviderChoice, record: ServiceRecord | None = None
 ) -> AsyncIterator[LLMProvider[ProviderSettings]]:
     """Open the agent's model for written replies. Raises `ProviderError`.
 
     Nobody waits on a line, so another model is asked only after a failure.
     """
+    configurations = await providers.read_configurations(organization_id, Capability.LLM)
     async with AsyncExitStack() as stack:
         record = record or ServiceRecord()
-        opening = await _read_configurations(stack, database, providers, organization_id, record)
+        opening = _Opening(stack, providers, configurations, record)
         models = await opening.open_all(LLMProvider, agent.llm_provider)
         yield FailoverLLM(models, record, hedge_after_seconds=STALL_SECONDS)
-
-
-async def _read_configurations(
-    stack: AsyncExitStack, database: Database, providers: Providers, organization_id: UUID, record: ServiceRecord
-) -> "_Opening":
-    """Read the configurations of all providers that a conversation may need, in one transaction."""
-
-    async def read() -> list[ProviderConfiguration]:
-        async with database.tenant(organization_id) as session:
-            return await list_configurations(session, CAPABILITIES)
-
-    return _Opening(stack, providers, await retry_while_away(read, seconds=OUTAGE_SECONDS), record)
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
     """A configured provider and its health."""
 
-    configuration: ProviderConfiguration
+    configuration: StoredConfiguration
     health: ProviderHealth
 
 
@@ -133,7 +117,7 @@ class _Opening:
 
     stack: AsyncExitStack
     providers: Providers
-    configurations: Sequence[ProviderConfiguration]
+    configurations: Sequence[StoredConfiguration]
     record: ServiceRecord
 
     async def open_all(self, base: type[ProviderT], first: str) -> list[RankedProvider[ProviderT]]:

@@ -2,23 +2,22 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
 import structlog
 from pydantic import JsonValue
 from sqlalchemy.exc import SQLAlchemyError
-from sqlmodel import col, select
 
 from switchboard.engine.providers.configuration import format_secrets_label
 from switchboard.engine.providers.factory import ProviderFactory, refuse_settings
 from switchboard.engine.providers.health import ProviderHealth
-from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.engine.providers.models import StoredConfiguration
+from switchboard.engine.providers.service import list_configurations
 from switchboard.foundation.database import Database, retry_while_away
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings
@@ -67,14 +66,22 @@ class Providers:
         `base` is the capability's SDK class, `TelephonyProvider` for example. Raises `ProviderError` where the
         organization has no such provider, or it cannot be created or opened.
         """
-        row = await retry_while_away(
-            partial(self._find_configuration, organization_id, find_capability(base), name), seconds=OUTAGE_SECONDS
-        )
-        async with self.use_configuration(row, base) as provider:
+        capability = find_capability(base)
+        rows = await self.read_configurations(organization_id, capability)
+        async with self.use_configuration(choose_configuration(rows, capability, name), base) as provider:
             yield provider
 
+    async def read_configurations(self, organization_id: UUID, *capabilities: Capability) -> list[StoredConfiguration]:
+        """Read an organization's configurations of some capabilities, in order of preference."""
+
+        async def read() -> list[StoredConfiguration]:
+            async with self._database.tenant(organization_id) as session:
+                return await list_configurations(session, *capabilities)
+
+        return await retry_while_away(read, seconds=OUTAGE_SECONDS)
+
     @asynccontextmanager
-    async def use_configuration(self, row: ProviderConfiguration, base: type[ProviderT]) -> AsyncIterator[ProviderT]:
+    async def use_configuration(self, row: StoredConfiguration, base: type[ProviderT]) -> AsyncIterator[ProviderT]:
         """Open a provider whose configuration has just been read, and yield it. Raises `ProviderError`."""
         capability = find_capability(base)
         instance, replaced = self._instance(row, capability)
@@ -127,24 +134,7 @@ class Providers:
         else:
             health.record_success()
 
-    async def _find_configuration(
-        self, organization_id: UUID, capability: Capability, name: str | None
-    ) -> ProviderConfiguration:
-        rows = select(ProviderConfiguration).where(
-            col(ProviderConfiguration.organization_id) == organization_id,
-            col(ProviderConfiguration.capability) == capability.value,
-        )
-        if name is not None:
-            rows = rows.where(col(ProviderConfiguration.name) == name)
-        async with self._database.tenant(organization_id) as session:
-            row = (await session.exec(rows.order_by(col(ProviderConfiguration.position)).limit(1))).one_or_none()
-        if row is None:
-            raise ProviderError(
-                f"the organization has no {capability.value} provider {name or ''}".rstrip(), retryable=False
-            )
-        return row
-
-    def _instance(self, row: ProviderConfiguration, capability: Capability) -> tuple[_Instance, _Instance | None]:
+    def _instance(self, row: StoredConfiguration, capability: Capability) -> tuple[_Instance, _Instance | None]:
         """Return the instance of these settings, and the one that it replaces now."""
         key = (row.organization_id, capability, row.name)
         known = self._instances.get(key)
@@ -156,12 +146,22 @@ class Providers:
         self._instances[key] = fresh
         return fresh, known
 
-    def _make(self, row: ProviderConfiguration, capability: Capability) -> AnyProvider:
+    def _make(self, row: StoredConfiguration, capability: Capability) -> AnyProvider:
         try:
             secrets: Mapping[str, JsonValue] = json.loads(self._keyring.decrypt(row.secrets, format_secrets_label(row)))
         except SecretError as error:
             raise refuse_settings(capability, row.name, error) from error
         return self._factory.create(capability, row.name, {**row.settings, **secrets}, process=row.process)
+
+
+def choose_configuration(
+    rows: Sequence[StoredConfiguration], capability: Capability, name: str | None
+) -> StoredConfiguration:
+    """Return the configuration of a provider, or of the first one of the capability. Raises `ProviderError`."""
+    for row in rows:
+        if row.capability == capability.value and name in (None, row.name):
+            return row
+    raise ProviderError(f"the organization has no {capability.value} provider {name or ''}".rstrip(), retryable=False)
 
 
 async def _open(instance: _Instance) -> None:

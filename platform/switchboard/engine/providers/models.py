@@ -1,8 +1,12 @@
 """Configured providers and extensions of organizations."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias
+from uuid import UUID
 
+from pydantic import JsonValue
 from sqlalchemy import UniqueConstraint
 from sqlmodel import Field
 
@@ -50,3 +54,17 @@ class ProviderConfiguration(TenantTable, table=True):
     secrets: str = Field(sa_column_kwargs=encryption_label(SECRETS_LABEL))
     updated_at: datetime = Field(default_factory=now)
     checked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredConfiguration:
+    """Columns of a `ProviderConfiguration` that its use needs. Calls read them without objects of the table."""
+
+    id: UUID
+    organization_id: UUID
+    capability: str
+    name: str
+    process: str
+    settings: Mapping[str, JsonValue]
+    secrets: str
+    updated_at: datetime

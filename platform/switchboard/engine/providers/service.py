@@ -1,11 +1,15 @@
 """Queries for an organization's configured providers."""
 
-from collections.abc import Callable, Collection
-from typing import TypeVar
+from collections.abc import Callable
+from dataclasses import fields
+from functools import cache
+from typing import Any, TypeVar
 
+from sqlalchemy import Select, bindparam, or_
+from sqlalchemy import select as select_columns
 from sqlmodel import col, select
 
-from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.engine.providers.models import ProviderConfiguration, StoredConfiguration
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.plugin_sdk import Provider, ProviderSettings
@@ -14,12 +18,18 @@ from switchboard.plugin_sdk.registry import Capability, Registry, find_capabilit
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
 
 
-async def list_configurations(
-    session: TenantSession, capabilities: Collection[Capability]
-) -> list[ProviderConfiguration]:
+async def list_configurations(session: TenantSession, *capabilities: Capability) -> list[StoredConfiguration]:
     """List the organization's providers of some capabilities, in order of preference."""
-    rows = session.select(ProviderConfiguration).where(col(ProviderConfiguration.capability).in_(capabilities))
-    return list((await session.exec(rows.order_by(col(ProviderConfiguration.position)))).all())
+    rows = await session.read(_select_configurations(*capabilities), {"organization_id": session.organization_id})
+    return [StoredConfiguration(**row) for row in rows]
+
+
+@cache
+def _select_configurations(*capabilities: Capability) -> Select[Any]:
+    columns = (getattr(ProviderConfiguration, field.name) for field in fields(StoredConfiguration))
+    wanted = or_(*(col(ProviderConfiguration.capability) == capability.value for capability in capabilities))
+    ours = col(ProviderConfiguration.organization_id) == bindparam("organization_id")
+    return select_columns(*columns).where(ours, wanted).order_by(col(ProviderConfiguration.position))
 
 
 async def list_provider_names(session: TenantSession, capability: Capability) -> list[str]:

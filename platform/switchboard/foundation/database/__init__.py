@@ -1,5 +1,6 @@
 """PostgreSQL access: typed transactions under two roles, and the columns that tables share. Knows no table."""
 
+from switchboard.foundation.database.autocommit import ReadValue
 from switchboard.foundation.database.clock import now
 from switchboard.foundation.database.columns import (
     ENCRYPTED_TEXT,
@@ -25,6 +26,7 @@ __all__ = [
     "DatabaseUrlError",
     "NewRow",
     "ReadReplica",
+    "ReadValue",
     "ReplicaNotUsable",
     "RoleSession",
     "SystemSession",

@@ -4,19 +4,19 @@ nothing committed is lost.
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 from uuid import UUID
 
 from pydantic import JsonValue
-from sqlalchemy import bindparam
-from sqlmodel import col, or_, select
+from sqlalchemy import Text, any_, bindparam, func, null, or_, select, union_all
 
-from switchboard.foundation.database import TenantSession, new_id, now
-from switchboard.foundation.encryption.texts import is_unreadable
+from switchboard.foundation.database import NewRow, TenantSession, insert_row, new_id, now
+from switchboard.foundation.encryption.rows import encrypt_row
+from switchboard.foundation.encryption.texts import get_table, is_unreadable
 from switchboard.foundation.events.catalog import EventData, build_delivery_model
-from switchboard.foundation.events.models import Delivery, Event, EventTarget
-from switchboard.foundation.events.triggers import list_triggers
+from switchboard.foundation.events.models import Delivery, Event, EventTarget, EventTrigger
 from switchboard.foundation.jobs import wake
 
 TransactionalHandler: TypeAlias = Callable[[TenantSession, EventData], Awaitable[None]]
@@ -24,13 +24,34 @@ TransactionalHandler: TypeAlias = Callable[[TenantSession, EventData], Awaitable
 its database's sessions.
 """
 
-# Built once: each event asks it.
-_SUBSCRIBERS = select(EventTarget).where(
-    col(EventTarget.organization_id) == bindparam("organization_id"),
-    col(EventTarget.enabled),
-    col(EventTarget.url).is_not(None),
-    or_(col(EventTarget.kind) != "agent", col(EventTarget.id) == bindparam("agent_id")),
+_triggers, _targets = get_table(EventTrigger).c, get_table(EventTarget).c
+# Built once, because each event asks it. A trigger has no kind.
+_AUDIENCE = union_all(
+    select(_triggers.id, null().cast(Text).label("kind")).where(
+        _triggers.organization_id == bindparam("organization_id"), _triggers.event == bindparam("event")
+    ),
+    select(_targets.id, _targets.kind).where(
+        _targets.organization_id == bindparam("organization_id"),
+        _targets.enabled,
+        _targets.url.is_not(None),
+        or_(_targets.kind != "agent", _targets.id == bindparam("agent_id")),
+        or_(func.cardinality(_targets.events) == 0, bindparam("event") == any_(_targets.events)),
+    ),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribedTarget:
+    """An event target that receives an event."""
+
+    id: UUID
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Audience:
+    triggers: list[UUID]
+    subscribers: list[SubscribedTarget]
 
 
 async def publish(session: TenantSession, data: EventData, *, depth: int = 0) -> None:
@@ -41,25 +62,27 @@ async def publish(session: TenantSession, data: EventData, *, depth: int = 0) ->
     """
     moment = now()
     organization_id = session.organization_id
-    event = Event(
-        id=new_id(),
+    audience = await _find_audience(session, data)
+    event_id = new_id()
+    event = NewRow.of(
+        Event,
+        id=event_id,
         organization_id=organization_id,
         name=data.event,
         data=data.model_dump(mode="json"),
         occurred_at=moment,
         depth=depth,
+        triggered=audience.triggers,
+        trigger_due_at=moment if audience.triggers else None,
     )
-    event.triggered = await list_triggers(session, data.event)
-    session.add(event)
+    await insert_row(session, await encrypt_row(session, event))
     wake(session, "notify_event_watchers")
-    if event.triggered:
-        event.trigger_due_at = moment
-        wake(session, "evaluate_triggers", organization_id=str(organization_id), event_id=str(event.id))
-    targets = await _list_subscribers(session, data)
-    if targets:
+    if audience.triggers:
+        wake(session, "evaluate_triggers", organization_id=str(organization_id), event_id=str(event_id))
+    if audience.subscribers:
         body = serialize_body(data, moment)
-        for target in targets:
-            enqueue(session, target, data.event, body, subject_id=data.get_subject())
+        for subscriber in audience.subscribers:
+            enqueue(session, subscriber, data.event, body, subject_id=data.get_subject())
     listeners: Sequence[TransactionalHandler] = session.info.get("listeners", ())
     for listener in listeners:
         await listener(session, data)
@@ -86,7 +109,7 @@ def read_payload(delivery: Delivery) -> dict[str, JsonValue]:
 
 def enqueue(
     session: TenantSession,
-    target: EventTarget,
+    target: EventTarget | SubscribedTarget,
     event_type: str,
     body: str,
     *,
@@ -96,7 +119,7 @@ def enqueue(
     """Create a delivery to one target, sent once the transaction commits."""
     delivery = Delivery(
         id=new_id(),
-        organization_id=target.organization_id,
+        organization_id=session.organization_id,
         target_id=target.id,
         target_kind=target.kind,
         event_type=event_type,
@@ -109,7 +132,13 @@ def enqueue(
     return delivery
 
 
-async def _list_subscribers(session: TenantSession, data: EventData) -> list[EventTarget]:
-    values = {"organization_id": session.organization_id, "agent_id": data.concerned_agent()}
-    targets = (await session.exec(_SUBSCRIBERS, params=values)).all()
-    return [target for target in targets if not target.events or data.event in target.events]
+async def _find_audience(session: TenantSession, data: EventData) -> _Audience:
+    values = {"organization_id": session.organization_id, "event": data.event, "agent_id": data.concerned_agent()}
+    rows = await session.exec(_AUDIENCE, params=values)  # type: ignore[call-overload]
+    audience = _Audience([], [])
+    for found_id, kind in rows:
+        if kind is None:
+            audience.triggers.append(found_id)
+        else:
+            audience.subscribers.append(SubscribedTarget(found_id, kind))
+    return audience

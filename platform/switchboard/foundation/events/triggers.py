@@ -2,16 +2,10 @@
 
 from uuid import UUID
 
-from sqlalchemy import bindparam
-from sqlmodel import col, delete, select
+from sqlmodel import col, delete
 
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.models import EventTrigger
-
-# Built once: each event asks it.
-_TRIGGERS = select(EventTrigger.id).where(
-    col(EventTrigger.organization_id) == bindparam("organization_id"), col(EventTrigger.event) == bindparam("event")
-)
 
 
 async def set_trigger(session: TenantSession, trigger_id: UUID, event: str | None) -> None:
@@ -24,12 +18,6 @@ async def set_trigger(session: TenantSession, trigger_id: UUID, event: str | Non
     )
     if event is not None:
         session.add(EventTrigger(id=trigger_id, organization_id=organization_id, event=event))
-
-
-async def list_triggers(session: TenantSession, event: str) -> list[UUID]:
-    """Return the triggers for events of this name."""
-    values = {"organization_id": session.organization_id, "event": event}
-    return list((await session.exec(_TRIGGERS, params=values)).all())
 
 
 def set_cause_depth(session: TenantSession, depth: int) -> None:

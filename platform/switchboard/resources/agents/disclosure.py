@@ -48,6 +48,8 @@ async def open_disclosure(
     layers = {"organization": policy.disclosure}
     if agent.disclosure is not None:
         layers["agent"] = DisclosureSettings.model_validate(agent.disclosure)
+    if all(settings == DisclosureSettings() for settings in layers.values()):
+        return None
     for name, settings in layers.items():
         if unknown := list_unknown_presets(settings.presets):
             logger.error("disclosure has unknown presets", layer=name, presets=unknown)

@@ -10,17 +10,22 @@ from decimal import Decimal
 from typing import Literal
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, func
+from sqlalchemy import ColumnElement, bindparam, func
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, delete, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.database import NewRow, TenantSession, insert_row, now
+from switchboard.foundation.encryption.texts import get_table
 from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.resources.billing.models import Account, LedgerEntry, LedgerHold
 from switchboard.resources.destinations.limits import HOUR, pause_at_limit
 from switchboard.resources.identity.service import get_policy
 
+_holds = get_table(LedgerHold)
+_RELEASE = delete(_holds).where(
+    _holds.c.organization_id == bindparam("organization_id"), _holds.c.id == bindparam("reference")
+)
 Spending = Literal["call", "analysis", "text", "number", "embedding", "simulation"]
 
 
@@ -52,14 +57,11 @@ async def settle_hold(session: TenantSession, kind: Spending, reference: UUID, a
     """Release a hold and charge the actual cost; repeated calls change nothing. Return whether this call charged it."""
     organization_id = session.organization_id
     account = await _lock_account(session) if amount else None
-    await session.exec(delete(LedgerHold).where(session.owns(LedgerHold), col(LedgerHold.id) == reference))
+    await session.exec(_RELEASE, params={"organization_id": organization_id, "reference": reference})
     if account is None:
         return False
-    row = LedgerEntry(
-        id=new_id(), organization_id=organization_id, kind=kind, amount=-amount, reference=reference
-    ).model_dump()
-    written = await session.exec(insert(LedgerEntry).values(row).on_conflict_do_nothing())
-    if not written.rowcount:
+    entry = NewRow.of(LedgerEntry, organization_id=organization_id, kind=kind, amount=-amount, reference=reference)
+    if not await insert_row(session, entry):
         return False
     account.balance -= amount
     account.updated_at = now()
@@ -109,7 +111,6 @@ async def _set_aside(session: TenantSession, *conditions: ColumnElement[bool]) -
 
 async def _lock_account(session: TenantSession) -> Account:
     organization_id = session.organization_id
-    fresh = Account(id=organization_id, organization_id=organization_id).model_dump()
-    await session.exec(insert(Account).values(fresh).on_conflict_do_nothing())
+    await insert_row(session, NewRow.of(Account, id=organization_id, organization_id=organization_id))
     rows = select(Account).where(col(Account.id) == organization_id).with_for_update()
     return (await session.exec(rows.execution_options(populate_existing=True))).one()

@@ -1,12 +1,14 @@
 """Rules of the queue of callers who wait for a person."""
 
 from datetime import timedelta
+from functools import cache
 from typing import Final
 from uuid import UUID
 
-from sqlalchemy import func
+from sqlalchemy import bindparam, func
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
+from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
@@ -142,10 +144,18 @@ async def _reopen(session: TenantSession, entry_id: UUID) -> None:
 
 
 async def _find_entry(session: TenantSession, call_id: UUID, *statuses: str) -> CallQueueEntry | None:
-    rows = session.select(CallQueueEntry).where(
-        col(CallQueueEntry.call_id) == call_id, col(CallQueueEntry.status).in_(statuses)
+    values = {"organization_id": session.organization_id, "call_id": call_id}
+    return (await session.exec(_select_entry(*statuses), params=values)).first()
+
+
+@cache
+def _select_entry(*statuses: str) -> SelectOfScalar[CallQueueEntry]:
+    rows = select(CallQueueEntry).where(
+        col(CallQueueEntry.organization_id) == bindparam("organization_id"),
+        col(CallQueueEntry.call_id) == bindparam("call_id"),
+        col(CallQueueEntry.status).in_(statuses),
     )
-    return (await session.exec(rows.order_by(col(CallQueueEntry.created_at)).with_for_update())).first()
+    return rows.order_by(col(CallQueueEntry.created_at)).with_for_update()
 
 
 async def _list_entries(session: TenantSession, status: str) -> list[CallQueueEntry]:

@@ -107,7 +107,7 @@ async def _create_call(session: TenantSession, carrier: str, browser: BrowserCal
         await finish_call(session, call, "failed", reason=EndedReason.DO_NOT_CALL, error=calls.ON_DO_NOT_CALL_LIST)
     elif at_capacity:
         await finish_call(session, call, "busy", error="The organization has as many calls running as it may.")
-    elif not await inbound.try_hold_first_minute(session, call):
+    elif not await inbound.try_hold_first_minute(session, call.id):
         await finish_call(
             session, call, "failed", reason=EndedReason.INSUFFICIENT_BALANCE, error=inbound.BALANCE_TOO_LOW
         )

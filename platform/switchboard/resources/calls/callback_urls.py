@@ -23,7 +23,16 @@ class MediaGrant:
     token: str
 
 
-def build_media_url(settings: Settings, keyring: KeyRing, call: Call) -> str:
+@dataclass(frozen=True, slots=True)
+class MediaCall:
+    """The fields of a call that the token of its media socket names."""
+
+    organization_id: UUID
+    id: UUID
+    carrier: str
+
+
+def build_media_url(settings: Settings, keyring: KeyRing, call: Call | MediaCall) -> str:
     """Build the URL of the call's media socket, which only its receiver can open.
 
     The token is in the path, because Twilio drops query strings.

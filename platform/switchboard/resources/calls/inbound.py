@@ -1,19 +1,19 @@
-"""Routing of inbound calls by phone number, schedule, agent, and capacity.
+"""Answers to inbound calls: their routes, and the capacity for them.
 
 Carriers may announce a call twice; the second announcement gets the same instruction.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 from uuid import UUID
 
 import structlog
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
-from sqlmodel import col
 
 from switchboard.engine.conversation.call import EndedReason
-from switchboard.foundation.database import Database, TenantSession, lock_name, new_id, now
+from switchboard.foundation.database import Database, NewRow, TenantSession, insert_row, lock_name, new_id, now
+from switchboard.foundation.encryption.rows import encrypt_row
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.traces import link_call
@@ -23,7 +23,6 @@ from switchboard.foundation.web.errors import (
     DestinationNotAllowed,
     InsufficientBalance,
     InvalidState,
-    OrganizationSuspended,
     OutboundPaused,
     Unavailable,
 )
@@ -37,17 +36,15 @@ from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import estimate_call_cost
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.admission import CallAdmission
-from switchboard.resources.calls.callback_urls import build_media_url
+from switchboard.resources.calls.callback_urls import MediaCall, build_media_url
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.outbound_limits import pause_at_call_limits
+from switchboard.resources.calls.routing import CallAnnouncement, Route, read_announcement, route_to_agent
 from switchboard.resources.calls.schemas import MAX_METADATA_CHARACTERS, MAX_METADATA_KEYS
 from switchboard.resources.calls.states import FORWARDED_TIMEOUT, MEDIA_TIMEOUT, finish_call, is_over, start_call
 from switchboard.resources.destinations.clients import build_carrier_destination, require_reachable
 from switchboard.resources.identity.service import get_policy
-from switchboard.resources.identity.suspension import is_suspended
 from switchboard.resources.phone_numbers import service as numbers
-from switchboard.resources.phone_numbers.models import PhoneNumber
-from switchboard.resources.phone_numbers.schedule import Schedule, is_open
 
 logger = structlog.get_logger()
 WEBHOOK_SECONDS = 5.0
@@ -65,20 +62,6 @@ class WebhookDecision(BaseModel):
     action: Literal["agent", "forward", "hangup"]
     agent_id: str | None = None
     number: Destination | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """Route of a call: an agent answers it, it is forwarded, it is recorded (`voicemail`), the webhook of a number
-    decides, or it is refused with a reason.
-    """
-
-    agent_id: UUID | None = None
-    forward_to: str | None = None
-    voicemail: bool = False
-    webhook: PhoneNumber | None = None
-    refused: str | None = None
-    busy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,37 +84,46 @@ class InboundCallRouter:
         nothing, if no server has room for the call: the carrier asks again, or asks its fallback.
         """
         async with self.database.tenant(organization_id) as session:
-            announced = await find_announced_call(session, carrier, incoming)
-            if announced is not None:
-                return self._build_instruction(announced)
-            number = await numbers.find_phone_number(session, incoming.to_number)
-            if await is_suspended(session):
-                route = Route(refused=OrganizationSuspended.default_detail)
-            elif agent_id is not None:
-                route = await _route_to_agent(session, agent_id)
-            else:
-                route = await _route_to_number(session, number)
-        if route.webhook is not None:  # no transaction waits for it
-            route = await self._ask_webhook(route.webhook, incoming)
+            announcement = await read_announcement(session, carrier, incoming, agent_id=agent_id)
+            announced = await find_announced_call(session, carrier, incoming) if announcement.is_repeated else None
+        if announced is not None:
+            return self._build_instruction(announced)
+        route = announcement.route
+        if route.webhook_of is not None:  # no transaction waits for it
+            route = await self._ask_webhook(organization_id, route.webhook_of, incoming)
         call_id = new_id()
-        if route.agent_id is not None and route.refused is None:
-            await self._reserve_place(call_id)
+        has_place = not route.is_answered or await self.admission.reserve_place(call_id)
         async with self.database.tenant(organization_id) as session:
             # The carrier may announce the call twice at once, to two processes.
-            await lock_name(session, f"inbound call {carrier} {incoming.carrier_call_id}")
+            capacity = [calls.name_capacity_lock(session)] if route.is_answered else []
+            await lock_name(session, f"inbound call {carrier} {incoming.carrier_call_id}", *capacity)
             call = await find_announced_call(session, carrier, incoming)
             if call is None:
-                route = await self._check_forward(session, carrier, route)
-                call = await _create_call(session, carrier, incoming, number, route, call_id=call_id)
+                route = await self._check_route(session, carrier, route, has_place=has_place)
+                announcement = replace(announcement, route=route)
+                call = await _create_call(session, carrier, incoming, announcement, call_id=call_id)
+        if call is None:
+            media_call = MediaCall(organization_id, call_id, carrier)
+            return ConnectMedia(build_media_url(self.settings, self.keyring, media_call))
         if call.id != call_id or is_over(call):
             await self.admission.release_place(call_id)
         return self._build_instruction(call)
 
-    async def _reserve_place(self, call_id: UUID) -> None:
-        if not await self.admission.reserve_place(call_id):
+    async def _check_route(self, session: TenantSession, carrier: str, route: Route, *, has_place: bool) -> Route:
+        """Return the route, or a refusal if the organization has too many calls, or may not forward this one.
+
+        Raises `Unavailable`.
+        """
+        if not route.is_answered:
+            return await self._check_forward(session, carrier, route)
+        if await calls.count_free_calls(session) < 1:
+            too_many = "The organization has as many calls running as it may."
+            return Route(agent_id=route.agent_id, refused=too_many, busy=True)
+        if not has_place:
             metrics.calls_not_admitted.labels("inbound").inc()
             logger.warning("inbound call answered with 503: no server has room")
             raise Unavailable(NO_ROOM, headers={"Retry-After": str(RETRY_SECONDS)})
+        return route
 
     async def _check_forward(self, session: TenantSession, carrier: str, route: Route) -> Route:
         """Return the route, or a refusal if it forwards the call to where it may not, or cannot, go now."""
@@ -155,7 +147,9 @@ class InboundCallRouter:
             )
         return ConnectMedia(build_media_url(self.settings, self.keyring, call))
 
-    async def _ask_webhook(self, number: PhoneNumber, incoming: IncomingCall) -> Route:
+    async def _ask_webhook(self, organization_id: UUID, number_id: UUID, incoming: IncomingCall) -> Route:
+        async with self.database.tenant(organization_id) as session:
+            number = await numbers.get_phone_number(session, number_id)
         body = (
             _WebhookQuestion(from_number=incoming.from_number, to_number=incoming.to_number, phone_number_id=number.id)
             .model_dump_json()
@@ -180,34 +174,10 @@ class InboundCallRouter:
         if decision.action == "agent":
             agent_id = parse_id(decision.agent_id or "") or number.inbound_agent_id
             async with self.database.tenant(number.organization_id) as session:
-                return await _route_to_agent(session, agent_id)
+                return await route_to_agent(session, agent_id)
         if decision.action == "forward" and (target := decision.number or number.forward_number):
             return Route(forward_to=target)
         return Route(refused="The number's webhook refused the call.")
-
-
-async def _route_to_number(session: TenantSession, number: PhoneNumber | None) -> Route:
-    if number is None:
-        return Route(refused="The called number is not one of the organization's.")
-    schedule = Schedule.model_validate(number.schedule) if number.schedule else None
-    if schedule is None or is_open(schedule, now()):
-        return await _route_to_agent(session, number.inbound_agent_id)
-    if schedule.outside_action == "voicemail":
-        return await _route_to_agent(session, number.inbound_agent_id, voicemail=True)
-    if schedule.outside_action == "forward" and number.forward_number:
-        return Route(forward_to=number.forward_number)
-    if schedule.outside_action == "webhook" and number.forward_webhook_url:
-        return Route(webhook=number)
-    return Route(refused="The call came outside the number's opening hours.")
-
-
-async def _route_to_agent(session: TenantSession, agent_id: UUID | None, *, voicemail: bool = False) -> Route:
-    agent = await agents.find_agent(session, agent_id) if agent_id else None
-    if agent is None or agent.status != "active":
-        return Route(refused="No agent answers this number.")
-    if await calls.acquire_call_capacity(session) < 1:
-        return Route(agent_id=agent.id, refused="The organization has as many calls running as it may.", busy=True)
-    return Route(agent_id=agent.id, voicemail=voicemail)
 
 
 async def find_announced_call(session: TenantSession, carrier: str, incoming: IncomingCall) -> Call | None:
@@ -219,17 +189,19 @@ async def _create_call(
     session: TenantSession,
     carrier: str,
     incoming: IncomingCall,
-    number: PhoneNumber | None,
-    route: Route,
+    announcement: CallAnnouncement,
     *,
     call_id: UUID,
-) -> Call:
+) -> Call | None:
+    """Record a call, and return it as it goes on; None if it waits for its media socket."""
+    route = announcement.route
     kept, for_model = await _redact_metadata(session, route, _limit_metadata(incoming.metadata))
-    call = Call(
+    row = NewRow.of(
+        Call,
         id=call_id,
         organization_id=session.organization_id,
         agent_id=route.agent_id,
-        phone_number_id=number.id if number else None,
+        phone_number_id=announcement.number_id,
         direction="inbound",
         status="ringing",
         from_number=incoming.from_number,
@@ -241,12 +213,16 @@ async def _create_call(
         prompt_variables=for_model if for_model != kept else None,
         transferred_to=route.forward_to,
         watch_at=now() + MEDIA_TIMEOUT,
-        cause_depth=await _find_cause_depth(session, incoming),
+        cause_depth=announcement.cause_depth,
     )
-    session.add(call)
-    await session.flush()
-    link_call(call.id)
-    if route.refused is None and not await try_hold_first_minute(session, call):
+    if not await insert_row(session, await encrypt_row(session, row)):
+        raise RuntimeError("the carrier's id belongs to another call")
+    link_call(call_id)
+    is_covered = route.refused is not None or await try_hold_first_minute(session, call_id)
+    if is_covered and route.is_answered:
+        return None
+    call = await calls.get_call(session, call_id)
+    if not is_covered:
         logger.warning(
             "inbound call refused: the balance does not cover it",
             call_id=str(call.id),
@@ -286,27 +262,11 @@ def _limit_metadata(given: Mapping[str, str]) -> dict[str, JsonValue]:
     return kept
 
 
-async def _find_cause_depth(session: TenantSession, incoming: IncomingCall) -> int:
-    """Return the length of the automation chain behind a call.
-
-    A call from one of our own numbers continues the chain of the outbound call, so that automations cannot start each
-    other without end by way of the carrier.
-    """
-    rows = calls.list_calls(session).where(
-        col(Call.direction) == "outbound",
-        col(Call.ended_at).is_(None),
-        col(Call.from_number) == incoming.from_number,
-        col(Call.to_number) == incoming.to_number,
-    )
-    placed = (await session.exec(rows.order_by(col(Call.created_at).desc()).limit(1))).one_or_none()
-    return placed.cause_depth if placed else 0
-
-
-async def try_hold_first_minute(session: TenantSession, call: Call) -> bool:
+async def try_hold_first_minute(session: TenantSession, call_id: UUID) -> bool:
     """Hold funds for the call's first minute; return whether the balance covers it."""
-    prices = (await get_policy(session, call.organization_id)).prices
+    prices = (await get_policy(session, session.organization_id)).prices
     try:
-        await ledger.hold_funds(session, call.id, estimate_call_cost(prices, minutes=1))
+        await ledger.hold_funds(session, call_id, estimate_call_cost(prices, minutes=1))
     except InsufficientBalance:
         return False
     return True

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import JsonValue
-from sqlalchemy import func
+from sqlalchemy import and_, bindparam, func
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
@@ -34,6 +34,28 @@ from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 
+# Built once, because every call asks them.
+_BY_CARRIER = select(Call).where(
+    col(Call.organization_id) == bindparam("organization_id"),
+    col(Call.carrier) == bindparam("carrier"),
+    col(Call.carrier_call_id) == bindparam("carrier_call_id"),
+)
+_WITH_AGENT = (
+    select(Call, Agent)
+    .join(Agent, and_(col(Agent.organization_id) == Call.organization_id, col(Agent.id) == Call.agent_id), isouter=True)
+    .where(col(Call.organization_id) == bindparam("organization_id"), col(Call.id) == bindparam("call_id"))
+    .with_for_update(of=Call)
+)
+_RUNNING = (
+    select(func.count())
+    .select_from(Call)
+    .where(
+        col(Call.organization_id) == bindparam("organization_id"),
+        col(Call.ended_at).is_(None),
+        col(Call.carrier) != CHAT,
+        col(Call.status).in_(ORDER),
+    )
+)
 ON_DO_NOT_CALL_LIST = "The number is on the organization's do-not-call list."
 NAMED_CALLS = 50
 
@@ -49,6 +71,16 @@ async def get_call(session: TenantSession, call_id: UUID, *, lock: bool = False)
     if call is None:
         raise NotFound
     return call
+
+
+async def lock_call_with_agent(session: TenantSession, call_id: UUID) -> tuple[Call, Agent | None]:
+    """Return a call, locked for an update, with its agent; None if the agent was deleted. Raises `NotFound`."""
+    values = {"organization_id": session.organization_id, "call_id": call_id}
+    found = (await session.exec(_WITH_AGENT, params=values)).one_or_none()
+    if found is None:
+        raise NotFound
+    call, agent = found
+    return call, agent
 
 
 async def read_call(database: Database, organization_id: UUID, call_id: UUID) -> Call:
@@ -122,8 +154,12 @@ async def list_ongoing_calls(session: TenantSession) -> list[OngoingCall]:
 
 async def find_call_by_carrier_id(session: TenantSession, carrier: str, carrier_call_id: str) -> Call | None:
     """Return the organization's call that a carrier knows by this id."""
-    rows = list_calls(session).where(col(Call.carrier) == carrier, col(Call.carrier_call_id) == carrier_call_id)
-    return (await session.exec(rows)).one_or_none()
+    values = {
+        "organization_id": session.organization_id,
+        "carrier": carrier,
+        "carrier_call_id": carrier_call_id,
+    }
+    return (await session.exec(_BY_CARRIER, params=values)).one_or_none()
 
 
 async def list_metadata_names(session: TenantSession, agent_id: UUID) -> list[str]:
@@ -219,14 +255,19 @@ async def acquire_call_capacity(session: TenantSession) -> int:
 
     An advisory lock keeps other transactions from asking until this one ends, so the number stays true.
     """
+    await lock_name(session, name_capacity_lock(session))
+    return await count_free_calls(session)
+
+
+def name_capacity_lock(session: TenantSession) -> str:
+    """Return the name of the lock of the organization's call capacity."""
+    return f"calls of {session.organization_id}"
+
+
+async def count_free_calls(session: TenantSession) -> int:
+    """Return how many more concurrent calls are allowed, in a transaction that holds the lock of the capacity."""
     organization_id = session.organization_id
-    await lock_name(session, f"calls of {organization_id}")
-    running = (
-        select(func.count())
-        .select_from(Call)
-        .where(col(Call.organization_id) == organization_id, col(Call.ended_at).is_(None), col(Call.carrier) != CHAT)
-    )
-    count = (await session.exec(running.where(col(Call.status).in_(ORDER)))).one()
+    count = (await session.exec(_RUNNING, params={"organization_id": organization_id})).one()
     return (await get_policy(session, organization_id)).max_concurrent_calls - count
 
 

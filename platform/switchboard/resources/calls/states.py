@@ -83,8 +83,10 @@ async def finish_call(
     if call.started_at is not None and call.carrier != CHAT:
         call.duration_seconds = max(0, round((call.ended_at - call.started_at).total_seconds()))
     call.watch_at = call.holder = call.prompt_variables = None
-    await call_queue.end_waiting(session, call.id, was_lost=status == "failed")
-    await _charge(session, call, *(used or (CallUsage(), call.duration_seconds)))
+    with session.no_autoflush:  # the call's row is written once, with its cost
+        await call_queue.end_waiting(session, call.id, was_lost=status == "failed")
+        await _add_cost(session, call, *(used or (CallUsage(), call.duration_seconds)))
+    await ledger.settle_hold(session, "call", call.id, call.cost_total)
     metrics.calls.labels(call.direction, status).inc()
     organization_metrics.count_call(call.organization_id, call.direction, status)
     after_commit(session, partial(_record_trace, call))
@@ -111,10 +113,9 @@ async def _record_trace(call: Call) -> None:
     record_root_span(call.id, "call", call.created_at, call.ended_at or now(), attributes)
 
 
-async def _charge(session: TenantSession, call: Call, usage: CallUsage, seconds: float) -> None:
+async def _add_cost(session: TenantSession, call: Call, usage: CallUsage, seconds: float) -> None:
     if seconds:
         prices = (await get_policy(session, call.organization_id)).prices
         parts = calculate_call_costs(prices, usage, duration_seconds=seconds)
         call.cost_parts = {name: float(amount) for name, amount in parts.items()}
         call.cost_total = sum(parts.values(), start=Decimal(0))
-    await ledger.settle_hold(session, "call", call.id, call.cost_total)

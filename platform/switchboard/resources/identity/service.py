@@ -1,11 +1,13 @@
 """Business rules of organizations, API keys, and users."""
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, bindparam, exists, false, func, not_
+from sqlalchemy import ColumnElement, Text, bindparam, cast, exists, false, func, inspect, not_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 from sqlmodel import col
@@ -21,6 +23,9 @@ from switchboard.resources.identity.models import ApiKey, Membership, Organizati
 from switchboard.resources.identity.policy import Policy
 
 OPERATOR = "operator"
+_columns = inspect(Organization).local_table.c
+_POLICY = select(cast(_columns.policy, Text).label("policy")).where(_columns.id == bindparam("organization_id"))
+MOST_POLICIES = 1000
 MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH = 10, 1000
 
 
@@ -41,8 +46,14 @@ async def create_organization(
 
 
 async def get_policy(session: AsyncSession, organization_id: UUID) -> Policy:
-    """Return an organization's policy, which a transaction reads once."""
-    return await session.run_sync(_read_policy, organization_id)
+    """Return an organization's policy, which a session reads once."""
+    policies = _get_policies(session)
+    if organization_id not in policies and isinstance(session, TenantSession):
+        for row in await session.read(_POLICY, {"organization_id": organization_id}):
+            policies[organization_id] = _parse_policy(row["policy"])
+    if organization_id not in policies:
+        await session.run_sync(_read_policy, organization_id)
+    return policies[organization_id]
 
 
 def encrypts_texts(session: Session, organization_id: UUID) -> bool:
@@ -58,9 +69,21 @@ def build_plain_texts_condition() -> ColumnElement[bool]:
 
 
 def _read_policy(session: Session, organization_id: UUID) -> Policy:
-    organization = session.get_one(Organization, organization_id)
-    session.info["organization"] = organization  # the identity map refers to it weakly, and would ask again
-    return Policy.read(organization.policy)
+    policies = _get_policies(session)
+    if organization_id not in policies:
+        stored = session.execute(_POLICY, {"organization_id": organization_id}).scalar_one()
+        policies[organization_id] = _parse_policy(stored)
+    return policies[organization_id]
+
+
+@lru_cache(MOST_POLICIES)
+def _parse_policy(stored: str) -> Policy:
+    return Policy.read(json.loads(stored))
+
+
+def _get_policies(session: AsyncSession | Session) -> dict[UUID, Policy]:
+    policies: dict[UUID, Policy] = session.info.setdefault("policies", {})
+    return policies
 
 
 async def find_organization(session: AsyncSession, organization_id: UUID) -> Organization:

@@ -113,7 +113,7 @@ class AgentChat:
             runs_others=message.runs_tools,
         )
         try:
-            async with open_agent_model(self.database, self.providers, agent.organization_id, agent) as llm:
+            async with open_agent_model(self.providers, agent.organization_id, agent) as llm:
                 conversation = TextConversation(
                     agent,
                     llm,

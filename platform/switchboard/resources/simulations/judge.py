@@ -8,7 +8,6 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from switchboard.engine.providers.conversation import open_agent_model
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import Database
 from switchboard.foundation.events.catalog import SimulationCriterion
 from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, TextDelta
 from switchboard.resources.agents.models import Agent
@@ -39,11 +38,7 @@ class JudgeVerdict(BaseModel):
 
 
 async def evaluate_assertions(
-    database: Database,
-    providers: Providers,
-    agent: Agent,
-    assertions: Sequence[Assertion],
-    played: SimulatedConversation,
+    providers: Providers, agent: Agent, assertions: Sequence[Assertion], played: SimulatedConversation
 ) -> list[SimulationCriterion]:
     """Evaluate each assertion, in order. Raises `ProviderError`, and `SimulationError` for a model that returns no
     verdict.
@@ -51,7 +46,7 @@ async def evaluate_assertions(
     found = []
     for assertion in assertions:
         verdict = (
-            await _ask_model(database, providers, agent, assertion, played)
+            await _ask_model(providers, agent, assertion, played)
             if isinstance(assertion, Judged)
             else _evaluate(assertion, played)
         )
@@ -128,7 +123,7 @@ def _has(given: JsonValue, wanted: JsonValue) -> bool:
 
 
 async def _ask_model(
-    database: Database, providers: Providers, agent: Agent, assertion: Judged, played: SimulatedConversation
+    providers: Providers, agent: Agent, assertion: Judged, played: SimulatedConversation
 ) -> JudgeVerdict:
     transcript = "\n".join(f"{entry.role}: {entry.content}" for entry in played.spoken)
     request = ChatRequest(
@@ -137,7 +132,7 @@ async def _ask_model(
         temperature=0.0,
         response_schema=JudgeVerdict.model_json_schema(),
     )
-    async with open_agent_model(database, providers, agent.organization_id, agent) as model:
+    async with open_agent_model(providers, agent.organization_id, agent) as model:
         events = [event async for event in model.chat(request)]
     text = "".join(event.text for event in events if isinstance(event, TextDelta))
     played.models.extend(event for event in events if isinstance(event, ModelUsage))

@@ -69,9 +69,8 @@ class SimulationRunner:
             async with _renew_claim(self.database, simulation, played), asyncio.timeout(MAX_SECONDS):
                 mode = self.audio_mode if simulation.mode == "audio" else self.text_mode
                 await mode.hold_conversation(simulation, agent, played)
-                criteria = await evaluate_assertions(
-                    self.database, self.providers, agent, ASSERTIONS.validate_python(simulation.assertions), played
-                )
+                assertions = ASSERTIONS.validate_python(simulation.assertions)
+                criteria = await evaluate_assertions(self.providers, agent, assertions, played)
         except (ProviderError, SimulationError) as error:
             fault = error.message
         except TimeoutError:

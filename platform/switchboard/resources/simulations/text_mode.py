@@ -46,7 +46,7 @@ class TextMode:
         )
         async with self.database.tenant(agent.organization_id) as session:
             redactor = await open_redactor(session, agent)
-        async with open_agent_model(self.database, self.providers, simulation.organization_id, agent) as llm:
+        async with open_agent_model(self.providers, simulation.organization_id, agent) as llm:
             caller = (
                 FixedLinesCaller(simulation.lines)
                 if simulation.lines

@@ -117,7 +117,7 @@ class AutoReplier:
         try:
             async with (
                 asyncio.timeout(THINKING_SECONDS),
-                open_agent_model(self.database, self.providers, organization_id, claim.agent) as model,
+                open_agent_model(self.providers, organization_id, claim.agent) as model,
             ):
                 while not await _conclude(self.database, claim, await self._think(claim, model)):
                     logger.debug("messages arrived while the agent was answering", conversation_id=str(conversation_id))

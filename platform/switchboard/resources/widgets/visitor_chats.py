@@ -199,7 +199,7 @@ class VisitorChats:
         toolbox = _LoggedTools(Toolbox(tools, context, disabled=agent.disabled_tools), turn)
         known = await retrieve_context(knowledge, turn.history[-1].content, seconds=UNHURRIED_SECONDS)
         prompt = fill_placeholders(agent.system_prompt, {})
-        async with open_agent_model(self.database, self.providers, agent.organization_id, agent, turn.record) as model:
+        async with open_agent_model(self.providers, agent.organization_id, agent, turn.record) as model:
             responder = TextResponder(model, agent.llm_model, agent.llm_temperature, toolbox, turn.usage)
             system = (Message("system", prompt), Message("system", INSTRUCTION), *known)
             said = await responder.respond(system, turn.history)

@@ -130,7 +130,7 @@ async def _request_analysis(
         response_schema=_build_schema(agent),
     )
     text = []
-    async with open_agent_model(database, providers, call.organization_id, agent, record) as model:
+    async with open_agent_model(providers, call.organization_id, agent, record) as model:
         async for event in model.chat(request):
             if isinstance(event, TextDelta):
                 text.append(event.text)

@@ -22,8 +22,10 @@ from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.model_numbers import ModelNumbers
 from switchboard.engine.conversation.tools import OptOut, SendTextMessage
 from switchboard.engine.disclosure.disclosure import Disclosure
-from switchboard.engine.providers.conversation import open_conversation_providers
-from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.conversation import CAPABILITIES, open_conversation_providers
+from switchboard.engine.providers.instances import Providers, choose_configuration
+from switchboard.engine.providers.models import StoredConfiguration
+from switchboard.engine.providers.service import list_configurations
 from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database, now, retry_while_away
@@ -37,8 +39,7 @@ from switchboard.plugin_sdk import (
     TelephonyProvider,
     ToolError,
 )
-from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.agents import service as agents
+from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.resources.agents.disclosure import open_disclosure
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
@@ -74,6 +75,7 @@ class _ClaimedCall:
 
     call: Call
     agent: Agent
+    configurations: Sequence[StoredConfiguration]
     redactor: Redactor
     disclosure: Disclosure | None
     begins_with_person: bool
@@ -116,7 +118,8 @@ class CallRunner:
         structlog.contextvars.bind_contextvars(organization_id=str(organization_id), call_id=str(call_id))
         record = ServiceRecord({"telephony": call.carrier})
         try:
-            async with self.providers.use(organization_id, TelephonyProvider, carrier) as provider:
+            carrier_row = choose_configuration(claimed.configurations, Capability.TELEPHONY, carrier)
+            async with self.providers.use_configuration(carrier_row, TelephonyProvider) as provider:
                 leg = ProviderCarrierLeg(self.settings, self.database, self.registry, call, provider)
                 if call.answered_by == "machine" and calls.get_voicemail_settings(call).action == "hang_up":
                     await leg.hang_up()
@@ -133,8 +136,9 @@ class CallRunner:
     async def _claim_call(self, organization_id: UUID, call_id: UUID, carrier: str, *, again: bool) -> _ClaimedCall:
         """Claim a call for this process. `again`: an earlier attempt may have succeeded, and its reply been lost."""
         async with self.database.tenant(organization_id) as session:
-            call = await calls.get_call(session, call_id, lock=True)
-            agent = await agents.find_agent(session, call.agent_id) if call.agent_id else None
+            # First, because a session's first read needs no transaction.
+            configurations = await list_configurations(session, Capability.TELEPHONY, *CAPABILITIES)
+            call, agent = await calls.lock_call_with_agent(session, call_id)
             if (
                 is_over(call)
                 or call.holder not in (None, self.node if again else None)
@@ -142,16 +146,17 @@ class CallRunner:
                 or agent is None
             ):
                 raise NotFound
-            await start_call(session, call)
             call.agent_version = agent.version
             call.holder, call.watch_at = self.node, now() + MEDIA_TIMEOUT
+            await start_call(session, call)
             other_number = calls.get_other_number(call)
             return _ClaimedCall(
                 call,
                 agent,
+                configurations,
                 await open_redactor(session, agent),
                 await open_disclosure(session, agent, other_number, voicemail=call.voicemail),
-                await call_queue.is_calling_back(session, call.id),
+                call.direction == "outbound" and await call_queue.is_calling_back(session, call.id),
             )
 
     async def _converse(
@@ -169,9 +174,8 @@ class CallRunner:
         log = DatabaseCallLog(self.database, call)
         async with (
             open_conversation_providers(
-                self.database,
                 self.providers,
-                call.organization_id,
+                claimed.configurations,
                 agent,
                 record=record,
                 predicts_turns=settings.turn_detection.mode in ("audio", "auto"),
@@ -263,6 +267,7 @@ async def _save_result(database: Database, live: Call, result: CallResult, recor
             metrics.leases_lost.labels("call").inc()
             return
         status: FinalStatus = "failed" if result.ended_reason in FAILURES else "completed"
+        call.analysis_due_at = now()
         await finish_call(
             session,
             call,
@@ -271,7 +276,6 @@ async def _save_result(database: Database, live: Call, result: CallResult, recor
             error=result.error_message,
             used=(result.usage, result.duration_seconds),
         )
-        call.analysis_due_at = now()
         wake(session, "analyze_call", organization_id=str(call.organization_id), call_id=str(call.id))
 
 

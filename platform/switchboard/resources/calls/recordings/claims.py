@@ -7,17 +7,36 @@ from its segments, never store it at the same time.
 from datetime import timedelta
 from uuid import UUID
 
-from switchboard.foundation.database import Database, now
+from sqlalchemy import and_, bindparam, exists, or_, select, update
+
+from switchboard.foundation.database import Database, TenantSession, now
+from switchboard.foundation.encryption.texts import get_table
 from switchboard.foundation.object_store import UPLOAD_SECONDS
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.file_formats import RecordingFormat
 from switchboard.resources.calls.service import find_call
-from switchboard.resources.calls.states import is_over
+from switchboard.resources.calls.states import ORDER
 
 SPOOL_TIME = timedelta(hours=1)
 """Time that the process with the whole recording has to upload it, before workers assemble one from its segments."""
 ASSEMBLY_TIME = timedelta(seconds=1.5 * UPLOAD_SECONDS)
 RETRY_AFTER = timedelta(minutes=1)
+# Built once, because every recording needs them.
+_calls = get_table(Call)
+_IS_CALL = and_(_calls.c.organization_id == bindparam("owner_id"), _calls.c.id == bindparam("call_id"))
+_ASSEMBLED = and_(
+    _calls.c.recording_due_at > bindparam("moment"), _calls.c.recording_due_at <= bindparam("assembled_at")
+)
+_CLAIM = (
+    update(_calls)
+    .where(_IS_CALL, _calls.c.status.not_in(ORDER), or_(_calls.c.recording_due_at.is_(None), ~_ASSEMBLED))
+    .values(recording_due_at=bindparam("due_at"))
+    .returning(_calls.c.id)
+    .cte("claim")
+)
+_MARK_MISSING = update(_calls).where(_IS_CALL).values(recording_due_at=None)
+_MARK_STORED = _MARK_MISSING.values(has_recording=True, recording_format=bindparam("audio_format"))
+_CLAIM_UPLOAD = select(exists(select(_CLAIM.c.id)), exists(select(_calls.c.id).where(_IS_CALL)))
 
 
 def expect_upload(call: Call) -> None:
@@ -25,14 +44,20 @@ def expect_upload(call: Call) -> None:
     call.recording_due_at = now() + SPOOL_TIME
 
 
-def claim_upload(call: Call) -> bool:
-    """Claim a (locked) call's recording for its upload; False while the call goes on, or a worker assembles it."""
-    if not is_over(call):
-        return False
-    if call.recording_due_at is not None and now() < call.recording_due_at <= now() + ASSEMBLY_TIME:
-        return False
-    expect_upload(call)
-    return True
+async def claim_upload(session: TenantSession, call_id: UUID) -> bool | None:
+    """Claim a call's recording for its upload; False while the call goes on, or a worker assembles it. None if the call
+    was deleted.
+    """
+    moment = now()
+    values = {
+        "owner_id": session.organization_id,
+        "call_id": call_id,
+        "moment": moment,
+        "assembled_at": moment + ASSEMBLY_TIME,
+        "due_at": moment + SPOOL_TIME,
+    }
+    is_claimed, is_kept = (await session.exec(_CLAIM_UPLOAD, params=values)).one()  # type: ignore[call-overload]
+    return is_claimed if is_kept else None
 
 
 def claim_assembly(call: Call) -> bool:
@@ -55,10 +80,9 @@ async def mark_stored(
     database: Database, organization_id: UUID, call_id: UUID, audio_format: RecordingFormat | None
 ) -> None:
     """Record that the store has a call's recording, or with None, that none is expected."""
+    values: dict[str, object] = {"owner_id": organization_id, "call_id": call_id}
+    statement = _MARK_MISSING
+    if audio_format is not None:
+        statement, values = _MARK_STORED, {**values, "audio_format": audio_format}
     async with database.tenant(organization_id) as session:
-        call = await find_call(session, call_id, lock=True)
-        if call is None:
-            return
-        call.recording_due_at = None
-        if audio_format is not None:
-            call.has_recording, call.recording_format = True, audio_format
+        await session.exec(statement, params=values)

@@ -9,6 +9,7 @@ from itertools import count
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
+from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.database import Database
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.observability import traces
@@ -23,7 +24,6 @@ from switchboard.resources.calls.recordings.spool import (
     list_spooled,
     lock_spooled,
 )
-from switchboard.resources.calls.service import find_call
 
 logger = structlog.get_logger()
 ROUND_SECONDS = 10.0
@@ -38,6 +38,7 @@ class RecordingUploader:
     settings: Settings
     database: Database
     archive: RecordingArchive
+    engine: CallEngine
     recordings_due: asyncio.Event
 
     @asynccontextmanager
@@ -74,7 +75,8 @@ class RecordingUploader:
         """Upload the recordings of ended calls, those of an earlier process on this disk too, until the store or the
         database is away.
         """
-        spooled = await run_in_thread(list_spooled, self.settings)
+        live = set(self.engine.live_call_ids)  # each would take a statement whenever another call ends
+        spooled = [each for each in await run_in_thread(list_spooled, self.settings) if each.call_id not in live]
         for begin in range(0, len(spooled), UPLOADS_AT_ONCE):
             batch = spooled[begin : begin + UPLOADS_AT_ONCE]
             if not all(await asyncio.gather(*(self._try_upload(recording) for recording in batch))):
@@ -98,13 +100,13 @@ class RecordingUploader:
     async def _upload_claimed(self, recording: SpooledRecording) -> None:
         organization_id, call_id = recording.organization_id, recording.call_id
         async with self.database.tenant(organization_id) as session:
-            call = await find_call(session, call_id, lock=True)
-            if call is not None and not claim_upload(call):
-                return
+            is_claimed = await claim_upload(session, call_id)
+        if is_claimed is False:
+            return
         with lock_spooled(recording.path) as file:
             if file is None:
                 return
-            if call is None:
+            if is_claimed is None:
                 await self.archive.delete_recording(organization_id, call_id)
             else:
                 stored = await self.archive.store_spooled(organization_id, call_id, file)
