@@ -27,11 +27,11 @@ from switchboard.migrations import upgrade
 from switchboard.resources.calls.models import Call
 from switchboard.resources.identity import service as identity
 
+from bench._carrier import is_ready
 from bench.calls import cpu_seconds
 from bench.costs import find_port
 from bench.embedded_server import build_serve_environment, run_with_servers
 from bench.lists import FEW, PARENT, build_lists, grow, write_parent
-from bench.setup import is_ready
 from tests.fixtures.dashboard import PASSWORD, launch_browser
 from tests.fixtures.eventually import eventually
 
