@@ -24,6 +24,7 @@ pytest_plugins = [
 ]
 
 NICENESS = 5
+"""Priority of tests that do not wait: about a third of the processor time of one that does, if both want all of it."""
 # Tests that wait in real time, for calls and for other programs. They go first, so that no process is alone with one at
 # the end.
 WAITING = (

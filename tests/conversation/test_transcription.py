@@ -125,7 +125,8 @@ async def test_a_speaker_who_goes_on_is_not_finalized_with_each_piece_of_audio()
     await asyncio.wait({running})
 
 
-async def test_words_that_a_judged_turn_gains_in_the_pause_are_reported() -> None:
+async def _report_utterance(*transcripts: Transcript, after_seconds: float) -> list[tuple[str, bool]]:
+    """Return what is reported of a finalized utterance whose transcripts come after so many seconds."""
     provider, reported = _OneStream(), list[tuple[str, bool]]()
     stream = TranscriptionStream(
         create_call(Model(), provider), "mulaw", lambda text, finished: reported.append((text, finished))
@@ -133,26 +134,23 @@ async def test_words_that_a_judged_turn_gains_in_the_pause_are_reported() -> Non
     running = asyncio.create_task(stream.run())
     stream.add_audio(AUDIO)
     stream.finalize()
-    provider.stream.transcripts.put_nowait(Transcript("A table for", is_final=True, finalized=True))
-    provider.stream.transcripts.put_nowait(Transcript("two.", is_final=True, turn=TurnReport("end", 0.9)))
+    await asyncio.sleep(after_seconds)
+    for transcript in transcripts:
+        provider.stream.transcripts.put_nowait(transcript)
     await asyncio.sleep(0.02)
-    assert reported == [("A table for", True), ("two.", True)]
     running.cancel()
     await asyncio.wait({running})
+    return reported
+
+
+async def test_words_that_a_judged_turn_gains_in_the_pause_are_reported() -> None:
+    first = Transcript("A table for", is_final=True, finalized=True)
+    last = Transcript("two.", is_final=True, turn=TurnReport("end", 0.9))
+    assert await _report_utterance(first, last, after_seconds=0) == [("A table for", True), ("two.", True)]
 
 
 async def test_words_that_come_after_the_time_limit_are_reported() -> None:
-    provider, reported = _OneStream(), list[tuple[str, bool]]()
-    stream = TranscriptionStream(
-        create_call(Model(), provider), "mulaw", lambda text, finished: reported.append((text, finished))
-    )
-    running = asyncio.create_task(stream.run())
-    stream.add_audio(AUDIO)
-    stream.finalize()
-    await asyncio.sleep(FINAL_SECONDS + 0.5)
-    provider.stream.transcripts.put_nowait(Transcript("A table", is_final=False))
-    provider.stream.transcripts.put_nowait(Transcript("A table for two.", is_final=True, finalized=True))
-    await asyncio.sleep(0.02)
+    interim = Transcript("A table", is_final=False)
+    final = Transcript("A table for two.", is_final=True, finalized=True)
+    reported = await _report_utterance(interim, final, after_seconds=FINAL_SECONDS + 0.5)
     assert reported == [("", True), ("A table", False), ("A table for two.", True)]
-    running.cancel()
-    await asyncio.wait({running})
