@@ -21,7 +21,13 @@ async def test_a_repeated_handshake_has_the_call(live: LivePlatform) -> None:
         status="ringing",
         carrier_call_id=f"lb-1-{uuid4().hex}",
     )
-    url = build_media_url(live.runtime.settings, live.runtime.keyring, call)
+    url = build_media_url(
+        live.runtime.settings,
+        live.runtime.keyring,
+        carrier=call.carrier,
+        organization_id=call.organization_id,
+        call_id=call.id,
+    )
     async with ClientSession() as http:
         lost = await http.ws_connect(url)
         await lost.close()

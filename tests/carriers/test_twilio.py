@@ -210,17 +210,18 @@ async def test_a_media_socket_requires_the_calls_address_and_the_streams_token(
     monkeypatch.setattr(dialing, "RING_SECONDS", 1)
     base = live.runtime.settings.base_url
     rings = await live.place_call("+15550100021")
-    async with live.runtime.database.tenant(live.caller.organization_id) as session:
-        other_call = await calls.get_call(session, UUID(str(rings["id"])))
-        session.expunge(other_call)
-    other_call.carrier = "loopback"
     async with aiohttp.ClientSession() as http:
         for path in ("", "x", "WyIwIiwiMCJd.AAAA"):
             with pytest.raises(aiohttp.WSServerHandshakeError):
                 await http.ws_connect(f"{base}/media/{path}")
-        async with http.ws_connect(
-            build_media_url(live.runtime.settings, live.runtime.keyring, other_call)
-        ) as telnyx_socket:
+        url = build_media_url(
+            live.runtime.settings,
+            live.runtime.keyring,
+            carrier="loopback",
+            organization_id=live.caller.organization_id,
+            call_id=UUID(str(rings["id"])),
+        )
+        async with http.ws_connect(url) as telnyx_socket:
             assert (await telnyx_socket.receive()).type is aiohttp.WSMsgType.CLOSE
     assert (await live.wait_for_end(rings["id"]))["status"] == "no-answer"
     twilio.stream_parameters = {"token": "0" * 64}

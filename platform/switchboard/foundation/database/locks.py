@@ -11,7 +11,10 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 
 async def lock_name(session: AsyncSession, name: str, *others: str) -> None:
-    """Wait until no other transaction holds the lock of this name, and hold it until this one ends; then the others."""
+    """Wait until no other transaction holds the lock of this name, and hold it until this one ends; then the others.
+
+    PostgreSQL takes them from left to right. Transactions that need several must name them in the same order.
+    """
     names = (name, *others)
     values = {f"name_{place}": each for place, each in enumerate(names)}
     await session.exec(_select_locks(len(names)), params=values)  # type: ignore[call-overload]

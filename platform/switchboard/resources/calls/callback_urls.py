@@ -8,7 +8,6 @@ from itsdangerous import BadSignature, URLSafeSerializer
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk import CallbackUrls
-from switchboard.resources.calls.models import Call
 
 PURPOSE = "media socket"
 
@@ -23,21 +22,12 @@ class MediaGrant:
     token: str
 
 
-@dataclass(frozen=True, slots=True)
-class MediaCall:
-    """The fields of a call that the token of its media socket names."""
-
-    organization_id: UUID
-    id: UUID
-    carrier: str
-
-
-def build_media_url(settings: Settings, keyring: KeyRing, call: Call | MediaCall) -> str:
+def build_media_url(settings: Settings, keyring: KeyRing, *, carrier: str, organization_id: UUID, call_id: UUID) -> str:
     """Build the URL of the call's media socket, which only its receiver can open.
 
     The token is in the path, because Twilio drops query strings.
     """
-    token = _serializer(keyring).dumps([call.organization_id.hex, call.id.hex, call.carrier])
+    token = _serializer(keyring).dumps([organization_id.hex, call_id.hex, carrier])
     return format_media_url(settings, token)
 
 

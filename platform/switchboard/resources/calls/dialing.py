@@ -171,7 +171,9 @@ class CallDialer:
             reference=str(call.id),
             from_number=call.from_number,
             to_number=call.to_number,
-            media_url=build_media_url(self.settings, self.keyring, call),
+            media_url=build_media_url(
+                self.settings, self.keyring, carrier=call.carrier, organization_id=call.organization_id, call_id=call.id
+            ),
             callbacks=build_call_callback_urls(
                 self.settings, carrier=call.carrier, organization_id=call.organization_id, call_id=call.id
             ),

@@ -36,7 +36,7 @@ from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import estimate_call_cost
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.admission import CallAdmission
-from switchboard.resources.calls.callback_urls import MediaCall, build_media_url
+from switchboard.resources.calls.callback_urls import build_media_url
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.outbound_limits import pause_at_call_limits
 from switchboard.resources.calls.routing import CallAnnouncement, Route, read_announcement, route_to_agent
@@ -103,8 +103,7 @@ class InboundCallRouter:
                 announcement = replace(announcement, route=route)
                 call = await _create_call(session, carrier, incoming, announcement, call_id=call_id)
         if call is None:
-            media_call = MediaCall(organization_id, call_id, carrier)
-            return ConnectMedia(build_media_url(self.settings, self.keyring, media_call))
+            return self._connect_media(carrier, organization_id, call_id)
         if call.id != call_id or is_over(call):
             await self.admission.release_place(call_id)
         return self._build_instruction(call)
@@ -145,7 +144,13 @@ class InboundCallRouter:
                 build_carrier_destination(call.organization_id, call.transferred_to),
                 caller_id=calls.choose_caller_id(call, call.transferred_to),
             )
-        return ConnectMedia(build_media_url(self.settings, self.keyring, call))
+        return self._connect_media(call.carrier, call.organization_id, call.id)
+
+    def _connect_media(self, carrier: str, organization_id: UUID, call_id: UUID) -> ConnectMedia:
+        url = build_media_url(
+            self.settings, self.keyring, carrier=carrier, organization_id=organization_id, call_id=call_id
+        )
+        return ConnectMedia(url)
 
     async def _ask_webhook(self, organization_id: UUID, number_id: UUID, incoming: IncomingCall) -> Route:
         async with self.database.tenant(organization_id) as session:
@@ -193,7 +198,7 @@ async def _create_call(
     *,
     call_id: UUID,
 ) -> Call | None:
-    """Record a call, and return it as it goes on; None if it waits for its media socket."""
+    """Record a call. Return it, or None if it waits for its media socket, which needs no object of the table."""
     route = announcement.route
     kept, for_model = await _redact_metadata(session, route, _limit_metadata(incoming.metadata))
     row = NewRow.of(

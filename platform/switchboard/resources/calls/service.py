@@ -74,7 +74,7 @@ async def get_call(session: TenantSession, call_id: UUID, *, lock: bool = False)
 
 
 async def lock_call_with_agent(session: TenantSession, call_id: UUID) -> tuple[Call, Agent | None]:
-    """Return a call, locked for an update, with its agent; None if the agent was deleted. Raises `NotFound`."""
+    """Return a call, locked for an update, with its agent; None for a call without one. Raises `NotFound`."""
     values = {"organization_id": session.organization_id, "call_id": call_id}
     found = (await session.exec(_WITH_AGENT, params=values)).one_or_none()
     if found is None:
