@@ -296,7 +296,10 @@ async def test_a_call_is_placed_despite_a_lost_wake_up(live: LivePlatform) -> No
 async def test_the_socket_of_an_ended_call_does_not_block_shutdown(runtime: Runtime, caller: Caller) -> None:
     await add_call(runtime, caller, now())
     async with runtime.database.tenant(caller.organization_id) as session:
-        url = build_media_url(runtime.settings, runtime.keyring, (await session.exec(calls.list_calls(session))).one())
+        call = (await session.exec(calls.list_calls(session))).one()
+    url = build_media_url(
+        runtime.settings, runtime.keyring, carrier=call.carrier, organization_id=call.organization_id, call_id=call.id
+    )
     async with aiohttp.ClientSession() as http:
         async with run_server(runtime):
             socket = await http.ws_connect(url, autoclose=False, autoping=False)

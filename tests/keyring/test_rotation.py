@@ -205,7 +205,9 @@ async def test_a_media_token_is_accepted_while_its_key_is_configured(installatio
     old, added, moved, new = [await installation.start(*keys) for keys in ([OLD], [OLD, NEW], [NEW, OLD], [NEW])]
 
     def accepts(reader: Runtime, signer: Runtime) -> bool:
-        token = build_media_url(signer.settings, signer.keyring, call).rpartition("/")[2]
+        token = build_media_url(
+            signer.settings, signer.keyring, carrier=call.carrier, organization_id=call.organization_id, call_id=call.id
+        ).rpartition("/")[2]
         grant = read_media_token(reader.keyring, token)
         return grant is not None and (grant.call_id, grant.token) == (call.id, token)
 
