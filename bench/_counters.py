@@ -1,16 +1,20 @@
 """Counters that the kernel has of processes."""
 
 import os
+import time
 from pathlib import Path
+from typing import Final
+
+_SCHEDULER_CLOCK: Final = 2
+"""Linux's clock of the time that the scheduler gave to a process, in nanoseconds (`CPUCLOCK_SCHED`)."""
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the processor time of a process, 0 if it has ended."""
+    """Return the processor time of a process, by its clock as `clock_getcpuclockid(3)` names it; 0 if it has ended."""
     try:
-        parts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except FileNotFoundError:
+        return time.clock_gettime(~pid << 3 | _SCHEDULER_CLOCK)
+    except OSError:
         return 0.0
-    return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def rss_megabytes(pid: int) -> float:

@@ -2,8 +2,9 @@
 
 A real `serve` process takes calls over Twilio's wire format from an organization with vendors' plugins, which ask
 stand-ins on this machine (`vendors_server.py`), with recording, transcript, database, and events. Some calls arrive one
-after the other, and stay silent. They hang up together, and what follows in this process is measured apart. The time
-that the process takes without a call, and for calls that are silent, is measured and taken off.
+after the other, each after the greeting of the one before, and stay silent. They hang up together, and what follows in
+this process is measured apart. The time that the process takes without a call, and for calls that are silent, is
+measured and taken off.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from bench._carrier import Carrier, open_installation
 from bench._counters import cpu_seconds
 from bench.vendors_server import Vendors
 
-CALLS, ROUNDS, WARM = 20, 5, 5
+CALLS, ROUNDS, WARM = 10, 5, 5
 IDLE_SECONDS, AFTER_SECONDS, GREETING_SECONDS = 3.0, 3.0, 2.0
 
 
@@ -29,23 +30,23 @@ async def measure_share(carrier: Carrier, seconds: float) -> float:
     return (cpu_seconds(carrier.pid) - before) / (time.monotonic() - moment)
 
 
-async def measure_round(carrier: Carrier, calls: int, idle: float) -> tuple[float, float, float]:
+async def measure_round(carrier: Carrier, calls: int) -> tuple[float, float, float]:
     """Return a call's milliseconds of processor time until its greeting, from its end, and in a silent second."""
-    before, moment, connected_at = cpu_seconds(carrier.pid), time.monotonic(), []
-    sockets = []
+    idle = await measure_share(carrier, IDLE_SECONDS)
+    sockets, spent, seconds_with_calls = [], 0.0, 0.0
     for number in range(calls):
+        before, moment = cpu_seconds(carrier.pid), time.monotonic()
         sockets.append(await carrier.connect(number))
-        connected_at.append(time.monotonic())
-    connected, seconds = cpu_seconds(carrier.pid) - before, time.monotonic() - moment
-    await asyncio.sleep(GREETING_SECONDS)
+        seconds = time.monotonic() - moment
+        spent += cpu_seconds(carrier.pid) - before - idle * seconds
+        seconds_with_calls += seconds * number
+        await asyncio.sleep(GREETING_SECONDS)  # The audio of one greeting is no part of the next set-up.
     silent = (await measure_share(carrier, IDLE_SECONDS) - idle) / calls
-    # Calls that were connected before this one took their part of the time.
-    others = silent * sum(connected_at[-1] - moment for moment in connected_at)
     before, moment = cpu_seconds(carrier.pid), time.monotonic()
     await asyncio.gather(*(carrier.hang_up(socket) for socket in sockets))
     await asyncio.sleep(AFTER_SECONDS)
     ended = cpu_seconds(carrier.pid) - before - idle * (time.monotonic() - moment)
-    return (connected - others - idle * seconds) * 1000 / calls, ended * 1000 / calls, silent * 1000
+    return (spent - silent * seconds_with_calls) * 1000 / calls, ended * 1000 / calls, silent * 1000
 
 
 async def measure() -> None:
@@ -55,14 +56,11 @@ async def measure() -> None:
             Vendors(CALLS).serve(installation.vendors_port),
             installation.serve() as carrier,
         ):
-            await measure_round(carrier, WARM, 0.0)
-            idle = await measure_share(carrier, IDLE_SECONDS)
-            print(
-                f"idle: {idle * 100:.1f} % of a core\nCPU ms of a call: until its greeting | from its end | in a second"
-            )
+            await measure_round(carrier, WARM)
+            print("CPU ms of a call: until its greeting | from its end | in a second")
             rounds = []
             for _ in range(ROUNDS):
-                rounds.append(await measure_round(carrier, CALLS, idle))
+                rounds.append(await measure_round(carrier, CALLS))
                 setup, end, silent = rounds[-1]
                 print(f"{setup:36.1f} | {end:12.1f} | {silent:11.1f}", flush=True)
             setup, end, silent = (median(column) for column in zip(*rounds, strict=True))

@@ -18,6 +18,7 @@ from switchboard.resources.contacts.models import Contact
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
+from tests.fixtures.database_activity import IN_TRANSACTION, READING, find_sleeping, terminate
 from tests.fixtures.eventually import eventually
 
 TENANT = "switchboard_tenant"
@@ -30,26 +31,6 @@ SLEEP: Select[Any] = select(
 )
 DELETION = delete(Contact).returning(col(Contact.phone_number).label("number")).cte()
 DELETED: Select[Any] = select(DELETION.c.number)
-
-
-READING, IN_TRANSACTION = "query like '%read_rows($1%'", "query like 'SELECT CAST(pg_sleep%'"
-
-
-async def find_sleeping(operator: Database, condition: str) -> list[int]:
-    """Return the processes of the statements that sleep in the database."""
-    async with operator.system() as session:
-        connection = await session.connection()
-        await connection.exec_driver_sql("reset role")  # a login sees its own statements
-        sleeps = "state = 'active' and wait_event = 'PgSleep'"
-        asked = f"select pid from pg_stat_activity where {sleeps} and {condition}"  # noqa: S608
-        return list((await connection.exec_driver_sql(asked)).scalars())
-
-
-async def terminate(operator: Database, pid: int) -> None:
-    async with operator.system() as session:
-        connection = await session.connection()
-        await connection.exec_driver_sql("reset role")
-        await connection.execute(text("select pg_terminate_backend(:pid, 5000)"), {"pid": pid})
 
 
 async def test_a_read_sees_only_the_organizations_rows(caller: Caller, stranger: Caller, runtime: Runtime) -> None:

@@ -17,6 +17,7 @@ from switchboard.foundation.database.outages import is_database_away, is_refused
 from switchboard.foundation.database.replica import ReadReplica, ReplicaNotUsable
 from switchboard.foundation.database.responsiveness import DatabaseCheck
 from switchboard.foundation.database.session import Database, RoleSession, SystemSession, TenantSession, after_commit
+from switchboard.foundation.database.statements import fetch_rows, run_statement
 
 __all__ = [
     "ENCRYPTED_TEXT",
@@ -36,6 +37,7 @@ __all__ = [
     "build_lock",
     "create_engine",
     "encryption_label",
+    "fetch_rows",
     "insert_row",
     "insert_together",
     "is_database_away",
@@ -45,4 +47,5 @@ __all__ = [
     "new_id",
     "now",
     "retry_while_away",
+    "run_statement",
 ]

@@ -13,14 +13,13 @@ from uuid import UUID
 
 import asyncpg
 from sqlalchemy import Pool, Select
-from sqlalchemy.dialects.postgresql.asyncpg import dialect
 from sqlalchemy.exc import EmulatedDBAPIException
 from sqlalchemy.util import greenlet_spawn
 
+from switchboard.foundation.database.statements import Rows, compile_statement
+
 ReadValue: TypeAlias = UUID | str | int
 """Value of a parameter. PostgreSQL reads its text as the type of the parameter."""
-Rows: TypeAlias = list[dict[str, Any]]
-_DIALECT: Final = dialect()  # type: ignore[no-untyped-call]
 _PARAMETER: Final = re.compile(r"\$(\d+)")
 
 
@@ -41,8 +40,8 @@ class _Statement:
 @cache
 def _build_statement(query: Select[Any]) -> _Statement:
     """Build the statement, once for each query, which has named parameters and is kept by its module."""
-    compiled = query.compile(dialect=_DIALECT)
-    columns = [(f'"{column.name}"', column.type.compile(_DIALECT)) for column in query.selected_columns]
+    compiled = compile_statement(query)
+    columns = [(f'"{column.name}"', column.type.compile(compiled.dialect)) for column in query.selected_columns]
     # The casts give the columns the types that the call declares: `text` and `varchar` are one to SQLAlchemy.
     selected = ", ".join(f"{name}::{kind}" for name, kind in columns)
     declared = ", ".join(f"{name} {kind}" for name, kind in columns)

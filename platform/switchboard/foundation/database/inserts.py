@@ -10,6 +10,7 @@ from sqlalchemy.dialects.postgresql import Insert, insert
 
 from switchboard.foundation.database.columns import ENCRYPTED_TEXT, TenantTable
 from switchboard.foundation.database.session import TenantSession
+from switchboard.foundation.database.statements import run_statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ async def insert_together(session: TenantSession, *rows: NewRow) -> None:
     values = {
         _name_parameter(place, name): value for place, row in enumerate(rows) for name, value in row.values.items()
     }
-    await session.exec(_insert_into(*(row.table for row in rows)), params=values)
+    await run_statement(session, _insert_into(*(row.table for row in rows)), values)
 
 
 async def insert_row(session: TenantSession, row: NewRow, *, condition: ColumnElement[bool] | None = None) -> bool:
@@ -49,8 +50,7 @@ async def insert_row(session: TenantSession, row: NewRow, *, condition: ColumnEl
     The condition is built once for all rows. It may use the row's columns as parameters, by their names. Texts are not
     encrypted.
     """
-    result = await session.exec(_insert_into_if(row.table, condition), params=row.values)
-    return result.rowcount == 1
+    return await run_statement(session, _insert_into_if(row.table, condition), row.values) == 1
 
 
 @cache

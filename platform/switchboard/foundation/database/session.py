@@ -20,12 +20,13 @@ from sqlmodel import Session, col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database.autocommit import AutocommitReader, ReadFailed, ReadValue, Rows
+from switchboard.foundation.database.autocommit import AutocommitReader, ReadFailed, ReadValue
 from switchboard.foundation.database.clock import CLOCK
 from switchboard.foundation.database.columns import TenantTable
 from switchboard.foundation.database.connection import PreambleConnection
 from switchboard.foundation.database.engine import create_engine, has_named_statements
 from switchboard.foundation.database.pool import CountingPool
+from switchboard.foundation.database.statements import Rows, fetch_rows
 
 ROLES: Final = frozenset({"switchboard_tenant", "switchboard_system"})
 _READ_CLOCK = "select extract(epoch from clock_timestamp())::float8"
@@ -44,9 +45,12 @@ TableT = TypeVar("TableT", bound=TenantTable)
 class RoleSession(Session):
     """The underlying synchronous session: each of its transactions starts by setting its role and organization."""
 
+    begun: Connection | None = None
+    """The connection whose transaction has begun."""
+
 
 @event.listens_for(RoleSession, "after_begin")
-def _enter(session: Session, _transaction: SessionTransaction, connection: Connection) -> None:
+def _enter(session: RoleSession, _transaction: SessionTransaction, connection: Connection) -> None:
     preamble = _build_preamble(session.info)
 
     async def begin(driver: PreambleConnection) -> None:
@@ -56,6 +60,7 @@ def _enter(session: Session, _transaction: SessionTransaction, connection: Conne
     # The clock of a replica is not the primary's.
     if not session.info["is_replica"] and CLOCK.is_due():
         CLOCK.adjust(connection.exec_driver_sql(_READ_CLOCK).scalar_one())
+    session.begun = connection
 
 
 def _build_preamble(info: Mapping[Any, Any]) -> str:
@@ -142,8 +147,7 @@ class TenantSession(AsyncSession):
                 return await reader.read(self.info["role"], self.organization_id, query, values)
             except ReadFailed:
                 pass  # below it fails with an error of SQLAlchemy's, or not again
-        rows = await self.exec(query, params=values)  # type: ignore[call-overload]
-        return [row._asdict() for row in rows]
+        return await fetch_rows(self, query, values)
 
 
 @cache

@@ -12,7 +12,7 @@ from uuid import UUID
 from pydantic import JsonValue
 from sqlalchemy import Text, any_, bindparam, func, null, or_, select, union_all
 
-from switchboard.foundation.database import NewRow, TenantSession, insert_row, new_id, now
+from switchboard.foundation.database import NewRow, TenantSession, fetch_rows, insert_row, new_id, now
 from switchboard.foundation.encryption.rows import encrypt_row
 from switchboard.foundation.encryption.texts import get_table, is_unreadable
 from switchboard.foundation.events.catalog import EventData, build_delivery_model
@@ -134,11 +134,10 @@ def enqueue(
 
 async def _find_audience(session: TenantSession, data: EventData) -> _Audience:
     values = {"organization_id": session.organization_id, "event": data.event, "agent_id": data.concerned_agent()}
-    rows = await session.exec(_AUDIENCE, params=values)  # type: ignore[call-overload]
     audience = _Audience([], [])
-    for found_id, kind in rows:
-        if kind is None:
-            audience.triggers.append(found_id)
+    for row in await fetch_rows(session, _AUDIENCE, values):
+        if row["kind"] is None:
+            audience.triggers.append(row["id"])
         else:
-            audience.subscribers.append(SubscribedTarget(found_id, kind))
+            audience.subscribers.append(SubscribedTarget(row["id"], row["kind"]))
     return audience

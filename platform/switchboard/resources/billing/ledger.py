@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, delete, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import NewRow, TenantSession, insert_row, now
+from switchboard.foundation.database import NewRow, TenantSession, insert_row, now, run_statement
 from switchboard.foundation.encryption.texts import get_table
 from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.resources.billing.models import Account, LedgerEntry, LedgerHold
@@ -57,7 +57,7 @@ async def settle_hold(session: TenantSession, kind: Spending, reference: UUID, a
     """Release a hold and charge the actual cost; repeated calls change nothing. Return whether this call charged it."""
     organization_id = session.organization_id
     account = await _lock_account(session) if amount else None
-    await session.exec(_RELEASE, params={"organization_id": organization_id, "reference": reference})
+    await run_statement(session, _RELEASE, {"organization_id": organization_id, "reference": reference})
     if account is None:
         return False
     entry = NewRow.of(LedgerEntry, organization_id=organization_id, kind=kind, amount=-amount, reference=reference)

@@ -12,7 +12,7 @@ import structlog
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from switchboard.engine.conversation.call import EndedReason
-from switchboard.foundation.database import Database, NewRow, TenantSession, insert_row, lock_name, new_id, now
+from switchboard.foundation.database import Database, NewRow, TenantSession, insert_row, new_id, now
 from switchboard.foundation.encryption.rows import encrypt_row
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.observability import metrics
@@ -94,31 +94,29 @@ class InboundCallRouter:
         call_id = new_id()
         has_place = not route.is_answered or await self.admission.reserve_place(call_id)
         async with self.database.tenant(organization_id) as session:
-            # The carrier may announce the call twice at once, to two processes.
-            capacity = [calls.name_capacity_lock(session)] if route.is_answered else []
-            await lock_name(session, f"inbound call {carrier} {incoming.carrier_call_id}", *capacity)
-            call = await find_announced_call(session, carrier, incoming)
-            if call is None:
-                route = await self._check_route(session, carrier, route, has_place=has_place)
-                announcement = replace(announcement, route=route)
-                call = await _create_call(session, carrier, incoming, announcement, call_id=call_id)
+            route = await self._check_route(session, carrier, incoming, route, has_place=has_place)
+            announcement = replace(announcement, route=route)
+            call = await _create_call(session, carrier, incoming, announcement, call_id=call_id)
         if call is None:
             return self._connect_media(carrier, organization_id, call_id)
         if call.id != call_id or is_over(call):
             await self.admission.release_place(call_id)
         return self._build_instruction(call)
 
-    async def _check_route(self, session: TenantSession, carrier: str, route: Route, *, has_place: bool) -> Route:
+    async def _check_route(
+        self, session: TenantSession, carrier: str, incoming: IncomingCall, route: Route, *, has_place: bool
+    ) -> Route:
         """Return the route, or a refusal if the organization has too many calls, or may not forward this one.
 
         Raises `Unavailable`.
         """
         if not route.is_answered:
             return await self._check_forward(session, carrier, route)
-        if await calls.count_free_calls(session) < 1:
+        if await calls.acquire_call_capacity(session) < 1:
             too_many = "The organization has as many calls running as it may."
             return Route(agent_id=route.agent_id, refused=too_many, busy=True)
-        if not has_place:
+        # Another process may have found a place for the same announcement.
+        if not has_place and await find_announced_call(session, carrier, incoming) is None:
             metrics.calls_not_admitted.labels("inbound").inc()
             logger.warning("inbound call answered with 503: no server has room")
             raise Unavailable(NO_ROOM, headers={"Retry-After": str(RETRY_SECONDS)})
@@ -198,7 +196,10 @@ async def _create_call(
     *,
     call_id: UUID,
 ) -> Call | None:
-    """Record a call. Return it, or None if it waits for its media socket, which needs no object of the table."""
+    """Record a call. Return it, or None if it waits for its media socket, which needs no object of the table.
+
+    The carrier may announce the call twice at once, to two processes: the one that comes second returns the first's.
+    """
     route = announcement.route
     kept, for_model = await _redact_metadata(session, route, _limit_metadata(incoming.metadata))
     row = NewRow.of(
@@ -221,7 +222,7 @@ async def _create_call(
         cause_depth=announcement.cause_depth,
     )
     if not await insert_row(session, await encrypt_row(session, row)):
-        raise RuntimeError("the carrier's id belongs to another call")
+        return await find_announced_call(session, carrier, incoming)
     link_call(call_id)
     is_covered = route.refused is not None or await try_hold_first_minute(session, call_id)
     if is_covered and route.is_answered:

@@ -5,13 +5,14 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import JsonValue
-from sqlalchemy import and_, bindparam, func
+from sqlalchemy import and_, bindparam, func, or_
+from sqlalchemy import select as select_columns
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.engine.conversation.call import VoicemailSettings
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, TenantSession, lock_name, new_id, now
+from switchboard.foundation.database import Database, TenantSession, fetch_rows, lock_name, new_id, now
 from switchboard.foundation.events.triggers import get_cause_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.observability.traces import link_call
@@ -47,13 +48,13 @@ _WITH_AGENT = (
     .with_for_update(of=Call)
 )
 _RUNNING = (
-    select(func.count())
+    select_columns(func.count().label("running"))
     .select_from(Call)
     .where(
         col(Call.organization_id) == bindparam("organization_id"),
         col(Call.ended_at).is_(None),
         col(Call.carrier) != CHAT,
-        col(Call.status).in_(ORDER),
+        or_(*(col(Call.status) == status for status in ORDER)),
     )
 )
 ON_DO_NOT_CALL_LIST = "The number is on the organization's do-not-call list."
@@ -255,20 +256,10 @@ async def acquire_call_capacity(session: TenantSession) -> int:
 
     An advisory lock keeps other transactions from asking until this one ends, so the number stays true.
     """
-    await lock_name(session, name_capacity_lock(session))
-    return await count_free_calls(session)
-
-
-def name_capacity_lock(session: TenantSession) -> str:
-    """Return the name of the lock of the organization's call capacity."""
-    return f"calls of {session.organization_id}"
-
-
-async def count_free_calls(session: TenantSession) -> int:
-    """Return how many more concurrent calls are allowed, in a transaction that holds the lock of the capacity."""
     organization_id = session.organization_id
-    count = (await session.exec(_RUNNING, params={"organization_id": organization_id})).one()
-    return (await get_policy(session, organization_id)).max_concurrent_calls - count
+    await lock_name(session, f"calls of {organization_id}")
+    (found,) = await fetch_rows(session, _RUNNING, {"organization_id": organization_id})
+    return (await get_policy(session, organization_id)).max_concurrent_calls - int(found["running"])
 
 
 async def _require_agent(session: TenantSession, agent_id: str) -> Agent:

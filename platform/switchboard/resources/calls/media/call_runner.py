@@ -146,11 +146,8 @@ class CallRunner:
                 or agent is None
             ):
                 raise NotFound
-            call.agent_version = agent.version
-            call.holder, call.watch_at = self.node, now() + MEDIA_TIMEOUT
-            await start_call(session, call)
             other_number = calls.get_other_number(call)
-            return _ClaimedCall(
+            claimed = _ClaimedCall(
                 call,
                 agent,
                 configurations,
@@ -158,6 +155,10 @@ class CallRunner:
                 await open_disclosure(session, agent, other_number, voicemail=call.voicemail),
                 call.direction == "outbound" and await call_queue.is_calling_back(session, call.id),
             )
+            call.agent_version = agent.version
+            call.holder, call.watch_at = self.node, now() + MEDIA_TIMEOUT
+            await start_call(session, call)
+            return claimed
 
     async def _converse(
         self,

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import and_, bindparam, exists, or_, select, update
 
-from switchboard.foundation.database import Database, TenantSession, now
+from switchboard.foundation.database import Database, TenantSession, fetch_rows, now, run_statement
 from switchboard.foundation.encryption.texts import get_table
 from switchboard.foundation.object_store import UPLOAD_SECONDS
 from switchboard.resources.calls.models import Call
@@ -29,14 +29,20 @@ _ASSEMBLED = and_(
 )
 _CLAIM = (
     update(_calls)
-    .where(_IS_CALL, _calls.c.status.not_in(ORDER), or_(_calls.c.recording_due_at.is_(None), ~_ASSEMBLED))
+    .where(
+        _IS_CALL,
+        *(_calls.c.status != status for status in ORDER),
+        or_(_calls.c.recording_due_at.is_(None), ~_ASSEMBLED),
+    )
     .values(recording_due_at=bindparam("due_at"))
     .returning(_calls.c.id)
     .cte("claim")
 )
 _MARK_MISSING = update(_calls).where(_IS_CALL).values(recording_due_at=None)
 _MARK_STORED = _MARK_MISSING.values(has_recording=True, recording_format=bindparam("audio_format"))
-_CLAIM_UPLOAD = select(exists(select(_CLAIM.c.id)), exists(select(_calls.c.id).where(_IS_CALL)))
+_CLAIM_UPLOAD = select(
+    exists(select(_CLAIM.c.id)).label("is_claimed"), exists(select(_calls.c.id).where(_IS_CALL)).label("is_kept")
+)
 
 
 def expect_upload(call: Call) -> None:
@@ -56,8 +62,8 @@ async def claim_upload(session: TenantSession, call_id: UUID) -> bool | None:
         "assembled_at": moment + ASSEMBLY_TIME,
         "due_at": moment + SPOOL_TIME,
     }
-    is_claimed, is_kept = (await session.exec(_CLAIM_UPLOAD, params=values)).one()  # type: ignore[call-overload]
-    return is_claimed if is_kept else None
+    (found,) = await fetch_rows(session, _CLAIM_UPLOAD, values)
+    return bool(found["is_claimed"]) if found["is_kept"] else None
 
 
 def claim_assembly(call: Call) -> bool:
@@ -85,4 +91,4 @@ async def mark_stored(
     if audio_format is not None:
         statement, values = _MARK_STORED, {**values, "audio_format": audio_format}
     async with database.tenant(organization_id) as session:
-        await session.exec(statement, params=values)
+        await run_statement(session, statement, values)
