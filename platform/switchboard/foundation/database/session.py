@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Select, bindparam, event
 from sqlalchemy.engine import AdaptedConnection, Connection
 from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.orm import SessionTransaction
-from sqlmodel import Session, col, select
+from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
@@ -26,7 +26,7 @@ from switchboard.foundation.database.columns import TenantTable
 from switchboard.foundation.database.connection import PreambleConnection
 from switchboard.foundation.database.engine import create_engine, has_named_statements
 from switchboard.foundation.database.pool import CountingPool
-from switchboard.foundation.database.statements import Rows, fetch_rows
+from switchboard.foundation.database.statements import ConnectedSession, Rows, fetch_rows
 
 ROLES: Final = frozenset({"switchboard_tenant", "switchboard_system"})
 _READ_CLOCK = "select extract(epoch from clock_timestamp())::float8"
@@ -42,11 +42,8 @@ RowT = TypeVar("RowT", bound=TenantOwned)
 TableT = TypeVar("TableT", bound=TenantTable)
 
 
-class RoleSession(Session):
+class RoleSession(ConnectedSession):
     """The underlying synchronous session: each of its transactions starts by setting its role and organization."""
-
-    begun: Connection | None = None
-    """The connection whose transaction has begun."""
 
 
 @event.listens_for(RoleSession, "after_begin")
@@ -60,7 +57,7 @@ def _enter(session: RoleSession, _transaction: SessionTransaction, connection: C
     # The clock of a replica is not the primary's.
     if not session.info["is_replica"] and CLOCK.is_due():
         CLOCK.adjust(connection.exec_driver_sql(_READ_CLOCK).scalar_one())
-    session.begun = connection
+    session.transaction_connection = connection
 
 
 def _build_preamble(info: Mapping[Any, Any]) -> str:

@@ -1,8 +1,7 @@
-"""Statements that are built once and sent past SQLAlchemy's session, in its transaction.
+"""Fixed statements: built once, and sent to the driver of a session's transaction without SQLAlchemy's execution.
 
-SQLAlchemy's way through a statement, from its cache key to the result's objects, takes three times as long as the
-statement itself (docs/benchmarks/processor-time.md). Errors are SQLAlchemy's, and what the session has to write is
-written before.
+SQLAlchemy takes three times as long as the driver to execute such a statement
+(docs/decisions/0088-fixed-statements.md). Errors are SQLAlchemy's. Pending changes of the session are flushed first.
 """
 
 import asyncio
@@ -12,10 +11,12 @@ from functools import cache
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar, cast
 
 import asyncpg
-from sqlalchemy import CompoundSelect, Select, UpdateBase
+from sqlalchemy import CompoundSelect, Connection, Select, UpdateBase
 from sqlalchemy.dialects.postgresql.asyncpg import dialect
+from sqlalchemy.exc import EmulatedDBAPIException
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.util import greenlet_spawn
+from sqlmodel import Session
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.foundation.database.connection import PreambleConnection
@@ -24,6 +25,14 @@ Rows: TypeAlias = list[dict[str, Any]]
 Query: TypeAlias = Select[*tuple[Any, ...]] | CompoundSelect[*tuple[Any, ...]]
 ResultT = TypeVar("ResultT")
 _DIALECT: Final = dialect()  # type: ignore[no-untyped-call]
+_DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError)
+
+
+class ConnectedSession(Session):
+    """Session that keeps the connection of its transaction."""
+
+    transaction_connection: Connection | None = None
+    """Set when the transaction begins. A closed connection is of a transaction that has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,35 +96,34 @@ async def _send(
     if pending.autoflush and (pending.new or pending.dirty or pending.deleted):
         await session.flush()
     connection = await _open_connection(session)
-    adapted = connection.connection.dbapi_connection
+    adapted: Any = connection.connection.dbapi_connection
     try:
         if adapted._transaction is None:  # noqa: SLF001 - SQLAlchemy begins with the first statement of its own
             await adapted._start_transaction()  # noqa: SLF001
         return await send(adapted.driver_connection, compiled.text, arguments)
-    except BaseException as error:
+    except (*_DRIVER_ERRORS, EmulatedDBAPIException, OSError, asyncio.CancelledError) as error:
         await greenlet_spawn(_raise_as_sqlalchemy, connection, error, compiled.text)
         raise
 
 
-async def _open_connection(session: AsyncSession) -> Any:
-    """Return the connection of the session's transaction, which has its role."""
-    role_session: Any = session.sync_session
-    if role_session.begun is None or role_session.begun.closed:
+async def _open_connection(session: AsyncSession) -> Connection:
+    """Return the connection of the session's transaction, which begins with its role if it has not begun."""
+    connected = cast("ConnectedSession", session.sync_session)
+    if connected.transaction_connection is None or connected.transaction_connection.closed:
         await session.connection()
-    return role_session.begun
+    return cast("Connection", connected.transaction_connection)
 
 
-def _raise_as_sqlalchemy(connection: Any, error: BaseException, text: str) -> NoReturn:
+def _raise_as_sqlalchemy(connection: Connection, error: BaseException, text: str) -> NoReturn:
     """Raise what SQLAlchemy raises for an error of the driver, and invalidate the connection where it would."""
-    dbapi = connection.dialect.loaded_dbapi
+    adapted: Any = connection.connection.dbapi_connection
     try:
-        if isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError):
-            connection.connection.dbapi_connection._handle_exception(error)  # noqa: SLF001
+        if isinstance(error, _DRIVER_ERRORS):
+            adapted._handle_exception(error)  # noqa: SLF001
         raise error
-    except (dbapi.Error, OSError, asyncio.CancelledError) as translated:
-        failed = text if isinstance(translated, dbapi.Error) else None
+    except (EmulatedDBAPIException, OSError, asyncio.CancelledError) as translated:
+        failed = text if isinstance(translated, EmulatedDBAPIException) else None
         connection._handle_dbapi_exception(translated, failed, None, None, None)  # noqa: SLF001
-        raise
 
 
 @cache
