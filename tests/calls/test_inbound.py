@@ -1,9 +1,11 @@
 """Inbound calls as carriers announce them."""
 
 import asyncio
-from uuid import uuid4
+from dataclasses import replace
+from uuid import UUID, uuid4
 
-from switchboard.plugin_sdk import IncomingCall
+from switchboard.plugin_sdk import ConnectMedia, IncomingCall
+from switchboard.resources.calls.admission import CallAdmission
 from switchboard.resources.calls.inbound import InboundCallRouter
 from switchboard.resources.identity.policy import Policy
 
@@ -33,3 +35,21 @@ async def test_calls_that_arrive_at_once_do_not_exceed_the_organizations_limit(
     )
     assert sorted(type(answer).__name__ for answer in answers) == 2 * ["ConnectMedia"] + 4 * ["RejectCall"]
     assert (await caller.get("/v1/calls")).json["total"] == 6
+
+
+async def test_an_announcement_without_a_place_joins_the_call_that_another_process_placed(live: LivePlatform) -> None:
+    router = live.runtime.call(InboundCallRouter)
+    organization_id = live.caller.organization_id
+    incoming = IncomingCall(f"lb-9-{uuid4().hex}", "+15550100001", live.number)
+
+    class FullSinceThen(CallAdmission):
+        """Admission whose last place the other process takes for the same announcement."""
+
+        async def reserve_place(self, _call_id: UUID) -> bool:
+            await router.answer_inbound_call(organization_id, "loopback", incoming)
+            return False
+
+    full = FullSinceThen(router.admission.node, router.admission.redis, router.admission.engine)
+    late = replace(router, admission=full)
+    assert isinstance(await late.answer_inbound_call(organization_id, "loopback", incoming), ConnectMedia)
+    assert (await live.caller.get("/v1/calls")).json["total"] == 1

@@ -198,7 +198,7 @@ async def _create_call(
 ) -> Call | None:
     """Record a call. Return it, or None if it waits for its media socket, which needs no object of the table.
 
-    The carrier may announce the call twice at once, to two processes: the one that comes second returns the first's.
+    The carrier may announce the call twice at once, to two processes. The second process returns the first one's call.
     """
     route = announcement.route
     kept, for_model = await _redact_metadata(session, route, _limit_metadata(incoming.metadata))
