@@ -1,9 +1,6 @@
 """Reads of one statement: confined like a transaction, without writes, and without a trace on the connection."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -12,13 +9,13 @@ from sqlalchemy import Select, String, bindparam, delete, func, literal_column, 
 from sqlalchemy.exc import DBAPIError
 from sqlmodel import col
 from switchboard.apps.embedded import DataDirectory
-from switchboard.foundation.database import Database, is_database_away
+from switchboard.foundation.database import Database, TenantSession, is_database_away
 from switchboard.foundation.database.autocommit import AutocommitReader, ReadFailed
 from switchboard.resources.contacts.models import Contact
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
-from tests.fixtures.database_activity import IN_TRANSACTION, READING, find_sleeping, terminate
+from tests.fixtures.database_activity import IN_TRANSACTION, READING, sleep_in_database
 from tests.fixtures.eventually import eventually
 
 TENANT = "switchboard_tenant"
@@ -92,39 +89,24 @@ async def test_a_read_that_takes_too_long_is_canceled(servers: DataDirectory, ca
     await database.close()
 
 
-@asynccontextmanager
-async def sleep_in_database(
-    servers: DataDirectory, caller: Caller
-) -> AsyncIterator[tuple[asyncio.Task[None], Database, Database]]:
-    """Run a read that sleeps; yield its task, its database with one connection, and the operator's."""
-    database, operator = Database(servers.database_url, pool_size=1), Database(servers.database_url, pool_size=1)
-
-    async def sleep() -> None:
-        async with database.tenant(caller.organization_id) as session:
-            await session.read(SLEEP, {"seconds": "30"})
-
-    sleeping = asyncio.create_task(sleep())
-    await eventually(lambda: find_sleeping(operator, READING))
-    yield sleeping, database, operator
-    await database.close()
-    await operator.close()
+async def sleep_reading(session: TenantSession) -> None:
+    await session.read(SLEEP, {"seconds": "30"})
 
 
 async def test_a_canceled_read_gives_its_connection_back(servers: DataDirectory, caller: Caller) -> None:
-    async with sleep_in_database(servers, caller) as (sleeping, database, operator):
-        sleeping.cancel()
+    async with sleep_in_database(servers, caller, sleep_reading, READING) as sleeping:
+        sleeping.task.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await sleeping
-        await database.ping()
-        await eventually(lambda: find_sleeping(operator, READING), lambda pids: not pids)
+            await sleeping.task
+        await sleeping.database.ping()
+        await eventually(lambda: sleeping.find(READING), lambda pids: not pids)
 
 
 async def test_a_read_that_fails_is_repeated_in_a_transaction(servers: DataDirectory, caller: Caller) -> None:
-    async with sleep_in_database(servers, caller) as (sleeping, database, operator):
+    async with sleep_in_database(servers, caller, sleep_reading, READING) as sleeping:
         for condition in (READING, IN_TRANSACTION):
-            (pid,) = await eventually(partial(find_sleeping, operator, condition))
-            await terminate(operator, pid)
+            await sleeping.terminate(condition)
         with pytest.raises(DBAPIError) as failure:
-            await sleeping
+            await sleeping.task
         assert is_database_away(failure.value)
-        await database.ping()
+        await sleeping.database.ping()

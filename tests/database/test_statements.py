@@ -1,8 +1,6 @@
-"""Statements past SQLAlchemy's session: in its transaction and role, and with its errors."""
+"""Fixed statements: in the session's transaction and role, and with SQLAlchemy's errors."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -24,7 +22,7 @@ from switchboard.resources.contacts.models import Contact
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller
-from tests.fixtures.database_activity import IN_TRANSACTION, find_sleeping, terminate
+from tests.fixtures.database_activity import IN_TRANSACTION, sleep_in_database
 from tests.fixtures.eventually import eventually
 
 NUMBERS: Select[Any] = select(col(Contact.phone_number).label("number")).order_by(col(Contact.phone_number))
@@ -50,7 +48,7 @@ async def test_a_statement_is_part_of_the_sessions_transaction(caller: Caller, r
         assert await list_numbers(session) == []
 
 
-async def test_a_statement_waits_with_what_the_session_does_not_write_yet(caller: Caller, runtime: Runtime) -> None:
+async def test_pending_changes_are_flushed_first_unless_autoflush_is_off(caller: Caller, runtime: Runtime) -> None:
     async with runtime.database.tenant(caller.organization_id) as session:
         session.add(Contact(organization_id=caller.organization_id, phone_number="+15550100002"))
         with session.no_autoflush:
@@ -101,37 +99,23 @@ async def test_a_statement_that_takes_too_long_is_canceled(servers: DataDirector
     await database.close()
 
 
-@asynccontextmanager
-async def sleep_in_database(
-    servers: DataDirectory, caller: Caller
-) -> AsyncIterator[tuple[asyncio.Task[None], Database, Database]]:
-    """Run a statement that sleeps; yield its task, its database with one connection, and the operator's."""
-    database, operator = Database(servers.database_url, pool_size=1), Database(servers.database_url, pool_size=1)
-
-    async def sleep() -> None:
-        async with database.tenant(caller.organization_id) as session:
-            await fetch_rows(session, SLEEP, {})
-
-    sleeping = asyncio.create_task(sleep())
-    await eventually(lambda: find_sleeping(operator, IN_TRANSACTION))
-    yield sleeping, database, operator
-    await database.ping()
-    await eventually(lambda: find_sleeping(operator, IN_TRANSACTION), lambda pids: not pids)
-    await database.close()
-    await operator.close()
+async def sleep_in_transaction(session: TenantSession) -> None:
+    await fetch_rows(session, SLEEP, {})
 
 
 async def test_a_connection_that_is_lost_is_replaced(servers: DataDirectory, caller: Caller) -> None:
-    async with sleep_in_database(servers, caller) as (sleeping, _, operator):
-        (pid,) = await find_sleeping(operator, IN_TRANSACTION)
-        await terminate(operator, pid)
+    async with sleep_in_database(servers, caller, sleep_in_transaction, IN_TRANSACTION) as sleeping:
+        await sleeping.terminate(IN_TRANSACTION)
         with pytest.raises(DBAPIError) as failure:
-            await sleeping
+            await sleeping.task
         assert is_database_away(failure.value)
+        await sleeping.database.ping()
 
 
 async def test_a_canceled_statement_gives_its_connection_back(servers: DataDirectory, caller: Caller) -> None:
-    async with sleep_in_database(servers, caller) as (sleeping, _, _):
-        sleeping.cancel()
+    async with sleep_in_database(servers, caller, sleep_in_transaction, IN_TRANSACTION) as sleeping:
+        sleeping.task.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await sleeping
+            await sleeping.task
+        await sleeping.database.ping()
+        await eventually(lambda: sleeping.find(IN_TRANSACTION), lambda pids: not pids)
