@@ -4,14 +4,15 @@ import asyncio
 import time
 from types import ModuleType
 
-import pytest
 from structlog.testing import capture_logs
-from switchboard.foundation.observability import event_loop, metrics
+from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.event_loop import watch_event_loop
+from switchboard.plugin_sdk.registry import Registry
 
 from tests.fixtures.eventually import eventually
 
 PLUGIN = "switchboard-sluggish"
+PLUGINS = {"switchboard_sluggish": PLUGIN}
 
 
 def create_plugin() -> ModuleType:
@@ -21,18 +22,17 @@ def create_plugin() -> ModuleType:
     return module
 
 
-@pytest.fixture(autouse=True)
-def distribution(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_loop, "packages_distributions", lambda: {"switchboard_sluggish": [PLUGIN]})
+def read_blocks(plugin: str) -> float:
+    return metrics.registry.get_sample_value("switchboard_event_loop_blocks_total", {"plugin": plugin}) or 0.0
 
 
 async def count_blocks(plugin: str) -> float:
-    return metrics.registry.get_sample_value("switchboard_event_loop_blocks_total", {"plugin": plugin}) or 0.0
+    return read_blocks(plugin)
 
 
 async def test_a_plugin_that_holds_the_loop_is_named() -> None:
     with capture_logs() as lines:
-        async with watch_event_loop({PLUGIN}):
+        async with watch_event_loop(PLUGINS):
             await asyncio.sleep(0)
             create_plugin().think(0.5)
             await eventually(lambda: count_blocks(PLUGIN), lambda count: count == 1)
@@ -42,9 +42,19 @@ async def test_a_plugin_that_holds_the_loop_is_named() -> None:
     assert metrics.registry.get_sample_value("switchboard_event_loop_lag_seconds_bucket", {"le": "0.1"}) is not None
 
 
+async def test_code_that_computes_is_reported_while_it_holds_the_loop(registry: Registry) -> None:
+    """The watchdog's thread and the loop share the interpreter: much work in the thread would hold calls back."""
+    before = read_blocks("platform")
+    async with watch_event_loop(registry.distributions):
+        await asyncio.sleep(0)
+        ends_at = time.monotonic() + 1
+        while read_blocks("platform") == before:
+            assert time.monotonic() < ends_at
+
+
 async def test_without_a_plugin_on_the_stack_it_is_the_platform() -> None:
     before = await count_blocks("platform")
-    async with watch_event_loop({PLUGIN}):
+    async with watch_event_loop(PLUGINS):
         await asyncio.sleep(0)
         time.sleep(0.5)  # noqa: ASYNC251 - what the watchdog is for
         await eventually(lambda: count_blocks("platform"), lambda count: count > before)
@@ -52,6 +62,6 @@ async def test_without_a_plugin_on_the_stack_it_is_the_platform() -> None:
 
 async def test_a_loop_that_waits_is_not_held() -> None:
     before = await count_blocks("platform")
-    async with watch_event_loop({PLUGIN}):
+    async with watch_event_loop(PLUGINS):
         await asyncio.sleep(0.3)
     assert await count_blocks("platform") == before

@@ -114,6 +114,19 @@ def test_installed_plugins_are_discovered() -> None:
     )
 
 
+def test_a_plugins_package_names_its_distribution() -> None:
+    distributions = Registry.discover().distributions
+    assert distributions["switchboard_telephony_twilio"] == "switchboard-voice-telephony-twilio"
+    assert distributions["switchboard_offline"] == "switchboard-voice-offline"
+
+
+def test_the_platforms_own_package_names_no_plugin() -> None:
+    """It is on every stack, so the watchdog would name it where a plugin has called the platform."""
+    registry = Registry.discover()
+    assert "switchboard.resources.automations.actions" in {plugin.module for plugin in registry.plugins}
+    assert "switchboard" not in registry.distributions
+
+
 def test_plugins_load_in_the_order_of_their_names_and_broken_ones_are_left_out() -> None:
     def broken() -> object:
         raise ImportError("its library is not installed")

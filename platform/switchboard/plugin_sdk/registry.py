@@ -129,6 +129,8 @@ OWN_PLUGINS = (
     "llm", "offline", "presidio", "speech", "telephony-plivo", "telephony-sip", "telephony-telnyx", "telephony-twilio",
     "turn-smart", "vectorstore",
 )  # fmt: skip
+PLATFORM = __name__.partition(".")[0]
+"""The platform's own package."""
 BUILT_IN = frozenset({"switchboard-voice", *(f"switchboard-voice-{name}" for name in OWN_PLUGINS)})
 """Distributions of the platform's repository. They load first, so that their names win over those of others."""
 
@@ -202,9 +204,10 @@ class Registry:
         return found if found is not None and issubclass(found, base) else None
 
     @property
-    def distributions(self) -> frozenset[str]:
-        """Distributions of the discovered plugins."""
-        return frozenset(plugin.distribution for plugin in self.plugins)
+    def distributions(self) -> dict[str, str]:
+        """Distributions of plugins by the top-level package of their entry points, without the platform's own."""
+        found = {plugin.module.partition(":")[0].partition(".")[0]: plugin.distribution for plugin in self.plugins}
+        return {package: distribution for package, distribution in found.items() if package != PLATFORM}
 
     def find_plugin(self, capability: AnyCapability, name: str) -> Plugin | None:
         """Return the plugin that provides a capability, plain or as `plugin/name`, or an extension."""

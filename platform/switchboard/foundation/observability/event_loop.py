@@ -2,18 +2,16 @@
 
 A task on the loop notes the time every 20 ms; a thread beside it looks whether it does, and if it is late by more than
 100 ms, reads the stack of the loop's thread. The distribution to blame is the innermost one that provides a plugin;
-Python and libraries only do what they are asked for.
+Python and libraries only do what they are asked for. The thread does little more, because while it runs the loop waits.
 """
 
 import asyncio
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import packages_distributions
 from traceback import StackSummary, walk_stack
 from types import FrameType
 from typing import Final
@@ -33,9 +31,9 @@ LOOPS: Final = frozenset({"asyncio", "selectors", "uvloop"})
 
 
 @asynccontextmanager
-async def watch_event_loop(plugins: Set[str]) -> AsyncIterator[None]:
-    """Watch the running loop within the block. `plugins` are the distributions that provide plugins."""
-    watchdog = _Watchdog(threading.get_ident(), plugins, cache(packages_distributions))
+async def watch_event_loop(plugins: Mapping[str, str]) -> AsyncIterator[None]:
+    """Watch the running loop within the block. `plugins` are the distributions of plugins by top-level package."""
+    watchdog = _Watchdog(threading.get_ident(), plugins)
     thread = threading.Thread(target=watchdog.watch, name="event-loop-watchdog", daemon=True)
     beating = asyncio.create_task(watchdog.beat())
     thread.start()
@@ -50,9 +48,7 @@ async def watch_event_loop(plugins: Set[str]) -> AsyncIterator[None]:
 @dataclass(slots=True)
 class _Watchdog:
     loop_thread: int
-    plugins: Set[str]
-    read_distributions: Callable[[], Mapping[str, list[str]]]
-    """Return the distributions by top-level package, which takes 170 ms the first time: not at each start."""
+    plugins: Mapping[str, str]
     beaten_at: float = field(default_factory=time.monotonic)
     stopped: threading.Event = field(default_factory=threading.Event)
 
@@ -78,7 +74,7 @@ class _Watchdog:
             return
         # Places in the code and no variables, which may be a caller's data.
         stack = StackSummary.extract(walk_stack(frame), limit=MAX_FRAMES, lookup_lines=False)
-        plugin = self._find_plugin(list(_list_packages(frame)))
+        plugin = self._find_plugin(_list_packages(frame))
         metrics.event_loop_blocks.labels(plugin).inc()
         logger.warning(
             "the event loop is held",
@@ -87,13 +83,9 @@ class _Watchdog:
             at=[f"{place.filename}:{place.lineno} {place.name}" for place in reversed(stack)],
         )
 
-    def _find_plugin(self, packages: Sequence[str]) -> str:
+    def _find_plugin(self, packages: Iterable[str]) -> str:
         """Return the innermost plugin's distribution; `platform` where none is on the stack."""
-        for package in packages:
-            for distribution in self.read_distributions().get(package, ()):
-                if distribution in self.plugins:
-                    return distribution
-        return "platform"
+        return next((self.plugins[package] for package in packages if package in self.plugins), "platform")
 
 
 def _list_packages(innermost: FrameType) -> Iterator[str]:
