@@ -28,6 +28,31 @@ class GoneSocket(Socket):
         raise self._error
 
 
+class StoppedSocket(Socket):
+    """A socket whose only message is that the stream is over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._messages: list[Frame] = ['{"event": "stop"}']
+
+    async def receive(self) -> Frame | None:
+        return self._messages.pop() if self._messages else None
+
+
+async def test_a_caller_may_hang_up_before_the_audio_starts(engine: CallEngine) -> None:
+    socket, leg = StoppedSocket(), Leg()
+    result = await engine.run_call(create_call(Model(), Transcriber(), leg=leg), socket)
+    assert (result.ended_reason, result.error_message) == (EndedReason.CALLER_HUNG_UP, None)
+    assert leg.done == []
+    assert socket.closed.is_set()
+
+
+async def test_a_call_that_was_ended_before_its_audio_starts_keeps_its_reason(engine: CallEngine) -> None:
+    live = create_call(Model(), Transcriber())
+    engine.end_call(live.call_id, EndedReason.CANCELED)
+    assert (await engine.run_call(live, StoppedSocket())).ended_reason is EndedReason.CANCELED
+
+
 @pytest.mark.parametrize(
     ("error", "reason", "actions"),
     [

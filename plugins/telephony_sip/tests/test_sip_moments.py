@@ -10,6 +10,7 @@ from aiosipua.message import SipRequest
 from switchboard.plugin_sdk import CalleeRinging, CallEnded, IncomingCall
 from switchboard.plugin_sdk.audio import decode_audio
 from switchboard_telephony_sip.media.rtp import OutgoingStream
+from switchboard_telephony_sip.signaling import acknowledgments
 
 from tests.carriers.sip.raw_trunk import SDP, RawTrunk, open_raw_trunk
 from tests.carriers.sip.small_platform import OURS, VOICE, SmallPlatform, open_small_platform
@@ -109,6 +110,21 @@ async def test_a_caller_gives_a_call_up(raw: tuple[SmallPlatform, RawTrunk], mom
     if platform.events:
         await platform.wait_for(CallEnded)
     await platform.wait_until_idle()
+
+
+async def test_an_answer_that_nobody_acknowledges_starts_no_audio(
+    raw: tuple[SmallPlatform, RawTrunk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A platform that is told of a stop without a start would run a call that nobody has heard."""
+    platform, trunk = raw
+    monkeypatch.setattr(acknowledgments, "TIMEOUT", 0.5)
+    trunk.on_request = lambda request: trunk.respond(request, 200)
+    trunk.send(write_request(trunk, "INVITE", branch="1", sdp=SDP), ("127.0.0.1", platform.sip_port))
+    await trunk.wait_for("BYE")
+    assert (await platform.wait_for_end()).outcome == "canceled"
+    await platform.wait_until_idle()
+    assert len(platform.sockets) == 1
+    assert platform.messages == []
 
 
 async def test_early_media_comes_before_the_answer(raw: tuple[SmallPlatform, RawTrunk]) -> None:

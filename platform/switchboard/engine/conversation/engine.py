@@ -23,7 +23,7 @@ from switchboard.engine.conversation.session import CallSession
 from switchboard.engine.conversation.speech.detection import BatchedDetection
 from switchboard.engine.conversation.speech.vad import VoiceDetector
 from switchboard.foundation.observability import traces
-from switchboard.plugin_sdk import MediaStarted, ProviderError, UnsupportedAudio
+from switchboard.plugin_sdk import MediaStarted, MediaStopped, ProviderError, UnsupportedAudio
 
 logger = structlog.get_logger()
 TICK_SECONDS = 0.01
@@ -141,6 +141,9 @@ class CallEngine:
             return await _refuse_call(call, socket, str(error))
         if started is None:
             return await _refuse_call(call, socket, NEVER_STARTED)
+        if isinstance(started, MediaStopped):
+            await socket.close()
+            return _create_empty_result(self._early_ends.pop(call.call_id, EndedReason.CALLER_HUNG_UP))
         session = CallSession(SessionContext(call, socket, started.encoding, self._clock), detection)
         self._sessions[call.call_id] = session
         if (reason := self._early_ends.pop(call.call_id, None)) is not None:
@@ -167,7 +170,8 @@ class CallEngine:
                     session.fail(error)
 
 
-async def _wait_for_start(call: LiveCall, socket: MediaSocket) -> MediaStarted | None:
+async def _wait_for_start(call: LiveCall, socket: MediaSocket) -> MediaStarted | MediaStopped | None:
+    """Return the first event: the start, or the end of a caller who hung up before; None if the socket is closed."""
     while (message := await socket.receive()) is not None:
         try:
             event = call.codec.decode(message)
@@ -175,7 +179,7 @@ async def _wait_for_start(call: LiveCall, socket: MediaSocket) -> MediaStarted |
             raise
         except ValueError:
             continue
-        if isinstance(event, MediaStarted):
+        if isinstance(event, MediaStarted | MediaStopped):
             return event
     return None
 
@@ -186,4 +190,8 @@ async def _refuse_call(call: LiveCall, socket: MediaSocket, reason: str) -> Call
     except ProviderError as error:
         logger.warning("carrier did not hang up", call_id=str(call.call_id), reason=error.message)
     await socket.close()
-    return CallResult(EndedReason.ERROR, reason, 0.0, (), (), CallUsage())
+    return _create_empty_result(EndedReason.ERROR, reason)
+
+
+def _create_empty_result(reason: EndedReason, error: str | None = None) -> CallResult:
+    return CallResult(reason, error, 0.0, (), (), CallUsage())

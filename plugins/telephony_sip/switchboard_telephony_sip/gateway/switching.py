@@ -273,7 +273,7 @@ class Switching:
         try:
             await self._answer(line, call, invite, media)
         except BaseException:
-            await link.close(stopped=True)
+            await link.close(stopped=False)  # The call was not answered, and its audio has not started.
             raise
         return await call.converse(link, MAX_SECONDS)
 
