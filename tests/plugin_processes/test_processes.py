@@ -3,15 +3,20 @@
 import asyncio
 import os
 import signal
+import socket
+import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from pydantic import JsonValue
-from switchboard.engine.providers.plugin_processes import plugin_process
+from switchboard.engine.providers.plugin_processes import operating_system, plugin_process
+from switchboard.engine.providers.plugin_processes.operating_system import ChildProcess
 from switchboard.engine.providers.plugin_processes.plugin_process import ProcessLimits
 from switchboard.foundation.observability import metrics
 from switchboard.plugin_sdk import ChatRequest, LLMProvider, Message, ProviderError, TextDelta
@@ -103,6 +108,59 @@ async def test_a_plugin_that_cannot_start_is_a_failure(
     with pytest.raises(ProviderError, match=expected[fault]):
         await use(provider)
     await provider.close()
+
+
+async def test_a_process_that_is_closed_while_it_is_forked_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forked, may_return, spawn = threading.Event(), threading.Event(), operating_system._spawn
+    started: list[subprocess.Popen[bytes]] = []
+
+    def spawn_slowly(given: socket.socket) -> subprocess.Popen[bytes]:
+        started.append(spawn(given))
+        forked.set()
+        may_return.wait(20)
+        return started[0]
+
+    monkeypatch.setattr(operating_system, "_spawn", spawn_slowly)
+    provider = create_faulty(create_factory(tmp_path), Capability.LLM, {})
+    opening = asyncio.create_task(provider.open())
+    assert await asyncio.to_thread(forked.wait, 20)
+    closing = asyncio.create_task(provider.close())
+    await asyncio.sleep(0)  # the start is canceled
+    may_return.set()
+    await closing
+    with pytest.raises(ProviderError, match="was stopped"):
+        await opening
+    assert started[0].returncode == -signal.SIGKILL
+
+
+async def test_a_process_that_is_closed_before_it_is_asked_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[ChildProcess] = []
+    reached = asyncio.Event()
+
+    async def start() -> tuple[ChildProcess, socket.socket]:
+        process, own = await operating_system.start_child()
+        started.append(process)
+        return process, own
+
+    async def hang(own: socket.socket) -> NoReturn:
+        with own:
+            reached.set()
+            await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(plugin_process, "start_child", start)
+    monkeypatch.setattr(plugin_process, "open_host_channel", hang)
+    provider = create_faulty(create_factory(tmp_path), Capability.LLM, {})
+    opening = asyncio.create_task(provider.open())
+    await reached.wait()
+    await provider.close()
+    with pytest.raises(ProviderError, match="was stopped"):
+        await opening
+    assert started[0].has_ended
 
 
 async def test_the_caller_of_a_broken_stream_gets_what_came_before(tmp_path: Path) -> None:

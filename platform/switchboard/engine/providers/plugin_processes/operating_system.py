@@ -66,11 +66,14 @@ class ChildProcess:
 async def start_child() -> tuple[ChildProcess, socket.socket]:
     """Start a child and return it with this end of its socket. Raises `OSError`."""
     own, given = socket.socketpair()
+    # In a thread, and not by the event loop: libuv forks, which takes long in a large process.
+    spawning = asyncio.create_task(asyncio.to_thread(_spawn, given))
     try:
-        # In a thread, and not by the event loop: libuv forks, which takes long in a large process.
-        started = await asyncio.to_thread(_spawn, given)
+        started = await asyncio.shield(spawning)
     except BaseException:
         own.close()
+        with suppress(OSError):
+            await ChildProcess(await spawning).kill()  # The thread goes on when its waiter is canceled.
         raise
     finally:
         given.close()

@@ -1,6 +1,7 @@
 """A plugin's process as the host sees it: started, watched, restarted after a pause, and stopped."""
 
 import asyncio
+import socket
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -166,11 +167,10 @@ class PluginProcess:
 
     async def _start_claimed(self) -> _Child:
         try:
-            process, channel = await self._spawn()
+            process, own = await self._spawn()
             try:
-                attributes = await self._open(channel)
+                channel, attributes = await self._open(own)
             except BaseException:
-                channel.close()
                 await process.kill()
                 raise
         except BaseException as error:
@@ -184,14 +184,21 @@ class PluginProcess:
         self._watching = asyncio.create_task(self._watch(child))
         return child
 
-    async def _spawn(self) -> tuple[ChildProcess, MessageChannel[ToChild, ToHost]]:
+    async def _spawn(self) -> tuple[ChildProcess, socket.socket]:
         try:
-            process, own = await start_child()
+            return await start_child()
         except OSError as error:
             raise self._fail(f"cannot be started: {error}") from error
-        return process, await open_host_channel(own)
 
-    async def _open(self, channel: MessageChannel[ToChild, ToHost]) -> Mapping[str, Any]:
+    async def _open(self, own: socket.socket) -> tuple[MessageChannel[ToChild, ToHost], Mapping[str, Any]]:
+        channel = await open_host_channel(own)
+        try:
+            return channel, await self._open_provider(channel)
+        except BaseException:
+            channel.close()
+            raise
+
+    async def _open_provider(self, channel: MessageChannel[ToChild, ToHost]) -> Mapping[str, Any]:
         try:
             async with asyncio.timeout(START_SECONDS):
                 await channel.send(self._start_message)
