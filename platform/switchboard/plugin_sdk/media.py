@@ -32,7 +32,7 @@ class MarkReached:
 
 @dataclass(frozen=True, slots=True)
 class MediaStopped:
-    """The stream is over: the caller hung up, or the call was ended."""
+    """The stream is over: the caller hung up, perhaps before `MediaStarted`, or the call was ended."""
 
 
 MediaEvent: TypeAlias = MediaStarted | DigitPressed | MarkReached | MediaStopped

@@ -134,17 +134,17 @@ class CallEngine:
     async def _run_call(self, call: LiveCall, socket: MediaSocket, detection: BatchedDetection) -> CallResult:
         try:
             async with asyncio.timeout(START_SECONDS):
-                started = await _wait_for_start(call, socket)
+                first = await _receive_start_or_stop(call, socket)
         except TimeoutError:
-            started = None
+            first = None
         except UnsupportedAudio as error:
             return await _refuse_call(call, socket, str(error))
-        if started is None:
+        if first is None:
             return await _refuse_call(call, socket, NEVER_STARTED)
-        if isinstance(started, MediaStopped):
+        if isinstance(first, MediaStopped):
             await socket.close()
             return _create_empty_result(self._early_ends.pop(call.call_id, EndedReason.CALLER_HUNG_UP))
-        session = CallSession(SessionContext(call, socket, started.encoding, self._clock), detection)
+        session = CallSession(SessionContext(call, socket, first.encoding, self._clock), detection)
         self._sessions[call.call_id] = session
         if (reason := self._early_ends.pop(call.call_id, None)) is not None:
             session.end(reason)
@@ -170,8 +170,8 @@ class CallEngine:
                     session.fail(error)
 
 
-async def _wait_for_start(call: LiveCall, socket: MediaSocket) -> MediaStarted | MediaStopped | None:
-    """Return the first event: the start, or the end of a caller who hung up before; None if the socket is closed."""
+async def _receive_start_or_stop(call: LiveCall, socket: MediaSocket) -> MediaStarted | MediaStopped | None:
+    """Return the start of the stream, or its stop if the caller hung up before; None if the socket closes first."""
     while (message := await socket.receive()) is not None:
         try:
             event = call.codec.decode(message)
