@@ -115,7 +115,7 @@ def test_installed_plugins_are_discovered() -> None:
 
 
 def test_a_plugins_package_names_its_distribution() -> None:
-    distributions = Registry.discover().distributions
+    distributions = Registry.discover().distributions_by_package
     assert distributions["switchboard_telephony_twilio"] == "switchboard-voice-telephony-twilio"
     assert distributions["switchboard_offline"] == "switchboard-voice-offline"
 
@@ -124,7 +124,7 @@ def test_the_platforms_own_package_names_no_plugin() -> None:
     """It is on every stack, so the watchdog would name it where a plugin has called the platform."""
     registry = Registry.discover()
     assert "switchboard.resources.automations.actions" in {plugin.module for plugin in registry.plugins}
-    assert "switchboard" not in registry.distributions
+    assert "switchboard" not in registry.distributions_by_package
 
 
 def test_plugins_load_in_the_order_of_their_names_and_broken_ones_are_left_out() -> None:

@@ -129,8 +129,7 @@ OWN_PLUGINS = (
     "llm", "offline", "presidio", "speech", "telephony-plivo", "telephony-sip", "telephony-telnyx", "telephony-twilio",
     "turn-smart", "vectorstore",
 )  # fmt: skip
-PLATFORM = __name__.partition(".")[0]
-"""The platform's own package."""
+PLATFORM_PACKAGE = __name__.partition(".")[0]
 BUILT_IN = frozenset({"switchboard-voice", *(f"switchboard-voice-{name}" for name in OWN_PLUGINS)})
 """Distributions of the platform's repository. They load first, so that their names win over those of others."""
 
@@ -204,10 +203,10 @@ class Registry:
         return found if found is not None and issubclass(found, base) else None
 
     @property
-    def distributions(self) -> dict[str, str]:
+    def distributions_by_package(self) -> dict[str, str]:
         """Distributions of plugins by the top-level package of their entry points, without the platform's own."""
         found = {plugin.module.partition(":")[0].partition(".")[0]: plugin.distribution for plugin in self.plugins}
-        return {package: distribution for package, distribution in found.items() if package != PLATFORM}
+        return {package: distribution for package, distribution in found.items() if package != PLATFORM_PACKAGE}
 
     def find_plugin(self, capability: AnyCapability, name: str) -> Plugin | None:
         """Return the plugin that provides a capability, plain or as `plugin/name`, or an extension."""

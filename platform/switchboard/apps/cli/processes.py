@@ -65,7 +65,7 @@ async def _run(work: Work, inheritance: Inheritance | None) -> None:
 async def watch_process(parts: Runtime, role: Role) -> AsyncIterator[None]:
     """Watch the event loop and the pools of a process, and report the process to the others, within the block."""
     async with (
-        watch_event_loop(parts.registry.distributions),
+        watch_event_loop(parts.registry.distributions_by_package),
         report_process(parts.redis, parts.registry, node=parts.node, role=role),
     ):
         measuring = asyncio.create_task(_measure_pools(parts))

@@ -2,7 +2,7 @@
 
 A task on the loop notes the time every 20 ms; a thread beside it looks whether it does, and if it is late by more than
 100 ms, reads the stack of the loop's thread. The distribution to blame is the innermost one that provides a plugin;
-Python and libraries only do what they are asked for. The thread does little more, because while it runs the loop waits.
+Python and libraries only do what they are asked for. The thread does little more, because the loop waits while it runs.
 """
 
 import asyncio
@@ -31,9 +31,9 @@ LOOPS: Final = frozenset({"asyncio", "selectors", "uvloop"})
 
 
 @asynccontextmanager
-async def watch_event_loop(plugins: Mapping[str, str]) -> AsyncIterator[None]:
-    """Watch the running loop within the block. `plugins` are the distributions of plugins by top-level package."""
-    watchdog = _Watchdog(threading.get_ident(), plugins)
+async def watch_event_loop(distributions_by_package: Mapping[str, str]) -> AsyncIterator[None]:
+    """Watch the running loop within the block. The packages are the plugins' top-level ones."""
+    watchdog = _Watchdog(threading.get_ident(), distributions_by_package)
     thread = threading.Thread(target=watchdog.watch, name="event-loop-watchdog", daemon=True)
     beating = asyncio.create_task(watchdog.beat())
     thread.start()
@@ -48,7 +48,7 @@ async def watch_event_loop(plugins: Mapping[str, str]) -> AsyncIterator[None]:
 @dataclass(slots=True)
 class _Watchdog:
     loop_thread: int
-    plugins: Mapping[str, str]
+    distributions_by_package: Mapping[str, str]
     beaten_at: float = field(default_factory=time.monotonic)
     stopped: threading.Event = field(default_factory=threading.Event)
 
@@ -85,7 +85,8 @@ class _Watchdog:
 
     def _find_plugin(self, packages: Iterable[str]) -> str:
         """Return the innermost plugin's distribution; `platform` where none is on the stack."""
-        return next((self.plugins[package] for package in packages if package in self.plugins), "platform")
+        known = self.distributions_by_package
+        return next((known[package] for package in packages if package in known), "platform")
 
 
 def _list_packages(innermost: FrameType) -> Iterator[str]:
