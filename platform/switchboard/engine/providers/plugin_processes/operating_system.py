@@ -70,10 +70,10 @@ async def start_child() -> tuple[ChildProcess, socket.socket]:
     spawning = asyncio.create_task(asyncio.to_thread(_spawn, given))
     try:
         started = await asyncio.shield(spawning)
-    except BaseException:
+    except (OSError, asyncio.CancelledError):
         own.close()
-        with suppress(OSError):
-            await ChildProcess(await spawning).kill()  # The thread goes on when its waiter is canceled.
+        with suppress(OSError):  # A canceled wait does not stop the thread, which may still start the process.
+            await ChildProcess(await spawning).kill()
         raise
     finally:
         given.close()
