@@ -52,16 +52,19 @@ class _Reader:
 
     def __init__(self) -> None:
         self._parts: list[str] = []
+        self._run: list[str] = []
         self._silent: list[str] = []
         self._preformatted = 0
 
     def close(self) -> str:
         """Return the text."""
+        self._end_run()
         lines = [re.sub(r"[ \t]+", " ", line).strip(" |") for line in "".join(self._parts).split("\n")]
         return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Handle the start of an element."""
+        self._end_run()
         if tag == "body":
             # An unclosed head ends here.
             self._silent = []
@@ -79,6 +82,7 @@ class _Reader:
 
     def end(self, tag: str) -> None:
         """Handle the end of an element."""
+        self._end_run()
         if tag in self._silent:
             del self._silent[self._silent.index(tag) :]
         elif tag in BLOCKS or tag in HEADINGS:
@@ -88,9 +92,16 @@ class _Reader:
         self._preformatted -= tag == "pre" and self._preformatted > 0
 
     def data(self, data: str) -> None:
-        """Handle text."""
+        """Handle text, which may come in pieces of one character."""
         if not self._silent:
-            self._parts.append(data if self._preformatted else re.sub(r"\s+", " ", data))
+            self._run.append(data)
+
+    def _end_run(self) -> None:
+        """Keep the text between two tags, as one piece."""
+        if self._run:
+            text = "".join(self._run)
+            self._parts.append(text if self._preformatted else re.sub(r"\s+", " ", text))
+            self._run.clear()
 
 
 def extract_html_text(data: bytes) -> str:
