@@ -68,7 +68,7 @@ LIMITED = {
 }
 """Limited by the client's address, before a password is hashed or another server is asked."""
 MAX_SECONDS = 0.02
-REQUESTS, MAX_ATTEMPTS = 10, 2000
+REQUESTS, MAX_ATTEMPTS = 10, 400
 NO_PROVIDER = "GET /dashboard/sign-in/single-sign-on"
 
 

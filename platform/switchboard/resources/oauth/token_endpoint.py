@@ -18,8 +18,11 @@ from switchboard.resources.oauth.parameters import get_client_credentials, parse
 from switchboard.resources.oauth.server import OAuthRequest, OAuthResponse, OAuthServer
 from switchboard.resources.oauth.token_families import TokenFamilies
 
-# Guessing is hopeless at any rate; the limits keep one address, or one client in a loop, from occupying the database.
-PER_ADDRESS, PER_CLIENT = Limit(50, 200), Limit(100, 400)
+PER_ADDRESS, PER_CLIENT = Limit(per_second=1, burst=200), Limit(per_second=100, burst=400)
+"""Guessing is hopeless at any rate; the limits keep one address, or one client in a loop, from occupying the database.
+An address that has used up its burst gets less than the slowest server can do. A request that knows a secret or a token
+is taken out of the address's count, because many users of an application may share an address.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,9 @@ class TokenEndpoint:
 
         The transaction commits before the response is sent, even for a refusal.
         """
+        address = f"address:{find_subscriber(sent.address)}"
         try:
-            await _count(self.limiter, sent, f"address:{find_subscriber(sent.address)}", PER_ADDRESS)
+            await _count(self.limiter, sent, address, PER_ADDRESS)
             parameters = parse_body(sent.body, sent.mimetype)
             client_id, secret = get_client_credentials(sent.authorization, parameters)
             request = OAuthRequest(self.settings.base_url, parameters)
@@ -64,6 +68,8 @@ class TokenEndpoint:
                 answer, families = await session.run_sync(serve)
         except OAuth2Error as error:
             return OAuthResponse.of(error)
+        if client.secret_hash is not None or "access_token" in answer.body:
+            await self.limiter.return_request(sent.endpoint, address, PER_ADDRESS)
         for grant in families.ended:
             await self.limiter.announce_revocation(str(grant))
         return answer
