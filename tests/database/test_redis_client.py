@@ -1,9 +1,12 @@
-"""Redis client: a task that is canceled during a command ends."""
+"""Redis client: cancellations and deadlines of commands."""
 
 import asyncio
+import time
 
+import pytest
+from redis.exceptions import TimeoutError as RedisTimeoutError
 from switchboard.apps.embedded import DataDirectory
-from switchboard.foundation.redis_client import open_redis_clients
+from switchboard.foundation.redis_client import clients, open_redis_clients
 
 STEPS = 40
 """A command takes fewer steps of the event loop than this."""
@@ -24,3 +27,33 @@ async def test_a_canceled_task_ends_wherever_its_command_is(servers: DataDirecto
         done, _ = await asyncio.wait([task], timeout=5)
         assert done, f"the task went on after a cancellation at step {steps}"
     await redis.aclose()
+
+
+async def test_an_event_loop_that_stands_still_does_not_use_up_the_time_of_a_command(
+    servers: DataDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clients, "COMMAND_SECONDS", 0.1)
+    redis = open_redis_clients(servers.redis_url).commands
+
+    async def publish() -> int:
+        return int(await redis.publish("test", b"message"))
+
+    assert await publish() == 0
+    for steps in range(STEPS):
+        asking = asyncio.create_task(publish())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        if asking.done():
+            break
+        time.sleep(2 * clients.COMMAND_SECONDS)  # noqa: ASYNC251 - what a busy machine does
+        assert await asking == 0
+    await redis.aclose()
+
+
+async def test_a_server_that_does_not_answer_is_given_up() -> None:
+    async with await asyncio.start_server(lambda reader, writer: asyncio.sleep(60), "127.0.0.1", 0) as silent:
+        host, port = silent.sockets[0].getsockname()
+        redis = open_redis_clients(f"redis://{host}:{port}").commands
+        with pytest.raises(RedisTimeoutError):
+            await redis.publish("test", b"message")
+        await redis.aclose()

@@ -3,13 +3,16 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from redis.asyncio import Connection, SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import MovedError, ReadOnlyError
 from redis.exceptions import TimeoutError as RedisTimeoutError
+
+STEPS: Final = 5
+"""Steps of a deadline."""
 
 Locate: TypeAlias = Callable[[], Awaitable[tuple[str, int]]]
 """Return host and port of the current primary. Raises `RedisError`."""
@@ -103,8 +106,28 @@ FOLLOWING_CLASSES: dict[type[AbstractConnection], type[DeadlineConnection]] = {
 
 @asynccontextmanager
 async def _deadline(seconds: float | None) -> AsyncIterator[None]:
+    """Bound a block in steps, so that an event loop that stands still uses up one of them and not the whole time.
+
+    An answer that has arrived meanwhile is read in the next step.
+    """
+    loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle | None = None
+
+    def step(left: int) -> None:
+        nonlocal timer
+        if left:
+            timer = loop.call_later(step_seconds, step, left - 1)
+        else:
+            deadline.reschedule(loop.time())
+
+    step_seconds = (seconds or 0.0) / STEPS
+    if seconds is not None:
+        timer = loop.call_later(step_seconds, step, STEPS - 1)
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(None) as deadline:
             yield
     except TimeoutError:
         raise RedisTimeoutError("Redis did not answer in time") from None
+    finally:
+        if timer is not None:
+            timer.cancel()
