@@ -8,6 +8,7 @@ import wave
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
+from unittest.mock import AsyncMock
 from uuid import UUID
 
 import aiohttp
@@ -18,7 +19,7 @@ from switchboard.engine.conversation import engine
 from switchboard.engine.conversation.media.dtmf import COLUMNS, ROWS
 from switchboard.foundation.database import now
 from switchboard.plugin_sdk import ACCEPT_KEY, SimulatedCall, TelephonyProvider
-from switchboard.resources.calls import dialing
+from switchboard.resources.calls import callbacks, dialing
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callback_urls import build_media_url
 from switchboard.resources.calls.media.carrier_leg import ProviderCarrierLeg
@@ -40,8 +41,11 @@ from tests.carriers.twilio.wire import CallRecord, compute_signature
 from tests.carriers.vendor import BROKEN, DONE
 from tests.fixtures.app import LivePlatform, Organizations
 from tests.fixtures.eventually import eventually
+from tests.fixtures.json_access import number_at
 
 TwilioLine = tuple[Line, TwilioServer]
+MACHINE_SECONDS = 20
+"""Least time after which the simulated machine hangs up."""
 
 
 @pytest_asyncio.fixture
@@ -143,6 +147,17 @@ async def test_a_call_identified_after_its_socket_opened_can_be_hung_up(at_twili
     assert [("Status", "completed")] in [
         form for _, path, form in twilio.requests if str(stored_call.carrier_call_id) in path
     ]
+
+
+async def test_voicemail_is_recognized_though_the_message_about_it_is_lost(
+    at_twilio: TwilioLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Redis is away, or late, when the carrier's judgment is passed on to the process that runs the call."""
+    monkeypatch.setattr(callbacks, "send_live_message", AsyncMock(return_value=False))
+    live = at_twilio[0].live
+    finished = await live.wait_for_end((await live.place_call("+15550100030"))["id"])
+    assert finished["ended_reason"] == "voicemail"
+    assert number_at(finished, "duration_seconds") < MACHINE_SECONDS, "the agent talks until the machine hangs up"
 
 
 async def test_callbacks_may_be_repeated_late_and_reordered(at_twilio: TwilioLine) -> None:

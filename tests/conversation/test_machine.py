@@ -135,9 +135,16 @@ async def test_a_carrier_that_detects_decides_alone(engine: CallEngine) -> None:
     assert [content for role, content in list_transcript(result) if role == "agent"].count(SPOKEN) == 1
 
 
-async def test_a_machine_that_the_carrier_named_before_the_audio_hears_no_greeting(engine: CallEngine) -> None:
+@pytest.mark.parametrize("while_it_is_prepared", [False, True])
+async def test_a_machine_that_the_carrier_named_before_the_audio_hears_no_greeting(
+    engine: CallEngine, while_it_is_prepared: bool
+) -> None:
     call = create_outbound_call(LEAVE, "Please try again", judges=False, greeting_message="Hello, Ada?")
-    result = await answer_call(engine, replace(call, machine_answered=True), [synthesize_caller(GREETING)])
+    if while_it_is_prepared:
+        engine.report_machine(call.call_id, MachineEvent(greeting_over=False))
+    else:
+        call = replace(call, machine_answered=True)
+    result = await answer_call(engine, call, [synthesize_caller(GREETING)])
     assert [content for role, content in list_transcript(result) if role == "agent"] == [SPOKEN]
 
 

@@ -5,6 +5,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import TypeVar
 from uuid import UUID
 
 import structlog
@@ -15,6 +17,7 @@ from switchboard.engine.conversation.call import (
     Clock,
     EndedReason,
     LiveCall,
+    MachineEvent,
     MediaSocket,
     SessionContext,
 )
@@ -26,10 +29,11 @@ from switchboard.foundation.observability import traces
 from switchboard.plugin_sdk import MediaStarted, MediaStopped, ProviderError, UnsupportedAudio
 
 logger = structlog.get_logger()
+ValueT = TypeVar("ValueT")
 TICK_SECONDS = 0.01
 START_SECONDS = 10.0
 NEVER_STARTED = "The carrier opened the call's audio but never started it."
-MAX_EARLY_ENDS = 1000
+MAX_EARLY = 1000
 
 
 class CallEngine:
@@ -41,6 +45,7 @@ class CallEngine:
         self.capacity = CallCapacity(most_calls)
         self._sessions: dict[UUID, CallSession] = {}
         self._early_ends: dict[UUID, EndedReason] = {}
+        self._early_machines: dict[UUID, MachineEvent] = {}
         self._detection: BatchedDetection | None = None
         self._ticking: asyncio.Task[None] | None = None
         self._held = 0
@@ -119,9 +124,15 @@ class CallEngine:
         if session is not None:
             session.end(reason)
             return
-        self._early_ends[call_id] = reason
-        if len(self._early_ends) > MAX_EARLY_ENDS:
-            del self._early_ends[next(iter(self._early_ends))]
+        _remember(self._early_ends, call_id, reason)
+
+    def report_machine(self, call_id: UUID, event: MachineEvent) -> None:
+        """Report a machine that answered a call which this process runs, or is about to run."""
+        session = self._sessions.get(call_id)
+        if session is not None:
+            session.handle_machine_event(event)
+        else:
+            _remember(self._early_machines, call_id, event)
 
     async def run_call(self, call: LiveCall, socket: MediaSocket) -> CallResult:
         """Run one call from the start of its media stream to its end; return its result and leave no task behind."""
@@ -144,6 +155,8 @@ class CallEngine:
         if isinstance(first, MediaStopped):
             await socket.close()
             return _create_empty_result(self._early_ends.pop(call.call_id, EndedReason.CALLER_HUNG_UP))
+        if self._early_machines.pop(call.call_id, None) is not None:
+            call = replace(call, machine_answered=True)
         session = CallSession(SessionContext(call, socket, first.encoding, self._clock), detection)
         self._sessions[call.call_id] = session
         if (reason := self._early_ends.pop(call.call_id, None)) is not None:
@@ -168,6 +181,13 @@ class CallEngine:
                     session.tick(now)
                 except Exception as error:  # noqa: BLE001 - the other calls go on
                     session.fail(error)
+
+
+def _remember(early: dict[UUID, ValueT], call_id: UUID, value: ValueT) -> None:
+    """Keep a message to a call that has not begun, in the place of the oldest one if there are too many."""
+    early[call_id] = value
+    if len(early) > MAX_EARLY:
+        del early[next(iter(early))]
 
 
 async def _receive_start_or_stop(call: LiveCall, socket: MediaSocket) -> MediaStarted | MediaStopped | None:

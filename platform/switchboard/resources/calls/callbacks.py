@@ -60,22 +60,14 @@ class CarrierEventHandler:
             if call.carrier == carrier:
                 call.carrier_call_id = call.carrier_call_id or event.carrier_call_id
                 await _update_call(session, call, event)
-            machine = call.answered_by == "machine"
-            action = calls.get_voicemail_settings(call).action
+            machine = call.answered_by == "machine" and isinstance(event, CallAnswered | MachineDetected)
         if isinstance(event, CallEnded):
             await self.admission.release_place(call.id)
         if unwanted:
             await hang_up_leg(self.providers, organization_id, carrier, event.carrier_call_id)
-        elif machine and holder is not None and not isinstance(event, CallEnded):
-            await self._handle_machine(call, holder, action, event)
-
-    async def _handle_machine(self, call: Call, holder: str, action: str, event: CallEvent) -> None:
-        """Tell the process that runs a call, `holder`, of the machine that answered."""
-        if action == "hang_up":
-            await send_live_message(self.redis, holder, LiveMessage(call_id=call.id, hang_up=EndedReason.VOICEMAIL))
-        elif action == "leave_message" and isinstance(event, CallAnswered | MachineDetected):
-            machine = MachineEvent(greeting_over=isinstance(event, MachineDetected) and event.beep)
-            await send_live_message(self.redis, holder, LiveMessage(call_id=call.id, machine=machine))
+        elif machine and holder is not None:
+            report = MachineEvent(greeting_over=isinstance(event, MachineDetected) and event.beep)
+            await send_live_message(self.redis, holder, LiveMessage(call_id=call.id, machine=report))
 
     async def apply_transfer_event(
         self,

@@ -73,11 +73,14 @@ async def finish_call(
 ) -> None:
     """End the call and charge its cost. Only the first end counts, so `cost_total` is always what the ledger has.
 
+    A call that a machine answered ends with `voicemail`, also if the machine hangs up first.
     `used` is the call's usage and its seconds of audio. Without them, after a forward or a crash, the cost is that of
     the call's minutes. A chat has no duration, and `cost_total` has the cost of its answers already.
     """
     if is_over(call):
         return
+    if reason is EndedReason.CALLER_HUNG_UP and call.answered_by == "machine":
+        reason = EndedReason.VOICEMAIL
     call.status, call.ended_at = status, now()
     call.ended_reason, call.error_message = reason.value if reason else None, error
     if call.started_at is not None and call.carrier != CHAT:

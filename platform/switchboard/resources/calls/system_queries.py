@@ -50,11 +50,15 @@ async def list_missing_recordings(session: SystemSession) -> list[tuple[UUID, UU
     return list(rows.all())
 
 
-async def extend_call_leases(session: SystemSession, call_ids: Collection[UUID], until: datetime) -> None:
-    """Extend the leases of calls that a process still runs."""
-    await session.exec(
-        update(Call).where(col(Call.id).in_(call_ids), col(Call.watch_at).is_not(None)).values(watch_at=until)
+async def extend_call_leases(session: SystemSession, call_ids: Collection[UUID], until: datetime) -> list[UUID]:
+    """Extend the leases of calls that a process still runs; return the ids of those that a machine has answered."""
+    extended = (
+        update(Call)
+        .where(col(Call.id).in_(call_ids), col(Call.watch_at).is_not(None))
+        .values(watch_at=until)
+        .returning(col(Call.id), col(Call.answered_by))
     )
+    return [call_id for call_id, answered_by in (await session.exec(extended)).all() if answered_by == "machine"]
 
 
 async def list_prepaid_calls(session: SystemSession, call_ids: Collection[UUID]) -> list[tuple[UUID, UUID, datetime]]:

@@ -47,7 +47,7 @@ class MachineDialog:
     def start(self) -> None:
         """Begin the call. A machine that the carrier has reported already is waited for."""
         self._speech_input.observe_transcripts(self._handle_words)
-        if self._context.call.machine_answered and self._settings.action == "leave_message":
+        if self._context.call.machine_answered:
             self.handle_event(MachineEvent(greeting_over=False))
 
     def stop(self) -> None:
@@ -57,7 +57,7 @@ class MachineDialog:
     def handle_event(self, event: MachineEvent) -> None:
         """Handle a machine that the carrier, or the call's audio, has recognized."""
         self._detector = None
-        if self._stopped:
+        if self._stopped or self._settings.action == "off":
             return
         if self._settings.action == "hang_up":
             self.found = True

@@ -121,8 +121,8 @@ def _handle_message(redis: Redis, engine: CallEngine, data: bytes) -> None:
         _handle_monitor(redis, engine, message.call_id, message.monitor)
     if message.target is not None and (session := engine.find_session(message.call_id)) is not None:
         session.handle_target_event(message.target)
-    if message.machine is not None and (session := engine.find_session(message.call_id)) is not None:
-        session.handle_machine_event(message.machine)
+    if message.machine is not None:
+        engine.report_machine(message.call_id, message.machine)
 
 
 def _handle_monitor(redis: Redis, engine: CallEngine, call_id: UUID, monitor: MonitorMessage) -> None:

@@ -6,6 +6,7 @@ from datetime import timedelta
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
+from switchboard.engine.conversation.call import MachineEvent
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.database import Database, now
 from switchboard.foundation.observability import metrics, organization_metrics
@@ -18,7 +19,9 @@ LEASE = timedelta(seconds=10)
 
 
 async def run_heartbeat(database: Database, engine: CallEngine) -> None:
-    """Extend the leases of this process's calls, fund prepaid ones, and publish their number, until canceled."""
+    """Extend the leases of this process's calls, report machines that answered, fund prepaid calls, and publish their
+    number, until canceled.
+    """
     funding = CallFunding(database, engine)
     while True:
         await asyncio.sleep(BEAT_SECONDS)
@@ -30,8 +33,10 @@ async def run_heartbeat(database: Database, engine: CallEngine) -> None:
             continue
         try:
             async with database.system() as session:
-                await extend_call_leases(session, live, now() + LEASE)
+                answered_by_machines = await extend_call_leases(session, live, now() + LEASE)
                 prepaid = await list_prepaid_calls(session, live)
+            for call_id in answered_by_machines:  # the message of the carrier's callback may be lost
+                engine.report_machine(call_id, MachineEvent(greeting_over=False))
             await funding.hold_next_minutes(prepaid)
         except (SQLAlchemyError, OSError):
             logger.exception("the leases of this process's calls were not extended")
