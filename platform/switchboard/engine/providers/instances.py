@@ -26,8 +26,10 @@ from switchboard.plugin_sdk.registry import Capability, find_capability
 logger = structlog.get_logger()
 
 PROBE_SECONDS = 15.0
-OPEN_SECONDS = 15.0
-"""Time limit for opening a provider. A caller hears nothing meanwhile."""
+OPEN_SECONDS = 30.0
+"""Time limit for opening a provider. A caller hears nothing meanwhile. The first use of a vendor's SDK imports it: five
+seconds of the processor for the largest, of which a slow and busy machine has a quarter.
+"""
 OUTAGE_SECONDS = 10.0
 """Patience with the database where a call would fail otherwise: a restart takes some seconds."""
 
