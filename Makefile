@@ -50,8 +50,8 @@ check: $(DEVELOPED) ## linters and type checker
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
-# More processes than cores: most of a test's time is spent waiting, for calls in real time. The checks run beside them.
-PROCESSES ?= 6
+# As many processes as the machine is fast enough for (tests/fixtures/machine_speed.py). The checks run beside them.
+PROCESSES ?= auto
 PARALLEL_TESTS = $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist worksteal --ignore tests/chaos --ignore tests/fuzz \
 	--ignore tests/attack/test_planted_holes.py
 test: $(DEVELOPED) ## linters, type checker, and the tests of the platform in one process beside PostgreSQL, Redis, and Chromium

@@ -7,6 +7,7 @@ gc.disable()  # Until all is imported, which makes almost no garbage.
 pytest_plugins = [
     f"tests.fixtures.{name}"
     for name in (
+        "machine_speed",
         "left_tasks",
         "servers",
         "logs",
