@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 import pytest_asyncio
 from sqlalchemy import update
+from sqlmodel import col, select
 from switchboard.engine.providers.configuration import configure_providers
 from switchboard.foundation.database import now
 from switchboard.plugin_sdk import ModelUsage
@@ -17,6 +18,7 @@ from switchboard.resources.billing import ledger
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.reconciler import CallReconciler
 from switchboard.resources.identity.policy import Encryption, Policy, Prices
+from switchboard.resources.widgets.models import WidgetSession
 from switchboard.runtime import Runtime
 from switchboard_offline import scripted
 from werkzeug.datastructures import Headers
@@ -250,13 +252,50 @@ async def test_conversations_in_a_minute_and_at_the_same_time_are_limited(site: 
     assert (await site.visit().write("Hello")).status == 429
 
 
+async def pass_time(runtime: Runtime, site: Site, *, begun: float, ended: float | None = None) -> None:
+    """Let time pass for the conversations of a site's visitors, which have begun and ended so many hours ago."""
+    began_at, ended_at = now() - timedelta(hours=begun), None if ended is None else now() - timedelta(hours=ended)
+    async with runtime.database.tenant(site.caller.organization_id) as session:
+        await session.exec(update(WidgetSession).values(created_at=began_at))
+        await session.exec(
+            update(Call)
+            .where(col(Call.status) == "in-progress")
+            .values(created_at=began_at, started_at=began_at, ended_at=ended_at)
+        )
+
+
+async def test_a_chat_that_is_kept_alive_counts_and_ends(site: Site, runtime: Runtime) -> None:
+    await site.change(max_concurrent_sessions=1)
+    visitor = site.visit()
+    await visitor.write("Hello")
+    await pass_time(runtime, site, begun=25)
+    assert (await site.visit().write("Hello")).status == 429
+    assert (await visitor.write("Hello")).status == 429, "it is too long, so the message would begin another"
+    async with runtime.database.tenant(site.caller.organization_id) as session:
+        await session.exec(update(Call).values(watch_at=now() - timedelta(seconds=1)))
+    await runtime.call(CallReconciler).reconcile_due_calls()
+    (call,) = await site.list_calls()
+    assert (call["status"], call["ended_reason"]) == ("completed", "max_duration")
+    assert (await visitor.write("Hello")).status == 200
+    await pass_time(runtime, site, begun=3.9)
+    await visitor.write("Hello again")
+    async with runtime.database.tenant(site.caller.organization_id) as session:
+        due = (await session.exec(select(Call.watch_at).where(col(Call.ended_at).is_(None)))).one()
+    assert due is not None
+    assert due < now() + timedelta(minutes=7), "no message moves the end further"
+
+
 @pytest.mark.usefixtures("priced_model")
-async def test_spending_is_limited(organizations: Organizations, client: Client) -> None:
+async def test_spending_is_limited(organizations: Organizations, client: Client, runtime: Runtime) -> None:
     caller = await organizations.create(policy=Policy(prices=PRICES))
     site = await create_site(caller, client)
     visitor = site.visit()
     assert (await visitor.write("What are your opening hours?")).status == 200
     await site.change(max_spend_per_day=0.000001)
+    await pass_time(runtime, site, begun=25, ended=23)
+    assert (await site.visit().write("Hello")).json["code"] == "spend_limit_reached", "it went on in the last 24 hours"
+    await pass_time(runtime, site, begun=27, ended=25)
+    assert (await visitor.write("What are your opening hours?")).status == 200
     for reply in (await visitor.write("Hello"), await site.visit().write("Hello"), await site.visit().ask_for_call()):
         assert (reply.status, reply.json["code"]) == (429, "spend_limit_reached"), reply.text
     await site.change(max_spend_per_day=1000)

@@ -19,6 +19,8 @@ from switchboard.resources.identity.service import get_policy
 from switchboard.resources.widgets.models import Widget, WidgetSession
 
 DAY: Final = timedelta(days=1)
+OLDEST: Final = 2 * DAY
+"""Age that no conversation of the last 24 hours has: chats and calls last four hours at most."""
 MINUTE: Final = timedelta(minutes=1)
 UNANNOUNCED: Final = MINUTE
 """Time for which a voice call that its carrier has not announced counts as a conversation."""
@@ -27,8 +29,8 @@ TOO_MANY: Final = "The widget has as many conversations as it may have at the sa
 
 @dataclass(frozen=True, slots=True)
 class WidgetUsage:
-    """Conversations of the last 24 hours, those among them that go on, and their cost in US dollars, which is an
-    estimate for calls in progress.
+    """Conversations that went on in the last 24 hours, those among them that still do, and their cost in US dollars,
+    which is an estimate for calls in progress. The whole cost of a conversation counts, also of one that began before.
     """
 
     sessions: int
@@ -54,23 +56,22 @@ class VisitorLimits:
 
 
 async def measure_usage(session: TenantSession, widget: Widget) -> WidgetUsage:
-    """Measure the widget's conversations of the last 24 hours."""
+    """Measure the widget's conversations that went on in the last 24 hours."""
+    of_call = (col(Call.organization_id) == WidgetSession.organization_id) & (col(Call.id) == WidgetSession.call_id)
+    goes_on = col(Call.id).is_not(None) & col(Call.ended_at).is_(None)
+    is_open = or_(goes_on, col(Call.id).is_(None) & (col(WidgetSession.created_at) > now() - UNANNOUNCED))
     ours = (
         session.owns(WidgetSession),
         col(WidgetSession.widget_id) == widget.id,
-        col(WidgetSession.created_at) > now() - DAY,
-    )
-    of_call = (col(Call.organization_id) == WidgetSession.organization_id) & (col(Call.id) == WidgetSession.call_id)
-    is_open = or_(
-        col(Call.id).is_not(None) & col(Call.ended_at).is_(None),
-        col(Call.id).is_(None) & (col(WidgetSession.created_at) > now() - UNANNOUNCED),
+        col(WidgetSession.created_at) > now() - OLDEST,  # by the index
+        or_(goes_on, func.coalesce(col(Call.ended_at), col(WidgetSession.created_at)) > now() - DAY),
     )
     totals = select(
         func.count(), func.count().filter(is_open), func.coalesce(func.sum(col(Call.cost_total)), 0)
     ).select_from(WidgetSession)
     sessions, open_sessions, spent = (await session.exec(totals.join(Call, of_call, isouter=True).where(*ours))).one()
     talking = select(Call.started_at).join(WidgetSession, of_call).where(*ours, session.owns(Call))
-    running = (await session.exec(talking.where(col(Call.ended_at).is_(None), col(Call.carrier) != CHAT))).all()
+    running = (await session.exec(talking.where(goes_on, col(Call.carrier) != CHAT))).all()
     prices = (await get_policy(session, widget.organization_id)).prices
     minutes = sum((now() - started_at) // MINUTE + 1 if started_at else 1 for started_at in running)
     estimate = estimate_call_cost(prices, minutes=minutes) if minutes else Decimal(0)

@@ -35,7 +35,7 @@ from switchboard.resources.agents.tools import AgentTools
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_embedding_cost, calculate_model_cost
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.chats import VISITOR, keep_open, start_chat
+from switchboard.resources.calls.chats import VISITOR, is_chat_over, keep_open, start_chat
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.states import is_over
 from switchboard.resources.identity.service import get_policy
@@ -241,7 +241,7 @@ async def _find_open(
     if held is None or held.widget_id != widget.id or held.call_id is None:
         return None, None
     call = await calls.find_call(session, held.call_id, lock=True)
-    return (None, None) if call is None or is_over(call) else (held, call)
+    return (None, None) if call is None or is_chat_over(call) else (held, call)
 
 
 async def _add_lines(session: TenantSession, chat: Call, lines: Sequence[tuple[str, str]]) -> None:
