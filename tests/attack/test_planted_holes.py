@@ -53,6 +53,11 @@ def keep_ended_session(_: Scene, holes: Holes) -> None:
     holes.replace_cookie = lambda request: "nobody=1" if request.path == "/dashboard/sign-out" else None
 
 
+def keep_planted_session(scene: Scene, holes: Holes) -> None:
+    """Leave who made an account signed in to it, in the organization that its person joins."""
+    holes.replace_cookie = lambda request: format_cookies(scene.victim.owner) if request.path == "/dashboard" else None
+
+
 def redirect_anywhere(_: Scene, holes: Holes) -> None:
     """Send the errors of an authorization request to an address that is not registered."""
 
@@ -107,6 +112,7 @@ PLANTED = (
     Planted("dashboard-foreign-pages", show_foreign_agent, "/dashboard/agents/"),
     Planted("dashboard-roles", forget_role, "GET /dashboard/audit without the role"),
     Planted("dashboard-sessions", keep_ended_session, "a session that has ended"),
+    Planted("planted-accounts", keep_planted_session, "the session of before"),
     Planted("sign-in", limit_nothing, "twelve wrong passwords"),
     Planted("website-widgets", ignore_origin, "POST widget messages from"),
     Planted("dashboard-forged-forms", ignore_origin, "evil.example"),

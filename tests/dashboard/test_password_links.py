@@ -138,30 +138,58 @@ async def test_a_refused_link_is_logged_without_the_address(
     assert owner.email not in logged
 
 
-async def test_an_invitation_is_sent_and_shown(
+async def test_the_link_of_an_invitation_goes_by_e_mail_alone(
     people: People, caller: Caller, runtime: Runtime, mail: MailServer
 ) -> None:
     owner = await people.join(caller.organization_id)
     page = await owner.post("/dashboard/team", {"email": "new@example.com", "role": "member"})
-    assert "An e-mail with this link is on its way to new@example.com." in page.html
+    assert "An e-mail with a link is on its way to new@example.com." in page.html
+    assert "/dashboard/invitations/" not in page.html
     text = mail.messages[0].get_content()
     assert owner.email in text
     link = re.search(r"/dashboard/invitations/\S+", text)
     assert link
-    assert link[0] in page.html
+    assert link[0] not in (await owner.get("/dashboard/team")).html
     assert (await create_browser(runtime).send(link[0], {"password": PASSWORD})).location == "/dashboard"
 
 
+@pytest.mark.parametrize("email", ["nobody@example.com", "n\u00f6body@example.com"])
 async def test_an_invitation_whose_e_mail_is_refused_is_passed_on(
-    people: People, caller: Caller, mail: MailServer
+    people: People, caller: Caller, runtime: Runtime, mail: MailServer, email: str
 ) -> None:
     owner = await people.join(caller.organization_id)
-    mail.refused.add("nobody@example.com")
-    page = await owner.post("/dashboard/team", {"email": "nobody@example.com", "role": "member"})
+    mail.refused.add(email)
+    page = await owner.post("/dashboard/team", {"email": email, "role": "member"})
     assert page.status == 200
     assert "The e-mail was not sent" in page.html
-    assert "no such mailbox" in page.html
-    assert re.search(r"/dashboard/invitations/[\w-]+", page.html)
+    assert "It does not prove the address" in page.html
+    link = re.search(r"/dashboard/invitations/[\w-]+", page.html)
+    assert link
+    person = create_browser(runtime)
+    assert (await person.send(link[0], {"password": PASSWORD})).location == "/dashboard"
+    assert "Nobody has confirmed that this is your e-mail address" in (await person.get("/dashboard/account")).html
+
+
+async def test_the_link_of_a_refused_e_mail_that_arrives_works_no_more(
+    people: People, caller: Caller, runtime: Runtime, mail: MailServer
+) -> None:
+    owner = await people.join(caller.organization_id)
+    mail.is_full = True
+    page = await owner.post("/dashboard/team", {"email": "new@example.com", "role": "member"})
+    assert "The e-mail was not sent" in page.html
+    sent = re.search(r"/dashboard/invitations/\S+", mail.messages[0].get_content())
+    assert sent
+    assert sent[0] not in page.html
+    assert (await create_browser(runtime).get(sent[0])).status == 404
+
+
+@pytest.mark.parametrize("email", ["a,b@example.com", "a(b)@example.com", "a;b@example.com", 'a"b@example.com'])
+async def test_an_address_names_one_mailbox(people: People, caller: Caller, mail: MailServer, email: str) -> None:
+    owner = await people.join(caller.organization_id)
+    page = await owner.post("/dashboard/team", {"email": email, "role": "member"})
+    assert page.status == 422
+    assert "is not an e-mail address" in page.html
+    assert not mail.messages
 
 
 class TestWithoutMailServer:

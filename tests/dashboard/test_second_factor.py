@@ -34,13 +34,13 @@ class Phone:
         self.recovery_codes: list[str] = []
 
     @classmethod
-    async def set_up(cls, person: Person, clock: list[datetime]) -> "Phone":
+    async def set_up(cls, person: Person, clock: list[datetime], password: str = PASSWORD) -> "Phone":
         """Turn the second factor of a signed-in person on."""
         page = await person.get(PAGE)
         secret = re.search(r'name="secret" value="(\w+)"', page.html)
         assert secret
         phone = cls(person, secret[1], clock)
-        shown = await person.post(PAGE, {"secret": secret[1], "code": phone.code})
+        shown = await person.post(PAGE, {"secret": secret[1], "code": phone.code, "password": password})
         phone.recovery_codes = re.findall(r"<li><code>([\w-]+)</code>", shown.html)
         return phone
 
@@ -130,11 +130,19 @@ async def test_a_proof_is_not_forged_and_expires(phone: Phone, other: Person, mo
     assert "This sign-in has expired" in old.html
 
 
-async def test_a_code_without_the_right_secret_turns_nothing_on(people: People, caller: Caller) -> None:
+async def test_a_code_without_the_right_secret_or_the_password_turns_nothing_on(
+    people: People, caller: Caller, clock: list[datetime]
+) -> None:
     person = await people.join(caller.organization_id)
     for secret in (pyotp.random_base32(), "short", ""):
-        refused = await person.post(PAGE, {"secret": secret, "code": "000000"})
+        refused = await person.post(PAGE, {"secret": secret, "code": "000000", "password": PASSWORD})
         assert refused.status == 422
+    secret = pyotp.random_base32()
+    right = {"secret": secret, "code": pyotp.TOTP(secret).at(clock[0])}
+    for wrong in ({}, {"password": ""}, {"password": "not the password"}):
+        refused = await person.post(PAGE, {**right, **wrong})
+        assert refused.status == 422
+        assert f'value="{secret}"' in refused.html, "the app that has scanned it still fits"
     assert (await person.sign_in()).status == 303
 
 
@@ -163,6 +171,7 @@ async def test_it_is_set_up_in_a_browser(window: Window) -> None:
     await window.check_accessibility()
     secret = await page.locator("#key").inner_text()
     await page.get_by_label("Code that the app shows").fill(pyotp.TOTP(secret).now())
+    await page.get_by_label("Password").fill(PASSWORD)
     await page.get_by_role("button", name="Turn on").click()
     await page.get_by_role("heading", name="Save these recovery codes").wait_for()
     await window.check_accessibility()

@@ -12,7 +12,8 @@ from typing import ClassVar, TypeVar
 from uuid import UUID
 
 import asyncpg
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
+from hypothesis import settings as run_settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.process_runtime import open_process_runtime
@@ -56,6 +57,11 @@ class PlatformMachine(RuleBasedStateMachine):
             )
         await self.begin()
 
+    @classmethod
+    async def prepare(cls, _stack: AsyncExitStack) -> dict[str, object]:
+        """Open what the examples share beside the runtime; return the settings that it needs."""
+        return {}
+
     async def begin(self) -> None:
         """Create the subject of the machine."""
 
@@ -73,15 +79,19 @@ async def open_parts(machine: type[PlatformMachine], servers: DataDirectory, reg
     with TemporaryDirectory() as folder:
         # A Redis database of its own: nobody must see the wake-ups.
         redis = f"{servers.redis_url}?db=7"
-        async with open_process_runtime(
-            Settings(data_dir=Path(folder)), database_url=servers.database_url, redis_url=redis, registry=registry
-        ) as machine.runtime:
+        async with AsyncExitStack() as stack:
+            settings = Settings(data_dir=Path(folder)).model_copy(update=await machine.prepare(stack))
+            machine.runtime = await stack.enter_async_context(
+                open_process_runtime(settings, database_url=servers.database_url, redis_url=redis, registry=registry)
+            )
             machine.deleter = await asyncpg.connect(servers.database_url)
             yield
             await machine.deleter.close()
 
 
-def play(machine: type[PlatformMachine], servers: DataDirectory, registry: Registry, *, examples: int) -> None:
+def play(
+    machine: type[PlatformMachine], servers: DataDirectory, registry: Registry, *, examples: int, steps: int = 25
+) -> None:
     """Search for steps after which an invariant does not hold."""
     slow = [HealthCheck.too_slow, HealthCheck.filter_too_much]
     with asyncio.Runner() as machine.runner:
@@ -90,9 +100,9 @@ def play(machine: type[PlatformMachine], servers: DataDirectory, registry: Regis
         try:
             run_state_machine_as_test(
                 machine,
-                settings=settings(
+                settings=run_settings(
                     max_examples=examples,
-                    stateful_step_count=25,
+                    stateful_step_count=steps,
                     deadline=None,
                     suppress_health_check=slow,
                     derandomize=False,

@@ -351,7 +351,7 @@ async def test_effects_of_only_the_dashboard_record_one_entry_each(organization:
     await at.dashboard(AuditAction.PROVIDER_REMOVED, f"{providers}/openai/remove")
     await at.dashboard(AuditAction.USER_SESSIONS_ENDED, "/dashboard/account/sessions/end")
     secret = pyotp.random_base32()
-    app: Fields = {"secret": secret, "code": pyotp.TOTP(secret).now()}
+    app: Fields = {"secret": secret, "code": pyotp.TOTP(secret).now(), "password": PASSWORD}
     await at.dashboard(AuditAction.USER_SECOND_FACTOR_ADDED, "/dashboard/account/second-factor", app)
     later: Fields = {"code": pyotp.TOTP(secret).at(now(), counter_offset=1)}
     await at.dashboard(AuditAction.USER_SECOND_FACTOR_REMOVED, "/dashboard/account/second-factor/remove", later)

@@ -109,6 +109,7 @@ class AuditAction(StrEnum):
     TENANT_FILE_APPLIED = "tenant_file.applied"
     TENANT_FILE_EXPORTED = "tenant_file.exported"
     TRANSCRIPT_READ = "transcript.read"
+    USER_EMAIL_VERIFIED = "user.email_verified"
     USER_SECOND_FACTOR_ADDED = "user.second_factor_added"
     USER_SECOND_FACTOR_REMOVED = "user.second_factor_removed"
     USER_PASSKEY_ADDED = "user.passkey_added"

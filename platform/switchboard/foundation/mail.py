@@ -94,9 +94,10 @@ class Mailer:
 
 
 def _create_tls_context(*, verified: bool) -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    if not verified:
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if verified:
+        return ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # without the trusted certificates, whose reading takes 50 ms
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
 
 

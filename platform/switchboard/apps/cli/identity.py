@@ -206,9 +206,24 @@ async def add_owner(email: str, organization_id: UUID, as_json: bool) -> None:
 @as_json
 @run_async
 async def create_password_link(email: str, as_json: bool) -> None:
-    """Print a link with which a user chooses a new password within an hour, for installations that send no e-mail."""
+    """Print a link with which a user chooses a new password within an hour, for installations that send no e-mail.
+    Hand it to the user alone: its use confirms the address.
+    """
     async with open_runtime() as runtime:
         link = await runtime.call(PasswordLinks).create(email)
+    print_result({"link": link}, as_json=as_json)
+
+
+@users.command("confirm")
+@click.option("--email", required=True)
+@as_json
+@run_async
+async def confirm_user(email: str, as_json: bool) -> None:
+    """Confirm that an e-mail address belongs to its user, and print the link with which they choose a new password
+    within an hour. The account is reset: its organization stays, and nothing that signed in to it.
+    """
+    async with open_runtime() as runtime:
+        link = await runtime.call(PasswordLinks).confirm(email)
     print_result({"link": link}, as_json=as_json)
 
 

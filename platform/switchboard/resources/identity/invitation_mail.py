@@ -1,4 +1,7 @@
-"""Inviting users by e-mail."""
+"""Inviting users by e-mail.
+
+A link that only the e-mail contains proves the address of whoever opens it, so nobody else is shown it.
+"""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,7 +14,7 @@ from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.principal import Limit, Principal
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.identity import sign_in
-from switchboard.resources.identity.members import Role, create_invitation
+from switchboard.resources.identity.members import Role, create_invitation, replace_link
 from switchboard.resources.identity.models import Invitation, Organization
 
 INVITATION_PATH: Final = "/dashboard/invitations/"
@@ -21,13 +24,12 @@ PER_ORGANIZATION: Final = Limit(per_second=1 / 60, burst=50)
 
 @dataclass(frozen=True, slots=True)
 class SentInvitation:
-    """An invitation with its link, which is not stored. `fault` says why the e-mail was not sent, None if it was, or if
-    there is no mail server.
+    """An invitation. `link` is the link to pass on, None if it went by e-mail. `fault` says why the e-mail was not
+    sent, None if it was, or if there is no mail server.
     """
 
     invitation: Invitation
-    link: str
-    is_sent: bool
+    link: str | None = None
     fault: str | None = None
 
 
@@ -46,21 +48,26 @@ class Inviter:
         Raises `IdentityError` for text that is no e-mail address.
         """
         async with self.database.tenant(principal.organization_id, actor=principal.actor) as session:
-            invitation, token = await create_invitation(session, email=email, role=role)
+            shown = not self.mailer.is_set_up
+            invitation, token = await create_invitation(session, email=email, role=role, is_link_shown=shown)
             organization = await session.get_one(Organization, principal.organization_id)
-        link = f"{self.settings.base_url}{INVITATION_PATH}{token}"
-        if not self.mailer.is_set_up:
-            return SentInvitation(invitation, link, is_sent=False)
+        if shown:
+            return SentInvitation(invitation, self._create_link(token))
         recipient = await sign_in.find_language(self.database, invitation.email)
         with use_language(recipient or organization.language or DEFAULT_LANGUAGE):
             subject = _("Invitation to %(organization)s", organization=organization.name)
-            text = _write_text(invitation, organization.name, link, invited_by)
+            text = _write_text(invitation, organization.name, self._create_link(token), invited_by)
         try:
             await self._count(principal)
             await self.mailer.send(to=invitation.email, subject=subject, text=text)
         except MailRefused as error:
-            return SentInvitation(invitation, link, is_sent=False, fault=str(error))
-        return SentInvitation(invitation, link, is_sent=True)
+            async with self.database.tenant(principal.organization_id, actor=principal.actor) as session:
+                token = await replace_link(session, invitation.id)
+            return SentInvitation(invitation, self._create_link(token), fault=str(error))
+        return SentInvitation(invitation)
+
+    def _create_link(self, token: str) -> str:
+        return f"{self.settings.base_url}{INVITATION_PATH}{token}"
 
     async def _count(self, principal: Principal) -> None:
         counted = await self.limiter.check("invitation-mail", str(principal.organization_id), PER_ORGANIZATION)

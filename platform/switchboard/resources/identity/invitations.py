@@ -3,27 +3,51 @@ is made.
 """
 
 from dataclasses import dataclass
+from enum import Enum, auto
 from uuid import UUID
 
 from sqlmodel import col, select
 
 from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, SystemSession, now
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.identity import system_queries
 from switchboard.resources.identity.credentials import digest
+from switchboard.resources.identity.email_verification import verify_email
 from switchboard.resources.identity.models import Invitation, Membership, Organization, User
 from switchboard.resources.identity.service import IdentityError, hash_new_password, normalize_email
 
 
+class Admission(Enum):
+    """Ways in which an invited address joins: with a new account, whose password the form asks for; with the account
+    that it has; or not, because its account is unproven and belongs to another organization.
+    """
+
+    NEW_ACCOUNT = auto()
+    OWN_ACCOUNT = auto()
+    REFUSED = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The offer of an invitation to the user who opens its link; `has_account` is true for a known e-mail address."""
+    """The offer of an invitation to the user who opens its link. `user_id` is that of the address's account, if any."""
 
     organization: Organization
     email: str
     role: str
-    has_account: bool
+    admission: Admission
+    user_id: UUID | None
+
+    @property
+    def refusal(self) -> str:
+        """The reason for `Admission.REFUSED`, and the ways out."""
+        return _(
+            "Nobody has confirmed the address %(email)s, so its account belongs to one organization only. Confirm it "
+            "by choosing a new password at “Forgot your password?” on the sign-in page, or ask whoever runs this "
+            "installation to confirm it. Then open this link again.",
+            email=self.email,
+        )
 
 
 async def get_offer(database: Database, token: str) -> Offer:
@@ -31,37 +55,40 @@ async def get_offer(database: Database, token: str) -> Offer:
     async with database.system() as session:
         invitation = await _find_invitation(session, token)
         organization = await session.get_one(Organization, invitation.organization_id)
-        has_account = await system_queries.find_user(session, invitation.email) is not None
-        return Offer(organization, invitation.email, invitation.role, has_account)
+        user = await system_queries.find_user(session, invitation.email)
+        admission = await _admit(session, invitation, user)
+        return Offer(organization, invitation.email, invitation.role, admission, user.id if user else None)
 
 
-async def accept_invitation(database: Database, token: str, *, password: str = "", as_user: UUID | None = None) -> UUID:
-    """Accept an invitation as a signed-in user, or as a new user with a password; return the user's id.
+async def accept_invitation(database: Database, token: str, *, password: str = "", as_user: UUID | None = None) -> User:
+    """Accept an invitation as a signed-in user, or with a password for a new account; return the user.
 
-    Raises `NotFound` for a link that no longer works, and `IdentityError` for a password that is too short or an
-    account with another e-mail address than the invited one.
+    The account is new, too, if the address had an unproven one that the link replaces. Raises `NotFound` for a link
+    that no longer works, and `IdentityError` for a password that is too short, for an account with another e-mail
+    address than the invited one, and for an unproven one of another organization.
     """
-    if as_user is None:
-        await get_offer(database, token)  # before the hash, which costs much
-    password_hash = await hash_new_password(password) if as_user is None else ""
+    offer = await get_offer(database, token)
+    if as_user not in (None, offer.user_id):
+        raise IdentityError(_("This invitation is for %(email)s. Sign out to accept it.", email=offer.email))
+    if offer.admission is Admission.REFUSED:
+        raise IdentityError(offer.refusal)
+    if offer.admission is Admission.OWN_ACCOUNT and as_user is None:
+        raise IdentityError(_("Sign in as %(email)s to accept this invitation.", email=offer.email))
+    password_hash = await hash_new_password(password) if offer.admission is Admission.NEW_ACCOUNT else ""
     async with database.system() as session:
         invitation = await _find_invitation(session, token)
         user = await system_queries.find_user(session, invitation.email, lock=True)
-        if user is not None and user.id != as_user:
-            raise IdentityError(f"Sign in as {invitation.email} to accept this invitation.")
-        if user is None and as_user is not None:
-            raise IdentityError(f"This invitation is for {invitation.email}. Sign out to accept it.")
-        if user is None:
-            user = User(email=invitation.email, password_hash=password_hash)
-            session.add(user)
-            await session.flush()
+        if (await _admit(session, invitation, user), user.id if user else None) != (offer.admission, offer.user_id):
+            raise IdentityError(_("The account of this address has just changed. Open the link again."))
+        if user is None or offer.admission is Admission.NEW_ACCOUNT:
+            user = await _renew_account(session, user, invitation, password_hash)
         await _join(session, user, invitation)
-        return user.id
+        return user
 
 
-async def find_or_create_invited_user(database: Database, email: str) -> UUID:
+async def find_or_create_invited_user(database: Database, email: str) -> User:
     """Return the user with an e-mail address that an identity provider has verified, and accept the user's open
-    invitations.
+    invitations. The claim proves the address.
 
     A new user needs an invitation. Raises `IdentityError` for an address that has neither.
     """
@@ -73,12 +100,13 @@ async def find_or_create_invited_user(database: Database, email: str) -> UUID:
         if user is None and not invitations:
             raise IdentityError(f"{address} belongs to no organization here. Ask an owner to invite you.")
         if user is None:
-            user = User(email=address, password_hash="")
+            user = User(email=address, email_verified_at=now(), password_hash="")
             session.add(user)
             await session.flush()
+        user = await verify_email(session, user)
         for invitation in invitations:
             await _join(session, user, invitation)
-        return user.id
+        return user
 
 
 async def _find_invitation(session: SystemSession, token: str) -> Invitation:
@@ -87,6 +115,40 @@ async def _find_invitation(session: SystemSession, token: str) -> Invitation:
     if invitation is None:
         raise NotFound("This invitation was used, was withdrawn, or has expired. Ask for a new one.")
     return invitation
+
+
+async def _admit(session: SystemSession, invitation: Invitation, user: User | None) -> Admission:
+    if user is None:
+        return Admission.NEW_ACCOUNT
+    if user.email_verified_at is not None:
+        return Admission.OWN_ACCOUNT
+    if not invitation.is_link_shown:
+        return Admission.NEW_ACCOUNT
+    mine = select(Membership.organization_id).where(col(Membership.user_id) == user.id)
+    organizations = set((await session.exec(mine)).all())
+    if not organizations:
+        return Admission.NEW_ACCOUNT
+    return Admission.OWN_ACCOUNT if organizations == {invitation.organization_id} else Admission.REFUSED
+
+
+async def _renew_account(session: SystemSession, user: User | None, invitation: Invitation, password_hash: str) -> User:
+    """Create the account of an invited address, in the place of an unproven one if there is one.
+
+    A link that was shown replaces only an account without an organization: what was enrolled in it is as unproven as
+    the new one.
+    """
+    if user is not None and not invitation.is_link_shown:
+        proven = await verify_email(session, user)
+        proven.password_hash = password_hash
+        return proven
+    if user is not None:
+        await session.delete(user)
+        await session.flush()
+    verified_at = None if invitation.is_link_shown else now()
+    created = User(email=invitation.email, email_verified_at=verified_at, password_hash=password_hash)
+    session.add(created)
+    await session.flush()
+    return created
 
 
 async def _join(session: SystemSession, user: User, invitation: Invitation) -> None:

@@ -1,7 +1,7 @@
 """Members of an organization, and the invitations that it sends.
 
-An invitation is a link that works once within seven days. Without a mail server whoever invites passes the link on.
-Accepting a link is in `invitations.py`. An organization always keeps at least one owner.
+An invitation is a link that works once within seven days. It goes by e-mail alone; where none can be sent, it is shown
+to whoever invites. Accepting a link is in `invitations.py`. An organization always keeps at least one owner.
 """
 
 import secrets
@@ -12,6 +12,7 @@ from uuid import UUID
 
 from pydantic import BeforeValidator
 from sqlmodel import col, func, select
+from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, lock_name, now
@@ -51,10 +52,13 @@ async def list_invitations(session: TenantSession) -> list[Invitation]:
     return list((await session.exec(rows.order_by(col(Invitation.created_at).desc()))).all())
 
 
-async def create_invitation(session: TenantSession, *, email: str, role: Role) -> tuple[Invitation, str]:
+async def create_invitation(
+    session: TenantSession, *, email: str, role: Role, is_link_shown: bool
+) -> tuple[Invitation, str]:
     """Invite an e-mail address; return the invitation and the link's token, which is not stored.
 
-    Replaces an earlier invitation of the same address. Raises `IdentityError` for text that is no e-mail address.
+    `is_link_shown` says whether anybody sees the link but the mailbox of that address. Replaces an earlier invitation
+    of the same address. Raises `IdentityError` for text that is no e-mail address.
     """
     address = normalize_email(email)
     earlier = session.select(Invitation).where(col(Invitation.email) == address)
@@ -67,6 +71,7 @@ async def create_invitation(session: TenantSession, *, email: str, role: Role) -
         email=address,
         role=role,
         token_hash=digest(token),
+        is_link_shown=is_link_shown,
         expires_at=now() + INVITATION_LIFETIME,
     )
     session.add(invitation)
@@ -74,14 +79,30 @@ async def create_invitation(session: TenantSession, *, email: str, role: Role) -
     return invitation, token
 
 
+async def replace_link(session: TenantSession, invitation_id: UUID) -> str:
+    """Return the token of a new link that is shown, in place of the one that was sent. Raises `NotFound`.
+
+    A mail server may have delivered a message that it refused: the link of the e-mail stops working, so that a link
+    that was shown is never one that proves an address.
+    """
+    invitation = await _find_invitation(session, invitation_id)
+    token = secrets.token_urlsafe(32)
+    invitation.token_hash, invitation.is_link_shown = digest(token), True
+    return token
+
+
 async def withdraw_invitation(session: TenantSession, invitation_id: UUID) -> None:
     """Delete an invitation, so that its link stops working. Raises `NotFound`."""
+    await session.delete(await _find_invitation(session, invitation_id))
+    record_audit(session, AuditAction.INVITATION_WITHDRAWN, invitation_id)
+
+
+async def _find_invitation(session: TenantSession, invitation_id: UUID) -> Invitation:
     rows = session.select(Invitation).where(col(Invitation.id) == invitation_id)
     invitation = (await session.exec(rows)).one_or_none()
     if invitation is None:
         raise NotFound
-    await session.delete(invitation)
-    record_audit(session, AuditAction.INVITATION_WITHDRAWN, invitation_id)
+    return invitation
 
 
 async def change_member_role(session: TenantSession, user_id: UUID, role: Role) -> None:
@@ -102,10 +123,16 @@ async def remove_member(session: TenantSession, user_id: UUID) -> None:
     record_audit(session, AuditAction.MEMBER_REMOVED, user_id)
 
 
+async def lock_members(session: AsyncSession, organization_id: UUID) -> None:
+    """Serialize changes of an organization's members: two owners who remove each other must not both succeed.
+
+    An advisory lock, because a lock on the organization's row would wait for tokens that are being issued.
+    """
+    await lock_name(session, f"members {organization_id}")
+
+
 async def _get_membership(session: TenantSession, user_id: UUID) -> Membership:
-    # Serialize changes of an organization's members: two owners who remove each other must not both succeed. An
-    # advisory lock, because a lock on the organization's row would wait for tokens that are being issued.
-    await lock_name(session, f"members {session.organization_id}")
+    await lock_members(session, session.organization_id)
     membership = (
         await session.exec(session.select(Membership).where(col(Membership.user_id) == user_id))
     ).one_or_none()

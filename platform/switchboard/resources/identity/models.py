@@ -71,14 +71,16 @@ class ApiKey(TenantTable, table=True):
 class User(SQLModel, table=True):
     """A user of the dashboard. `email` is lower-case.
 
-    `password_hash` is empty for a user who signs in only through the operator's identity provider. `language` is None
-    for the organization's.
+    `password_hash` is empty for a user who signs in only through the operator's identity provider. `email_verified_at`
+    is None until somebody has proven that the address is the user's (`email_verification.py`). `language` is None for
+    the organization's.
     """
 
     __tablename__ = "user_account"
 
     id: UUID = Field(default_factory=new_id, primary_key=True)
     email: str = Field(unique=True)
+    email_verified_at: datetime | None = None
     password_hash: str
     is_superadmin: bool = False
     language: str | None = None
@@ -181,7 +183,7 @@ class Membership(TenantTable, table=True):
 
 class Invitation(TenantTable, table=True):
     """A link that makes the user who opens it a member. Only the hash of its token is stored; it works once, until
-    it expires.
+    it expires. `is_link_shown` is false for a link that only the e-mail to `email` contains.
     """
 
     __tablename__ = "invitation"
@@ -193,4 +195,5 @@ class Invitation(TenantTable, table=True):
     email: str
     role: str
     token_hash: bytes = Field(sa_type=LargeBinary, unique=True)
+    is_link_shown: bool = True
     expires_at: datetime

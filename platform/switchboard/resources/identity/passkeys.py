@@ -35,6 +35,7 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
+from switchboard.resources.identity import system_queries
 from switchboard.resources.identity.credentials import digest
 from switchboard.resources.identity.models import Passkey, UsedPasskeyChallenge, User
 from switchboard.resources.identity.service import IdentityError
@@ -109,8 +110,8 @@ class Passkeys:
         return PasskeyRequest(json.loads(webauthn.options_to_json(options)), self._seal(challenge, str(session_id)))
 
     async def add(self, user: User, session_id: UUID, *, name: str, credential: str, state: str) -> Passkey:
-        """Store the passkey that a browser has created. Raises `IdentityError` for an answer that is not valid, and for
-        a user who has too many.
+        """Store the passkey that a browser has created. Raises `IdentityError` for an answer that is not valid, for a
+        user who has too many, and if the account has changed since the password was given.
         """
         challenge = await self._redeem(state, str(session_id))
         verified = _verify(
@@ -130,7 +131,7 @@ class Passkeys:
             sign_count=verified.sign_count,
         )
         async with self.database.system() as session:
-            await session.get(User, user.id, with_for_update=True)
+            await system_queries.lock_user(session, user)
             mine = select(func.count()).select_from(Passkey).where(col(Passkey.user_id) == user.id)
             if (await session.exec(mine)).one() >= MAX_PASSKEYS:
                 raise IdentityError(f"You have {MAX_PASSKEYS} passkeys already. Remove one first.")

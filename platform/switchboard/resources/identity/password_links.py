@@ -1,10 +1,10 @@
 """Links with which users choose a new password without the old one.
 
 A link is signed and stored nowhere. It is valid for an hour, and until the password changes: the signed content has a
-fingerprint of the password's hash, so that a link works once.
+fingerprint of the password's hash, so that a link works once. It goes to the user's mailbox, or to the operator, who
+hands it to the user: its use proves the address.
 """
 
-import hashlib
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -22,8 +22,10 @@ from switchboard.foundation.mail import Mailer, MailRefused
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.identity import system_queries
+from switchboard.resources.identity.email_verification import verify_email
 from switchboard.resources.identity.models import User, UserSession
-from switchboard.resources.identity.service import IdentityError, hash_new_password
+from switchboard.resources.identity.passwords import fingerprint
+from switchboard.resources.identity.service import OPERATOR, IdentityError, hash_new_password
 
 logger = structlog.get_logger()
 PURPOSE: Final = "password link"
@@ -50,10 +52,23 @@ class PasswordLinks:
     async def create(self, email: str) -> str:
         """Return a link for a user. Raises `IdentityError` for an unknown address."""
         async with self.database.system() as session:
-            user = await system_queries.find_user(session, email)
+            return self._create_link(await self._get_user(session, email))
+
+    async def confirm(self, email: str, *, actor: str = OPERATOR) -> str:
+        """Prove an address in the operator's name, and return a link for the user, who chooses the first password of
+        the new account. Raises `IdentityError` for an unknown address, and for one that is proven.
+        """
+        async with self.database.system() as session:
+            user = await self._get_user(session, email)
+            if user.email_verified_at is not None:
+                raise IdentityError(_("The address %(email)s is confirmed already.", email=user.email))
+            return self._create_link(await verify_email(session, user, actor=actor))
+
+    async def _get_user(self, session: SystemSession, email: str) -> User:
+        user = await system_queries.find_user(session, email, lock=True)
         if user is None:
             raise IdentityError(f"there is no user {email}")
-        return self._create_link(user)
+        return user
 
     async def send(self, user_id: UUID) -> None:
         """Send a link to a user. Does nothing for an unknown user, and for one who has no password, because such users
@@ -80,29 +95,29 @@ class PasswordLinks:
             return (await self._redeem(session, token)).email
 
     async def change_password(self, token: str, password: str) -> None:
-        """Change the password and end all sessions of the user. Raises `NotFound` for a link that does not work, and
-        `IdentityError` for a password that is too short.
+        """Change the password, end all sessions of the user, and prove the address. Raises `NotFound` for a link that
+        does not work, and `IdentityError` for a password that is too short.
         """
         await self.find_email(token)  # before the hash, which costs much
         password_hash = await hash_new_password(password)
         async with self.database.system() as session:
-            user = await self._redeem(session, token)
+            user = await verify_email(session, await self._redeem(session, token))
             user.password_hash = password_hash
             await session.exec(delete(UserSession).where(col(UserSession.user_id) == user.id))
 
     def _create_link(self, user: User) -> str:
-        token = self._serializer.dumps([user.id.hex, _digest(user)])
+        token = self._serializer.dumps([user.id.hex, fingerprint(user.password_hash)])
         return f"{self.settings.base_url}{LINK_PATH}{token}"
 
     async def _redeem(self, session: SystemSession, token: str) -> User:
         """Lock and return the user of a link."""
         invalid = NotFound("This link was used or has expired. Ask for a new one.")
         try:
-            user_id, fingerprint = self._serializer.loads(token, max_age=LINK_SECONDS)
+            user_id, known = self._serializer.loads(token, max_age=LINK_SECONDS)
         except BadSignature:
             raise invalid from None
         user = await session.get(User, UUID(user_id), with_for_update=True)
-        if user is None or _digest(user) != fingerprint:
+        if user is None or fingerprint(user.password_hash) != known:
             raise invalid
         return user
 
@@ -117,7 +132,3 @@ async def send_password_link(links: PasswordLinks, *, user_id: str) -> None:
         await links.send(UUID(user_id))
     except MailRefused as error:
         logger.error("a link for a new password was not sent", user_id=user_id, smtp_status=error.status)
-
-
-def _digest(user: User) -> str:
-    return hashlib.sha256(user.password_hash.encode()).hexdigest()[:16]

@@ -21,6 +21,7 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.resources.identity import system_queries
 from switchboard.resources.identity.credentials import digest
 from switchboard.resources.identity.models import APP_LABEL, AuthenticatorApp, Passkey, RecoveryCode, User
+from switchboard.resources.identity.passwords import fingerprint
 from switchboard.resources.identity.service import IdentityError
 
 ISSUER: Final = "Switchboard"
@@ -80,14 +81,15 @@ class SecondFactors:
     async def add(self, user: User, secret: str, code: str) -> list[str]:
         """Store an app whose code is right, and return new recovery codes, which are not stored as they are.
 
-        Raises `WrongCode`, and `IdentityError` if the user has an app already.
+        Raises `WrongCode`, and `IdentityError` if the user has an app already, or if the account has changed since the
+        password was given.
         """
         step = _find_step(secret, code, after=0) if SECRET.fullmatch(secret) else None
         if step is None:
             raise WrongCode
         recovery_codes = [_create_recovery_code() for _ in range(RECOVERY_CODES)]
         async with self.database.system() as session:
-            await session.get(User, user.id, with_for_update=True)
+            await system_queries.lock_user(session, user)
             if await session.get(AuthenticatorApp, user.id) is not None:
                 raise IdentityError("There is an authenticator app already.")
             sealed = self.keyring.encrypt(secret, APP_LABEL.format(user_id=user.id))
@@ -114,14 +116,22 @@ class SecondFactors:
 
     def prove_password(self, user: User) -> str:
         """Return the proof that somebody knows a user's password."""
-        return self._serializer.dumps(user.id.hex)
+        return self._serializer.dumps([user.id.hex, fingerprint(user.password_hash)])
 
-    def read_proof(self, proof: str) -> UUID:
-        """Return the user of a proof. Raises `IdentityError` for one that is forged or older than ten minutes."""
+    async def read_proof(self, proof: str) -> User:
+        """Return the user of a proof. Raises `IdentityError` for one that is forged, older than ten minutes, or of a
+        password that has changed.
+        """
+        expired = IdentityError("This sign-in has expired. Start again.")
         try:
-            return UUID(self._serializer.loads(proof, max_age=PROOF_SECONDS))
+            user_id, proven = self._serializer.loads(proof, max_age=PROOF_SECONDS)
         except BadSignature:
-            raise IdentityError("This sign-in has expired. Start again.") from None
+            raise expired from None
+        async with self.database.system() as session:
+            user = await session.get(User, UUID(user_id))
+        if user is None or fingerprint(user.password_hash) != proven:
+            raise expired
+        return user
 
     async def check(self, user_id: UUID, code: str) -> None:
         """Redeem a code of the app, or a recovery code. Raises `WrongCode`."""

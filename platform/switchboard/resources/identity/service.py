@@ -26,6 +26,7 @@ OPERATOR = "operator"
 _columns = inspect(Organization).local_table.c
 _POLICY = select(cast(_columns.policy, Text).label("policy")).where(_columns.id == bindparam("organization_id"))
 MOST_POLICIES = 1000
+EMAIL = re.compile(r"[^@\s()<>\[\]:;\\,\"]+@[^@\s()<>\[\]:;\\,\"]+\.[^@\s()<>\[\]:;\\,\"]+")
 MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH = 10, 1000
 
 
@@ -191,10 +192,13 @@ async def create_user(
     organization_id: UUID | None = None,
     actor: str = OPERATOR,
 ) -> User:
-    """Create a user, as an owner of an organization if one is given. Raises `IdentityError`."""
+    """Create a user whose address the operator vouches for, as an owner of an organization if one is given. Raises
+    `IdentityError`.
+    """
     address = normalize_email(email)
     check_password(password)
-    user = User(email=address, password_hash=await passwords.hash_password(password), is_superadmin=superadmin)
+    password_hash = await passwords.hash_password(password)
+    user = User(email=address, email_verified_at=now(), password_hash=password_hash, is_superadmin=superadmin)
     session.add(user)
     try:
         await session.flush()
@@ -206,9 +210,15 @@ async def create_user(
 
 
 async def add_owner(session: AsyncSession, user: User | None, organization_id: UUID, *, actor: str = OPERATOR) -> User:
-    """Make a user an owner of an organization. Raises `IdentityError` for an unknown one of both, and for a member."""
+    """Make a user an owner of an organization. Raises `IdentityError` for an unknown one of both, for a member, and for
+    a user whose address nobody has proven.
+    """
     if user is None:
         raise IdentityError("there is no user of that e-mail address")
+    if user.email_verified_at is None:
+        raise IdentityError(
+            f"nobody has proven the address {user.email}: `switchboard users confirm` makes them a link"
+        )
     await find_organization(session, organization_id)
     email = user.email
     session.add(Membership(organization_id=organization_id, user_id=user.id, role="owner"))
@@ -235,7 +245,10 @@ def check_password(password: str) -> None:
 
 
 def normalize_email(text: str) -> str:
-    """Return an e-mail address in lower case. Raises `IdentityError` for text that is no e-mail address."""
-    if not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", text) or len(text) > 254:
+    """Return an e-mail address in lower case. Raises `IdentityError` for text that is no e-mail address.
+
+    Characters that make a header of it name another mailbox, or several, are refused (RFC 5322, section 3.2.3).
+    """
+    if not EMAIL.fullmatch(text) or len(text) > 254:
         raise IdentityError(f"{text} is not an e-mail address")
     return text.lower()

@@ -57,16 +57,25 @@ async def verify_user(database: Database, email: str, password: str) -> User:
     return user
 
 
-async def create_session(database: Database, user_id: UUID, browser: Browser) -> str:
-    """Create a session for an authenticated user; return its token, which is not stored."""
+async def create_session(
+    database: Database, user: User, browser: Browser, *, organization_id: UUID | None = None
+) -> str:
+    """Create a session for an authenticated user, in the organization that the user has just joined or in the first
+    one by name; return its token, which is not stored.
+
+    Raises `IdentityError` if the account has changed since it was authenticated.
+    """
     token = secrets.token_urlsafe(32)
     async with database.system() as session:
-        organizations = await system_queries.list_organizations(session, await session.get_one(User, user_id))
+        await system_queries.lock_user(session, user)
+        if organization_id is None:
+            organizations = await system_queries.list_organizations(session, user, limit=1)
+            organization_id = organizations[0][0].id if organizations else None
         session.add(
             UserSession(
-                user_id=user_id,
+                user_id=user.id,
                 token_hash=digest(token),
-                organization_id=organizations[0][0].id if organizations else None,
+                organization_id=organization_id,
                 address=browser.address,
                 user_agent=browser.user_agent[:400],
             )
@@ -159,13 +168,11 @@ async def save_notice(database: Database, session_id: UUID, notice: str | None) 
             found.notice = notice
 
 
-async def change_password(database: Database, user_id: UUID, *, current: str, new: str, keep: UUID) -> None:
-    """Change a password and end the user's other sessions. Raises `IdentityError`."""
-    async with database.system() as session:
-        user = await session.get_one(User, user_id)
-    if user.password_hash and not await passwords.verify_password(user.password_hash, current):
-        raise IdentityError("The current password is wrong.")
+async def change_password(database: Database, user: User, *, new: str, keep: UUID) -> None:
+    """Change the password of a user who was just authenticated, and end the user's other sessions. Raises
+    `IdentityError`.
+    """
     password_hash = await hash_new_password(new)
     async with database.system() as session:
-        (await session.get_one(User, user_id)).password_hash = password_hash
-        await session.exec(delete(UserSession).where(col(UserSession.user_id) == user_id, col(UserSession.id) != keep))
+        (await system_queries.lock_user(session, user)).password_hash = password_hash
+        await session.exec(delete(UserSession).where(col(UserSession.user_id) == user.id, col(UserSession.id) != keep))

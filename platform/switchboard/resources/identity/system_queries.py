@@ -6,9 +6,11 @@ from uuid import UUID
 from sqlmodel import and_, col, delete, or_, select
 
 from switchboard.foundation.database import Database, SystemSession, now
+from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.principal import Principal
 from switchboard.resources.identity.authentication import build_principal
 from switchboard.resources.identity.models import ApiKey, Membership, Organization, SupportSession, User, UserSession
+from switchboard.resources.identity.service import IdentityError
 
 LAST_USE_PRECISION = timedelta(minutes=1)
 SESSION_IDLE_LIFETIME, SESSION_LIFETIME = timedelta(days=14), timedelta(days=90)
@@ -45,6 +47,18 @@ async def find_user(session: SystemSession, email: str, *, lock: bool = False) -
     """Return the user with an e-mail address, in any letter case."""
     rows = select(User).where(col(User.email) == email.strip().lower())
     return (await session.exec(rows.with_for_update() if lock else rows)).one_or_none()
+
+
+async def lock_user(session: SystemSession, user: User) -> User:
+    """Lock a user who was just authenticated, for a change that lasts: a new session, key, or password.
+
+    Raises `IdentityError` if the account was replaced or its password changed meanwhile: whoever did that has ended
+    what the old password began.
+    """
+    locked = await session.get(User, user.id, with_for_update=True)
+    if locked is None or locked.password_hash != user.password_hash:
+        raise IdentityError(_("The password of this account has just changed. Sign in again."))
+    return locked
 
 
 async def find_session(

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from sqlmodel import col, select
 
 from switchboard.foundation.database import Database, SystemSession
-from switchboard.resources.identity.models import Membership
+from switchboard.resources.identity.models import Membership, User
 from switchboard.resources.oauth.parameters import validate_parameters
 from switchboard.resources.oauth.server import OAuthRequest, OAuthServer
 from switchboard.resources.oauth.token_families import Approval
@@ -79,6 +79,8 @@ async def _approval(session: SystemSession, user_id: UUID, organization_id: UUID
     mine = select(Membership).where(
         col(Membership.user_id) == user_id, col(Membership.organization_id) == organization_id
     )
+    # A proof of the user's address replaces the account: it locks the user, and then the membership.
+    await session.get(User, user_id, with_for_update={"read": True, "key_share": True})
     # A concurrent removal of the member waits for the approval, and deletes it too.
     membership = (await session.exec(mine.with_for_update(read=True, key_share=True))).one_or_none()
     if membership is None:

@@ -99,6 +99,7 @@ group by 1, 2, 3, 4 order by failures desc limit :limit
 """
 _USERS = """
 select user_account.id, user_account.email, user_account.is_superadmin,
+  user_account.email_verified_at is not null as is_email_verified,
   (select count(*) from user_session where user_session.user_id = user_account.id) as sessions,
   exists (select from authenticator_app where authenticator_app.user_id = user_account.id) as has_second_factor
 from user_account where strpos(email, :search) > 0
@@ -172,6 +173,7 @@ class UserFigures:
     id: UUID
     email: str
     is_superadmin: bool
+    is_email_verified: bool
     sessions: int
     has_second_factor: bool
 

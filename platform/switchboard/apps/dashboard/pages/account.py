@@ -1,5 +1,7 @@
 """The user's own account: password and sessions."""
 
+from datetime import timedelta
+from typing import Final
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -14,7 +16,7 @@ from switchboard.apps.dashboard.sign_in_limits import PER_ACCOUNT
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer, choose_page_language
 from switchboard.foundation.audit import AuditAction
-from switchboard.foundation.database import Database
+from switchboard.foundation.database import Database, now
 from switchboard.foundation.languages import LANGUAGES, set_language
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import RateLimited
@@ -35,6 +37,8 @@ SYSTEMS = (
     ("Mac OS", "macOS"),
     ("Linux", "Linux"),
 )
+RECENT: Final = timedelta(minutes=10)
+"""Age of a browser session in which a user without a password is taken to have just signed in."""
 
 
 class PasswordChange(BaseModel):
@@ -59,6 +63,7 @@ async def account_page(
         passkeys=await passkeys.list_passkeys(viewer.user.id),
         sessions=[(one, name_browser(one.user_agent)) for one in sessions],
         second_factor=await factors.find(viewer.user.id),
+        can_choose_password=bool(viewer.user.password_hash) or is_recent(viewer),
     )
 
 
@@ -69,15 +74,17 @@ def name_browser(user_agent: str) -> str:
     return _("%(program)s on %(system)s", program=program, system=system) if program and system else user_agent[:60]
 
 
-async def count_password(limiter: RateLimiter, user: User) -> None:
-    """Count an attempt to prove a user's password, as on the sign-in page. Raises `RateLimited`."""
-    if not (await limiter.check("password", f"user:{user.id}", PER_ACCOUNT)).allowed:
-        raise RateLimited(_("Too many attempts. Wait a moment, then try again."))
+def is_recent(viewer: Viewer) -> bool:
+    """Return whether the viewer has signed in within ten minutes."""
+    return viewer.session.created_at > now() - RECENT
 
 
 async def require_password(limiter: RateLimiter, user: User, password: str) -> None:
-    """Raise `RateLimited`, or `IdentityError` unless the password is the user's."""
-    await count_password(limiter, user)
+    """Raise `IdentityError` unless the password is the user's, before something is added that signs in later: a stolen
+    session must not become a lasting key. Attempts are counted as on the sign-in page. Raises `RateLimited`.
+    """
+    if not (await limiter.check("password", f"user:{user.id}", PER_ACCOUNT)).allowed:
+        raise RateLimited(_("Too many attempts. Wait a moment, then try again."))
     if not await passwords.verify_password(user.password_hash, password):
         raise IdentityError(_("The current password is wrong."))
 
@@ -85,9 +92,14 @@ async def require_password(limiter: RateLimiter, user: User, password: str) -> N
 @dashboard.post("/dashboard/account/password")
 @action(role="user", form=PasswordChange, invalid=account_page)
 async def change_password(viewer: Viewer, data: PasswordChange, database: Database, limiter: RateLimiter) -> Next:
-    """Change the password and end all other sessions. Attempts are rate-limited as on the sign-in page."""
-    await count_password(limiter, viewer.user)
-    await sign_in.change_password(database, viewer.user.id, current=data.current, new=data.new, keep=viewer.session.id)
+    """Change the password and end all other sessions. A user without one must have just signed in through the identity
+    provider.
+    """
+    if viewer.user.password_hash:
+        await require_password(limiter, viewer.user, data.current)
+    elif not is_recent(viewer):
+        raise IdentityError(_("Sign in again, and choose the password within ten minutes after that."))
+    await sign_in.change_password(database, viewer.user, new=data.new, keep=viewer.session.id)
     await record_in_current_organization(database, viewer, AuditAction.USER_PASSWORD_CHANGED, viewer.user.id)
     return Next(url_for("dashboard.account_page"), _("Password changed. All other sessions were signed out."))
 

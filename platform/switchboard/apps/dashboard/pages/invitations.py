@@ -1,4 +1,7 @@
-"""The page of an invitation: join as the signed-in user, or choose a password for a new account."""
+"""The page of an invitation: join as the signed-in user, or choose a password for a new account.
+
+An account whose address nobody has proven is replaced by a new one, whoever is signed in to it.
+"""
 
 from dataclasses import dataclass
 
@@ -38,7 +41,7 @@ class InvitationPage:
         """Show an invitation."""
         await self.sessions.find_viewer()
         offer = await invitations.get_offer(self.database, token)
-        page = await render("dashboard/team/invitation.html", form=form, offer=offer)
+        page = await render("dashboard/team/invitation.html", form=form, offer=offer, admissions=invitations.Admission)
         return Response(page, 422 if form.message else 200, content_type="text/html; charset=utf-8")
 
 
@@ -55,21 +58,22 @@ async def invitation_page(token: str, page: InvitationPage) -> ResponseReturnVal
 async def accept_invitation(
     token: str, sessions: BrowserSessions, database: Database, page: InvitationPage
 ) -> ResponseReturnValue:
-    """Accept an invitation. A new user is signed in, in a new session."""
+    """Accept an invitation. The user of a new account is signed in, in a new session."""
     await page.count_attempt()
     sessions.check_origin()
     viewer = await sessions.find_viewer()
+    password = (await request.form).get("password", "")
     try:
         if viewer is not None:
             await sessions.check_form(viewer)
-            organization_id = (await invitations.get_offer(database, token)).organization.id
-            await invitations.accept_invitation(database, token, as_user=viewer.user.id)
+        organization_id = (await invitations.get_offer(database, token)).organization.id
+        user = await invitations.accept_invitation(
+            database, token, password=password, as_user=viewer.user.id if viewer else None
+        )
+        if viewer is not None and viewer.user.id == user.id:
             await sign_in.enter_organization(database, viewer.user, viewer.session.id, organization_id)
             return redirect(url_for("dashboard.overview"), 303)
-        user_id = await invitations.accept_invitation(
-            database, token, password=(await request.form).get("password", "")
-        )
+        session_token = await sign_in.create_session(database, user, get_browser(), organization_id=organization_id)
     except IdentityError as refusal:
         return await page.show(token, Form(message=str(refusal)))
-    session_token = await sign_in.create_session(database, user_id, get_browser())
     return redirect_signed_in(sessions, session_token, url_for("dashboard.overview"))

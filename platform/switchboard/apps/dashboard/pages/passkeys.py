@@ -68,7 +68,7 @@ async def add_passkey(
     passkeys: Passkeys,
     limiter: RateLimiter,
 ) -> Next:
-    """Add a passkey. The password is asked for, so that a stolen session cannot become a lasting key."""
+    """Add a passkey. The password is asked for."""
     await require_password(limiter, viewer.user, data.password)
     added = await passkeys.add(
         viewer.user, viewer.session.id, name=data.name, credential=data.credential, state=data.state
@@ -118,11 +118,11 @@ async def sign_in_with_passkey(
         user = await passkeys.verify_sign_in(
             request.cookies.get(COOKIE, ""), credential=fields.get("credential", ""), state=fields.get("state", "")
         )
+        token = await sign_in.create_session(database, user, get_browser())
     except (IdentityError, RateLimited) as refusal:
         page = await render("dashboard/sign_in/sign_in.html", form=Form(message=str(refusal)), after=after)
         status = 429 if isinstance(refusal, RateLimited) else 422
         return Response(page, status, content_type="text/html; charset=utf-8")
-    token = await sign_in.create_session(database, user.id, get_browser())
     response = redirect_signed_in(sessions, token, after)
     limits.remember_browser(response, user.email)
     return response

@@ -85,7 +85,9 @@ async def new_password_page(token: str, pages: PasswordLinkPages) -> ResponseRet
 @dashboard.post(f"{LINK_PATH}<token>")
 @inject
 async def choose_password(token: str, sessions: BrowserSessions, pages: PasswordLinkPages) -> ResponseReturnValue:
-    """Change the password. The user signs in with it, so that whoever has only the link gets no session with it."""
+    """Change the password, which proves the address. The user signs in with it, so that whoever has only the link gets
+    no session with it.
+    """
     await pages.count_attempt()
     sessions.check_origin()
     try:

@@ -8,21 +8,26 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.own_changes import record_in_current_organization
+from switchboard.apps.dashboard.pages.account import require_password
 from switchboard.apps.dashboard.sign_in_limits import SignInLimits
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.audit import AuditAction
 from switchboard.foundation.database import Database
 from switchboard.foundation.languages import gettext as _
+from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.resources.identity.second_factors import SecondFactors
 from switchboard.resources.identity.service import IdentityError
 
 
 class NewApp(BaseModel):
-    """The secret that the page has shown, and a code with which the app proves that it keeps it."""
+    """The secret that the page has shown, a code with which the app proves that it keeps it, and the password that
+    allows it.
+    """
 
     secret: str
     code: str
+    password: str
 
 
 class FactorRemoval(BaseModel):
@@ -48,10 +53,13 @@ async def second_factor_page(viewer: Viewer, form: Form, factors: SecondFactors)
 
 @dashboard.post("/dashboard/account/second-factor")
 @action(role="user", form=NewApp, invalid=second_factor_page)
-async def add_second_factor(viewer: Viewer, database: Database, data: NewApp, factors: SecondFactors) -> str:
-    """Store the app, and show the recovery codes once."""
+async def add_second_factor(
+    viewer: Viewer, database: Database, data: NewApp, factors: SecondFactors, limiter: RateLimiter
+) -> str:
+    """Store the app, and show the recovery codes once. The password is asked for, as for a passkey."""
     if not viewer.user.password_hash:
         raise IdentityError(_("You sign in through your identity provider, which has second factors of its own."))
+    await require_password(limiter, viewer.user, data.password)
     codes = await factors.add(viewer.user, data.secret, data.code)
     await record_in_current_organization(database, viewer, AuditAction.USER_SECOND_FACTOR_ADDED, viewer.user.id)
     return await render("dashboard/account/recovery_codes.html", codes=codes)

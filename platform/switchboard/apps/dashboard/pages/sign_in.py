@@ -65,16 +65,18 @@ async def sign_in_now(
         return Response(page, 429, build_rate_limit_headers(limit, verdict), content_type="text/html; charset=utf-8")
     try:
         user = await sign_in.verify_user(database, email, password)
+        needs_code = await factors.find(user.id) is not None
+        token = "" if needs_code else await sign_in.create_session(database, user, get_browser())
     except IdentityError as refusal:
         page = await render(
             "dashboard/sign_in/sign_in.html", form=Form({"email": email}, message=str(refusal)), after=after
         )
         return Response(page, 422, content_type="text/html; charset=utf-8")
     await limits.uncount_attempt(email)
-    if await factors.find(user.id) is None:
-        response = redirect_signed_in(sessions, await sign_in.create_session(database, user.id, get_browser()), after)
-    else:
+    if needs_code:
         response = await show_code_form(Form(), factors.prove_password(user), after)
+    else:
+        response = redirect_signed_in(sessions, token, after)
     limits.remember_browser(response, email)
     return response
 
@@ -96,17 +98,18 @@ async def sign_in_with_code(
     fields = await request.form
     after, proof = get_safe_path(fields.get("after")), fields.get("proof", "")
     try:
-        user_id = factors.read_proof(proof)
+        user = await factors.read_proof(proof)
     except IdentityError as refusal:
         page = await render("dashboard/sign_in/sign_in.html", form=Form(message=str(refusal)), after=after)
         return Response(page, 422, content_type="text/html; charset=utf-8")
     try:
-        await limits.count_code(user_id)
-        await factors.check(user_id, fields.get("code", ""))
+        await limits.count_code(user.id)
+        await factors.check(user.id, fields.get("code", ""))
+        token = await sign_in.create_session(database, user, get_browser())
     except (IdentityError, RateLimited) as refusal:
         return await show_code_form(Form(message=str(refusal)), proof, after)
-    await limits.uncount_code(user_id)
-    return redirect_signed_in(sessions, await sign_in.create_session(database, user_id, get_browser()), after)
+    await limits.uncount_code(user.id)
+    return redirect_signed_in(sessions, token, after)
 
 
 def redirect_signed_in(sessions: BrowserSessions, token: str, after: str) -> Response:

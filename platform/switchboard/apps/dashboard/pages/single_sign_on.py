@@ -75,12 +75,11 @@ async def finish_single_sign_on(
         return await _refuse(_("This sign-in was started in another browser, or has expired. Try again."))
     try:
         email = await _provider(settings).finish(_callback(settings), attempt, code=request.args.get("code", ""))
-        user_id = await invitations.find_or_create_invited_user(database, email)
+        user = await invitations.find_or_create_invited_user(database, email)
+        token = await sign_in.create_session(database, user, get_browser())
     except (SingleSignOnFailed, IdentityError) as failure:
         return await _refuse(str(failure))
-    response = redirect_signed_in(
-        sessions, await sign_in.create_session(database, user_id, get_browser()), attempt.after
-    )
+    response = redirect_signed_in(sessions, token, attempt.after)
     response.delete_cookie(COOKIE, path="/dashboard/sign-in")
     return response
 

@@ -52,7 +52,7 @@ async def team_page(session: TenantSession, form: Form) -> str:
 @dashboard.post("/dashboard/team")
 @action(role="owner", form=NewInvitation, invalid=team_page)
 async def invite(viewer: Viewer, data: NewInvitation, inviter: Inviter) -> str:
-    """Create an invitation, send its link if there is a mail server, and show it once."""
+    """Create an invitation, and send its link; show the link once if it cannot be sent."""
     viewer.refuse_support()
     sent = await inviter.invite(viewer.principal, email=data.email, role=data.role, invited_by=viewer.user.email)
     return await render("dashboard/team/invited.html", sent=sent)

@@ -1,4 +1,4 @@
-"""Users of the installation: search, end sessions, and reset a second factor."""
+"""Users of the installation: search, end sessions, reset a second factor, and confirm an address."""
 
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.identity import sign_in
 from switchboard.resources.identity.models import User
+from switchboard.resources.identity.password_links import PasswordLinks
 from switchboard.resources.identity.second_factors import SecondFactors
 
 
@@ -59,6 +60,15 @@ async def reset_user_second_factor(
     await queries.record_for_user(user.id, viewer.operator, AuditAction.USER_SECOND_FACTOR_REMOVED)
     notice = _("%(email)s signs in with the password alone.", email=user.email)
     return Next(url_for("dashboard.console_users_page", search=user.email), notice)
+
+
+@dashboard.post("/dashboard/console/users/<account_id>/confirm")
+@action(role="superadmin")
+async def confirm_user(viewer: Viewer, account_id: UUID, queries: ConsoleQueries, links: PasswordLinks) -> str:
+    """Confirm the address of a user, and show the link for a new password once."""
+    user = await _get_user(queries, account_id)
+    link = await links.confirm(user.email, actor=viewer.operator)
+    return await render("dashboard/console/confirmed_user.html", email=user.email, link=link)
 
 
 async def _get_user(queries: ConsoleQueries, account_id: UUID) -> User:
