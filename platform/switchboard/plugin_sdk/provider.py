@@ -1,6 +1,8 @@
 """Base class, settings, and errors of every provider, whatever its capability."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import ClassVar, Final, Generic, TypeVar
 
@@ -84,6 +86,14 @@ class Provider(Configurable, ABC, Generic[SettingsT_co]):
     settings change, an instance is replaced, never modified.
     """
 
+    default_model: ClassVar[str | None] = None
+    """Model where neither the user of the provider nor its settings name one, if it is known."""
+    model_setting: ClassVar[str] = "model"
+    """Name of the setting that chooses the model for those who name none."""
+    model_ends: ClassVar[Mapping[str, date]] = {}
+    """Day on which the vendor ends each of these models, as announced when this version of the provider was released.
+    """
+
     data_dir: Path = Path(".switchboard")
     """Folder on this machine for data that must outlive the process. The platform sets it to DATA_DIR before `open()`.
     """
@@ -107,3 +117,11 @@ class Provider(Configurable, ABC, Generic[SettingsT_co]):
         Raises `ProviderError` with a message that an operator can act on. Used by `switchboard doctor`, `tenants
         check`, and the dashboard.
         """
+
+    async def find_model_ends(self, models: Sequence[str]) -> Mapping[str, date]:
+        """Return the day on which the vendor ends each of these models; a model without an announced end is left out.
+
+        Called after `check`, with the models that are in use. Override it to ask a vendor whose list of models has
+        such days, without spending money. Raises `ProviderError`.
+        """
+        return {model: self.model_ends[model] for model in models if model in self.model_ends}

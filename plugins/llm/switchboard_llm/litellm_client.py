@@ -5,14 +5,15 @@ import gc
 import importlib
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import date
 from functools import cache
 from typing import Any, Final
 
 from switchboard.plugin_sdk import Provider, ProviderError
 
-from switchboard_llm.vendor_api import RETRYABLE, VendorSettings, check_key, require_key
+from switchboard_llm.vendor_api import RETRYABLE, VendorSettings, check_key, find_listed_ends, require_key
 from switchboard_llm.vendors import Vendor
 
 _loading = threading.Lock()
@@ -116,3 +117,6 @@ class LiteLLMProvider(Provider[VendorSettings]):
     async def check(self) -> None:
         """Ask the vendor for its models, which costs nothing and needs the key."""
         await check_key(self.vendor, self.settings)
+
+    async def find_model_ends(self, models: Sequence[str]) -> Mapping[str, date]:
+        return await find_listed_ends(self.vendor, self.settings, models)

@@ -4,7 +4,8 @@ Requested directly and not over LiteLLM, which returns a response only when it i
 the whole sentence.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import date
 from typing import Final
 
 import aiohttp
@@ -19,7 +20,14 @@ from switchboard.plugin_sdk import (
     Voice,
 )
 
-from switchboard_llm.vendor_api import RETRYABLE, VendorSettings, check_key, create_vendor_class, require_key
+from switchboard_llm.vendor_api import (
+    RETRYABLE,
+    VendorSettings,
+    check_key,
+    create_vendor_class,
+    find_listed_ends,
+    require_key,
+)
 from switchboard_llm.vendors import VENDORS, Vendor
 
 OPENAI: Final = "https://api.openai.com/v1"
@@ -95,7 +103,10 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
             self._session = None
 
     async def check(self) -> None:
-        await check_key(self.vendor, self.settings.model_copy(update={"base_url": self._base_url}))
+        await check_key(self.vendor, self._addressed_settings)
+
+    async def find_model_ends(self, models: Sequence[str]) -> Mapping[str, date]:
+        return await find_listed_ends(self.vendor, self._addressed_settings, models)
 
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
         body: dict[str, object] = {
@@ -140,6 +151,10 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
         return self.vendor.name == "openai" or await super().has_voice(voice_id)
 
     @property
+    def _addressed_settings(self) -> VoiceSettings:
+        return self.settings.model_copy(update={"base_url": self._base_url})
+
+    @property
     def _base_url(self) -> str:
         return (self.settings.base_url or OPENAI).rstrip("/")
 
@@ -164,4 +179,6 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
         )
 
 
-VOICES = [create_vendor_class(VendorVoice, vendor, "Voice") for vendor in VENDORS if vendor.speech_model is not None]
+VOICES = [
+    create_vendor_class(VendorVoice, vendor, "Voice", "speech") for vendor in VENDORS if vendor.speech_model is not None
+]

@@ -1,11 +1,12 @@
 """Differences between vendors: default models, reasoning, the order of messages, cached prompts, and checks."""
 
 from collections.abc import AsyncIterator, Callable
-from datetime import timedelta
+from datetime import date, timedelta
 
 import msgspec
 import pytest
 import pytest_asyncio
+from pydantic import JsonValue
 from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, ProviderError, ToolCall, ToolSpec
 from switchboard.plugin_sdk.testing import LLMContract
 from switchboard_llm.default_models import DEFAULT_MODELS, find_faults
@@ -92,7 +93,8 @@ async def vendors() -> AsyncIterator[ModelServers]:
 
 
 def test_every_default_model_was_offered_when_it_was_checked() -> None:
-    assert find_faults(ROUTES, load_model_map(), DEFAULT_MODELS.checked - timedelta(days=30)) == []
+    faults = find_faults(ROUTES, load_model_map(), DEFAULT_MODELS.checked - timedelta(days=30))
+    assert faults == ["openai: gpt-4o-mini-tts ends on 2027-01-06"], "OpenAI has no successor of it"
     assert {vendor.name for vendor in VENDORS} == set(DEFAULT_MODELS.chat)
 
 
@@ -101,6 +103,7 @@ def test_a_default_model_that_ends_or_is_unknown_is_named() -> None:
     faults = find_faults(ROUTES, models, DEFAULT_MODELS.checked)
     assert "anthropic: claude-haiku-4-5 ends on 2027-01-01" in faults
     assert "deepseek: deepseek-v4-flash is not in LiteLLM's map" in faults
+    assert "openai: gpt-4o-mini-tts ends on 2027-01-06" in faults, "the vendor's page is read beside the map"
 
 
 @pytest.mark.parametrize(
@@ -243,3 +246,21 @@ def test_the_reference_names_the_default_models() -> None:
 
 def test_every_vendor_with_a_key_can_be_asked() -> None:
     assert {vendor.name for vendor in VENDORS if vendor.needs_key and vendor.address is None} == {"azure"}
+
+
+@pytest.mark.parametrize(
+    ("vendor", "listed"),
+    [
+        ("openai", {"id": "m", "shutdown_date": "2027-03-01"}),
+        ("azure", {"id": "m", "deprecation": {"fine_tune": 1677662127, "inference": 1803859200}}),
+        ("mistral", {"id": "m", "deprecation": "2027-03-01T12:00:00Z"}),
+    ],
+)
+async def test_the_end_of_a_model_is_read_from_the_list_of_its_vendor(
+    create_model: CreateModel, server: ChatServer, vendor: str, listed: dict[str, JsonValue]
+) -> None:
+    server.models = [listed, {"id": "n", "shutdown_date": "soon"}, {"id": "o", "deprecation": None}]
+    address = server.base_url.removesuffix("/v1") if vendor == "azure" else server.base_url
+    model = create_model(address, name=vendor, model="m")
+    await model.check()
+    assert await model.find_model_ends(["m", "n", "o"]) == {"m": date(2027, 3, 1)}
