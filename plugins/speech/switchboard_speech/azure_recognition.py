@@ -1,8 +1,10 @@
 """Azure Speech's live transcription.
 
 The WebSocket's messages are described by Microsoft's JavaScript SDK (`ServiceRecognizerBase`, `SpeechContext`, and
-`DetailedSpeechPhrase` of github.com/microsoft/cognitive-services-speech-sdk-js, July 2026). Phrases that are expected:
-https://learn.microsoft.com/azure/ai-services/speech-service/improve-accuracy-phrase-list.
+`DetailedSpeechPhrase` of github.com/microsoft/cognitive-services-speech-sdk-js, July 2026). `X-ConnectionId`, a unique
+id without which the service may refuse a connection with 400:
+https://docs.microsoft.com/azure/cognitive-services/speech/api-reference-rest/websocketprotocol.
+Phrases that are expected: https://learn.microsoft.com/azure/ai-services/speech-service/improve-accuracy-phrase-list.
 """
 
 from collections.abc import Sequence
@@ -168,7 +170,9 @@ class AzureSpeechToText(
             ("wordLevelTimestamps", "true"),
             *([("cid", request.model)] if request.model else []),
         ]
-        socket = await self._connection.socket(PATH, params=params, heartbeat_seconds=HEARTBEAT_SECONDS)
+        socket = await self._connection.socket(
+            PATH, params=params, headers={"X-ConnectionId": uuid4().hex}, heartbeat_seconds=HEARTBEAT_SECONDS
+        )
         stream = AzureStream(self._connection, socket, _build_context(request.hints[:MOST_PHRASES]))
         await socket.send_str(build_text_message("speech.config", uuid4().hex, CONFIG))
         return stream

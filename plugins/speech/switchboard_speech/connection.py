@@ -122,7 +122,12 @@ class VendorConnection:
                 return True
 
     async def socket(
-        self, path: str, *, params: Params = (), heartbeat_seconds: float | None = None
+        self,
+        path: str,
+        *,
+        params: Params = (),
+        headers: Mapping[str, str] | None = None,
+        heartbeat_seconds: float | None = None,
     ) -> aiohttp.ClientWebSocketResponse:
         """Open a WebSocket, with a ping in each `heartbeat_seconds`."""
         timeout = aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS)
@@ -130,6 +135,7 @@ class VendorConnection:
             return await self._require_session().ws_connect(
                 # Cartesia requires spaces as %20; aiohttp would write a plus sign.
                 URL(f"{self._base_url}{path}?{urlencode(params, quote_via=quote)}", encoded=True),
+                headers=headers,
                 timeout=timeout,
                 heartbeat=heartbeat_seconds,
                 max_msg_size=2**23,
