@@ -56,7 +56,7 @@ class ChatCompletionsModel(VendorModel):
             yield TextDelta(strip_fences(answer))
         for complete in calls.list_calls():
             yield complete
-        yield build_usage(model, usage, listed, asked_at)
+        yield build_usage(self.vendor, model, usage, listed, asked_at)
 
     def _build_body(self, request: ChatRequest, model: str, listed: ListedModel | None) -> bytes:
         effort = choose_effort(self.vendor, model, listed, self.settings.reasoning_effort)

@@ -76,7 +76,8 @@ class LiteLLMModel(VendorModel):
             yield call
         cached = getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None) or 0
         detail: JsonObject = {"cached_input_tokens": cached} if cached else {}
-        cost = calculate_cost(litellm, self.vendor, model, usage)
+        is_counted = usage.prompt_tokens or usage.completion_tokens
+        cost = calculate_cost(litellm, self.vendor, model, usage) if is_counted else None
         yield ModelUsage(model, usage.prompt_tokens or 0, usage.completion_tokens or 0, cost, detail)
 
 

@@ -14,6 +14,7 @@ from switchboard.plugin_sdk import JsonObject, ModelUsage, ProviderError, ToolCa
 
 from switchboard_llm.model_map import ListedModel
 from switchboard_llm.prices import find_prices
+from switchboard_llm.vendors import Vendor
 
 
 class FunctionDelta(msgspec.Struct):
@@ -61,12 +62,51 @@ class PromptTokens(msgspec.Struct):
     cached_tokens: int | None = None
 
 
+class CompletionTokens(msgspec.Struct):
+    reasoning_tokens: int | None = None
+
+
+class CostDetails(msgspec.Struct):
+    upstream_inference_cost: float | None = None
+
+
 class Usage(msgspec.Struct):
-    """Tokens of a request; the prompt's include the cached ones."""
+    """Tokens of a request, and what some vendors say that it costs; the prompt's tokens include the cached ones.
+
+    OpenRouter's `cost` is in credits, which are US dollars. With an organization's own key at the vendor behind it
+    (`is_byok`), it is OpenRouter's fee alone, and that vendor charges `upstream_inference_cost` itself
+    (https://openrouter.ai/docs/use-cases/usage-accounting). A tick of xAI's is 1e-10 US dollars.
+    """
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: PromptTokens | None = None
+    completion_tokens_details: CompletionTokens | None = None
+    total_tokens: int | None = None
+    cost: float | None = None
+    is_byok: bool | None = None
+    cost_details: CostDetails | None = None
+    cost_in_usd_ticks: int | None = None
+
+    def count_output(self) -> int:
+        """Return the number of tokens that are billed as output, reasoning included.
+
+        OpenAI's `completion_tokens` include reasoning, and xAI's do not, which its total shows
+        (https://docs.x.ai/docs/key-information/consumption-and-rate-limits).
+        """
+        completion, details = self.completion_tokens or 0, self.completion_tokens_details
+        reasoning = (details.reasoning_tokens or 0) if details is not None else 0
+        is_beside = (self.total_tokens or 0) >= (self.prompt_tokens or 0) + completion + reasoning
+        return completion + reasoning if is_beside else completion
+
+    def read_cost(self, *, reports_cost: bool) -> float | None:
+        """Return the cost that the vendor reports, in US dollars. `reports_cost`: `cost` is in this currency."""
+        if self.cost_in_usd_ticks is not None:
+            return self.cost_in_usd_ticks * USD_A_TICK
+        if self.cost is None or not reports_cost:
+            return None
+        upstream = self.cost_details.upstream_inference_cost if self.is_byok and self.cost_details is not None else None
+        return self.cost + (upstream or 0.0)
 
     def count_cached(self) -> int:
         """Return the number of cached prompt tokens."""
@@ -87,6 +127,7 @@ class ChatChunk(msgspec.Struct):
 
 
 CHUNKS: Final = msgspec.json.Decoder(ChatChunk)
+USD_A_TICK: Final = 1e-10
 
 
 @dataclass(slots=True)
@@ -134,11 +175,15 @@ def _parse_arguments(text: str) -> JsonObject:
     return parsed
 
 
-def build_usage(model: str, usage: Usage, listed: ListedModel | None, asked_at: datetime) -> ModelUsage:
-    """Return the usage with its cost at that time, which is None for a model without prices in LiteLLM's map."""
-    prompt, completion, cached = usage.prompt_tokens or 0, usage.completion_tokens or 0, usage.count_cached()
-    prices, cost = None if listed is None else find_prices(listed, listed.off_peak_pricing, asked_at), None
-    if prices is not None:
+def build_usage(vendor: Vendor, model: str, usage: Usage, listed: ListedModel | None, asked_at: datetime) -> ModelUsage:
+    """Return the usage with its cost: the vendor's own figure, else by the prices of that time in LiteLLM's map.
+
+    The cost is None where the vendor reports no usage, or the map has no price of the model.
+    """
+    prompt, completion, cached = usage.prompt_tokens or 0, usage.count_output(), usage.count_cached()
+    prices = None if listed is None else find_prices(listed, listed.off_peak_pricing, asked_at)
+    cost = usage.read_cost(reports_cost=vendor.reports_cost)
+    if cost is None and prices is not None and (prompt or completion):
         cost = (prompt - cached) * prices.prompt + cached * prices.cached + completion * prices.completion
     detail: JsonObject = {"cached_input_tokens": cached} if cached else {}
     return ModelUsage(model, prompt, completion, cost, detail)

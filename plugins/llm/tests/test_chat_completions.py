@@ -213,7 +213,7 @@ async def test_costs_are_those_that_litellm_calculates(asked_at: str) -> None:
         )
         with pinned_billing_time(moment):
             expected = calculate_cost(litellm, vendor, model, theirs)
-        own = build_usage(model, usage, listed, moment)
+        own = build_usage(vendor, model, usage, listed, moment)
         assert own == ModelUsage(model, prompt, completion, own.cost, {"cached_input_tokens": cached} if cached else {})
         if listed is not None:
             assert own.cost == pytest.approx(expected), vendor.name

@@ -214,6 +214,60 @@ async def test_cached_tokens_of_other_formats_are_counted(
     assert usage.cost == pytest.approx(cost)
 
 
+GROK: dict[str, JsonValue] = {
+    "prompt_tokens": 32,
+    "completion_tokens": 9,
+    "total_tokens": 135,
+    "prompt_tokens_details": {"cached_tokens": 6},
+    "completion_tokens_details": {"reasoning_tokens": 94},
+}
+"""Usage in the form of https://docs.x.ai/docs/key-information/consumption-and-rate-limits."""
+THINKING: dict[str, JsonValue] = {**GROK, "completion_tokens": 103}
+"""The same usage as OpenAI reports it."""
+
+
+@pytest.mark.parametrize(
+    ("vendor", "usage", "billed"),
+    [
+        (("xai", "grok-4.20-non-reasoning"), GROK, (103, 26 * 1.25e-6 + 6 * 2e-7 + 103 * 2.5e-6)),
+        (("xai", "grok-4.20-non-reasoning"), THINKING, (103, 26 * 1.25e-6 + 6 * 2e-7 + 103 * 2.5e-6)),
+        (("xai", "grok-4.20-non-reasoning"), {**GROK, "cost_in_usd_ticks": 232_856_000}, (103, 0.0232856)),
+        (("openai", "gpt-4o-mini"), THINKING, (103, 26 * 1.5e-7 + 6 * 7.5e-8 + 103 * 6e-7)),
+        (("openrouter", None), {**THINKING, "cost": 0.00042}, (103, 0.00042)),
+        (
+            ("openrouter", None),
+            {**THINKING, "cost": 0.00002, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.0004}},
+            (103, 0.00042),
+        ),
+        (
+            ("openrouter", None),
+            {**THINKING, "cost": 0.00042, "is_byok": False, "cost_details": {"upstream_inference_cost": 0.0004}},
+            (103, 0.00042),
+        ),
+        (("openai_compatible", "m"), {**THINKING, "cost": 7}, (103, None)),
+    ],
+)
+async def test_an_answer_costs_what_the_vendor_bills(
+    create_model: CreateModel,
+    server: ChatServer,
+    vendor: tuple[str, str | None],
+    usage: dict[str, object],
+    billed: tuple[int, float | None],
+) -> None:
+    server.usage = usage
+    name, model = vendor
+    answer = await ask(create_model(server.base_url, name=name, model=model))
+    assert (answer.output_tokens, answer.cost) == (billed[0], billed[1] and pytest.approx(billed[1]))
+
+
+async def test_mistral_is_not_asked_for_the_usage_that_it_always_reports(
+    create_model: CreateModel, server: ChatServer
+) -> None:
+    usage = await ask(create_model(server.base_url, name="mistral"))
+    assert "stream_options" not in server.requests[0]
+    assert (usage.input_tokens, usage.output_tokens) == (12, 5)
+
+
 async def test_claude_is_told_what_to_cache(create_model: CreateModel, vendors: ModelServers) -> None:
     await ask(create_model(vendors.url, name="anthropic"), PROMPT, HELLO, GREETING, HELLO)
     (request,) = vendors.requests
