@@ -58,13 +58,23 @@ class ProviderError(Exception):
 
     `message` is the provider's own text and becomes the API's `detail` (502 `provider_error`). `code` is the provider's
     own error code. `retryable`: the same request may succeed later, or with the organization's next provider.
+    `retry_after_seconds`: the provider asks not to be asked again before (`Retry-After`, RFC 9110, section 10.2.3);
+    None if it does not say.
     """
 
-    def __init__(self, message: str, *, code: str | None = None, retryable: bool = True) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        retryable: bool = True,
+        retry_after_seconds: float | None = None,
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.code = code
         self.retryable = retryable
+        self.retry_after_seconds = retry_after_seconds
 
 
 class OutcomeUnknown(ProviderError):

@@ -19,6 +19,7 @@ from switchboard.plugin_sdk import (
     TextToSpeechSettings,
     Voice,
 )
+from switchboard.plugin_sdk.retries import read_retry_after
 
 from switchboard_llm.vendor_api import (
     RETRYABLE,
@@ -63,7 +64,7 @@ class _Listed(BaseModel):
 
 
 class _Voices(BaseModel):
-    voices: list[str | _Listed]
+    voices: list[str | _Listed] | None
 
 
 class _Reason(BaseModel):
@@ -120,7 +121,7 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
         try:
             async with self._require_session().post(f"{self._base_url}/audio/speech", json=body) as response:
                 if response.status >= 400:
-                    raise self._status_error(response.status, await response.text(errors="replace"))
+                    raise self._status_error(response, await response.text(errors="replace"))
                 if response.content_type.startswith("text/"):
                     raise ProviderError(f"{self.title} answered with {response.content_type} instead of audio")
                 async for audio in response.content.iter_any():
@@ -135,7 +136,7 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
         try:
             async with self._require_session().get(f"{self._base_url}/audio/voices") as response:
                 if response.status >= 400:
-                    raise self._status_error(response.status, "the server does not list its voices")
+                    raise self._status_error(response, "the server does not list its voices")
                 listed = _Voices.model_validate_json(await response.text()).voices
         except (aiohttp.ClientError, TimeoutError) as error:
             raise self._connection_error(error) from error
@@ -143,7 +144,7 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
             raise ProviderError(f"{self.title} lists its voices in an unknown format", retryable=False) from error
         return [
             Voice(voice, voice, "") if isinstance(voice, str) else Voice(voice.id, voice.name or voice.id, "")
-            for voice in listed
+            for voice in listed or ()
         ]
 
     async def has_voice(self, voice_id: str) -> bool:
@@ -166,7 +167,8 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
     def _connection_error(self, error: Exception) -> ProviderError:
         return ProviderError(f"{self.title}: the connection failed ({str(error) or type(error).__name__})")
 
-    def _status_error(self, status: int, body: str) -> ProviderError:
+    def _status_error(self, response: aiohttp.ClientResponse, body: str) -> ProviderError:
+        status = response.status
         try:
             reason = _Failure.model_validate_json(body).error
         except ValueError:
@@ -175,7 +177,10 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
         if key is not None:
             message = message.replace(key.get_secret_value(), "***")
         return ProviderError(
-            f"{self.title}: {message}", code=str(reason.code or status), retryable=status >= 500 or status in RETRYABLE
+            f"{self.title}: {message}",
+            code=str(reason.code or status),
+            retryable=status >= 500 or status in RETRYABLE,
+            retry_after_seconds=read_retry_after(response.headers.get("Retry-After")),
         )
 
 

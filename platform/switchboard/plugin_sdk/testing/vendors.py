@@ -5,17 +5,36 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 NONSENSE = b"<html>This is not what the vendor's documentation says.</html>"
+WAIT_SECONDS = 17
+LIMITED = (
+    b"HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: %d\r\n"
+    b"Content-Length: 2\r\nConnection: close\r\n\r\n{}"
+)
 RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s"
 
 
 @asynccontextmanager
 async def serve_nonsense() -> AsyncIterator[str]:
     """Run a server that answers every request with a page; yield its address."""
+    async with _serve_response(RESPONSE % (len(NONSENSE), NONSENSE)) as address:
+        yield address
 
+
+@asynccontextmanager
+async def serve_limit() -> AsyncIterator[str]:
+    """Run a server that answers every request with 429, and asks for `WAIT_SECONDS` without another; yield its
+    address.
+    """
+    async with _serve_response(LIMITED % WAIT_SECONDS) as address:
+        yield address
+
+
+@asynccontextmanager
+async def _serve_response(response: bytes) -> AsyncIterator[str]:
     async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await reader.readuntil(b"\r\n\r\n")
-            writer.write(RESPONSE % (len(NONSENSE), NONSENSE))
+            writer.write(response)
             await writer.drain()
         except (OSError, asyncio.IncompleteReadError):
             return  # the client has gone
