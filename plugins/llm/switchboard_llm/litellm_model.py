@@ -10,7 +10,7 @@ from switchboard.plugin_sdk import ChatEvent, ChatRequest, JsonObject, ModelUsag
 from switchboard_llm.chat_body import build_body, strip_fences
 from switchboard_llm.litellm_client import build_arguments, calculate_cost, load_litellm, translate_error
 from switchboard_llm.reasoning import choose_effort
-from switchboard_llm.stream import ToolCallCollector
+from switchboard_llm.stream import FunctionDelta, ToolCallCollector, ToolCallDelta
 from switchboard_llm.vendor_model import VendorModel
 from switchboard_llm.vendors import Vendor
 
@@ -94,6 +94,7 @@ def _read_texts(chunk: Any, calls: ToolCallCollector) -> list[str]:
         return []
     delta = chunk.choices[0].delta
     for call in delta.tool_calls or ():
-        calls.add(call.index, call.id, call.function.name, call.function.arguments)
+        function = FunctionDelta(call.function.name, call.function.arguments)
+        calls.add(ToolCallDelta(call.index, call.id, function))
     works = delta.tool_calls or getattr(delta, "reasoning_content", None)
     return [delta.content or ""] if delta.content or works else []

@@ -25,14 +25,14 @@ class FunctionDelta(msgspec.Struct):
 class ToolCallDelta(msgspec.Struct):
     index: int | None = None
     id: str | None = None
-    function: FunctionDelta = msgspec.field(default_factory=FunctionDelta)
+    function: FunctionDelta | None = None
 
 
 class ContentPart(msgspec.Struct):
     """Part of a content in parts: Mistral's models that reason send `thinking` beside `text`."""
 
     type: str
-    text: str = ""
+    text: str | None = None
 
 
 class Delta(msgspec.Struct):
@@ -46,7 +46,7 @@ class Delta(msgspec.Struct):
     def read_text(self) -> str:
         """Return the text that is meant for the caller."""
         if isinstance(self.content, list):
-            return "".join(part.text for part in self.content if part.type == "text")
+            return "".join(part.text or "" for part in self.content if part.type == "text")
         return self.content or ""
 
     def is_at_work(self) -> bool:
@@ -55,7 +55,8 @@ class Delta(msgspec.Struct):
 
 
 class Choice(msgspec.Struct):
-    delta: Delta = msgspec.field(default_factory=Delta)
+    delta: Delta | None = None
+    finish_reason: str | None = None
 
 
 class PromptTokens(msgspec.Struct):
@@ -116,14 +117,24 @@ class Usage(msgspec.Struct):
 class StreamFault(msgspec.Struct):
     """An error in the midst of a stream, which OpenRouter and Groq report so."""
 
-    message: str = "an error without a message"
+    message: str | None = None
     code: int | str | None = None
 
 
 class ChatChunk(msgspec.Struct):
-    choices: list[Choice] = msgspec.field(default_factory=list)
+    """Part of an answer. Some servers send null for a list that is empty."""
+
+    choices: list[Choice] | None = None
     usage: Usage | None = None
     error: StreamFault | None = None
+
+    def list_deltas(self) -> list[Delta]:
+        """Return what the chunk adds to the answer."""
+        return [choice.delta for choice in self.choices or () if choice.delta is not None]
+
+    def is_last(self) -> bool:
+        """Return whether the answer is complete with this chunk."""
+        return any(choice.finish_reason is not None for choice in self.choices or ())
 
 
 CHUNKS: Final = msgspec.json.Decoder(ChatChunk)
@@ -144,18 +155,19 @@ class ToolCallCollector:
     _calls: list[_ToolCallParts] = field(default_factory=list)
     _by_index: dict[int, _ToolCallParts] = field(default_factory=dict)
 
-    def add(self, index: int | None, call_id: str | None, name: str | None, arguments: str | None) -> None:
+    def add(self, part: ToolCallDelta) -> None:
         """Add a part.
 
         Ollama sends all calls with the same index: a name after the arguments of one call starts another call.
         """
-        call = self._by_index.get(index or 0)
-        if call is None or (name and call.arguments):
-            call = self._by_index[index or 0] = _ToolCallParts()
+        index, function = part.index or 0, part.function or FunctionDelta()
+        call = self._by_index.get(index)
+        if call is None or (function.name and call.arguments):
+            call = self._by_index[index] = _ToolCallParts()
             self._calls.append(call)
-        call.id = call_id or call.id
-        call.name += name or ""
-        call.arguments += arguments or ""
+        call.id = part.id or call.id
+        call.name += function.name or ""
+        call.arguments += function.arguments or ""
 
     def list_calls(self) -> list[ToolCall]:
         """Return the complete calls. Raises `ProviderError` for arguments that are not a JSON object."""
