@@ -23,7 +23,12 @@ from switchboard.plugin_sdk import (
 )
 
 from switchboard_speech.azure_speech import AzureSpeechSettings, create_azure_connection
-from switchboard_speech.connection import ConnectedProvider, VendorConnection
+from switchboard_speech.connection import (
+    ConnectedProvider,
+    VendorConnection,
+    VendorList,
+    WordTimes,
+)
 from switchboard_speech.languages import get_locale
 from switchboard_speech.streams import ChunkedStream
 from switchboard_speech.usp import (
@@ -67,7 +72,7 @@ class _Word(BaseModel):
 class _Alternative(BaseModel):
     confidence: float | None = Field(None, alias="Confidence")
     display: str = Field("", alias="Display")
-    words: list[_Word] = Field([], alias="Words")
+    words: WordTimes[_Word] = Field([], alias="Words")
 
 
 class _Phrase(BaseModel):
@@ -75,7 +80,7 @@ class _Phrase(BaseModel):
 
     status: str = Field(alias="RecognitionStatus")
     offset: int = Field(0, alias="Offset")
-    alternatives: list[_Alternative] = Field([], alias="NBest")
+    alternatives: VendorList[_Alternative] = Field([], alias="NBest")
 
 
 class _Hypothesis(BaseModel):
