@@ -62,11 +62,16 @@ class TestAnthropic(LLMContract[VendorModel]):
         return lambda address: build_chat_model(address, name="anthropic")
 
     @pytest.fixture
+    def vendor_address(self, vendors: ModelServers) -> str:
+        return vendors.url
+
+    @pytest.fixture
     def tool_request(self, weather: ToolSpec) -> ChatRequest:
         return ChatRequest((PROMPT, Message("user", "weather")), tools=(weather,))
 
 
 class TestGemini(LLMContract[VendorModel]):
+    # Without `vendor_address`: LiteLLM does not keep the reason with which Google ends a stream.
     @pytest.fixture
     def provider(self, vendors: ModelServers) -> VendorModel:
         return build_chat_model(vendors.url, name="gemini")

@@ -54,6 +54,10 @@ class TestModels(LLMContract[VendorModel]):
         return lambda address: build_chat_model(f"{address}/v1", model="m")
 
     @pytest.fixture
+    def vendor_address(self, base_url: str) -> str:
+        return base_url.removesuffix("/v1")
+
+    @pytest.fixture
     def tool_request(self, weather: ToolSpec) -> ChatRequest:
         return create_request("weather", tools=(weather,))
 
