@@ -47,7 +47,7 @@ async def compare() -> AsyncIterator[tuple[float, float]]:
     settings = ModelSettings(api_key=SecretStr("key"), base_url=f"{url}/v1")
     openai = next(vendor for vendor in VENDORS if vendor.name == "openai")
     direct = next(kind for kind in MODELS if kind.name == "openai")(settings)
-    litellm = create_vendor_class(LiteLLMModel, openai, "Model")(settings)
+    litellm = create_vendor_class(LiteLLMModel, openai, "Model", "chat")(settings)
     try:
         for model in (direct, litellm):
             await model.open()

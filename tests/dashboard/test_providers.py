@@ -2,23 +2,21 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
-from pydantic import Field, SecretStr
+from pydantic import SecretStr
 from sqlmodel import col, select
 from switchboard.apps.running_processes import report_process
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.settings import Settings
-from switchboard.plugin_sdk import ChatEvent, ChatRequest, LLMProvider, ProviderError, ProviderSettings, hookimpl
+from switchboard.plugin_sdk import LLMProvider
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.identity.models import Organization
 from switchboard.runtime import Runtime
 
-from tests.fixtures import crm
+from tests.fixtures import crm, owl
 from tests.fixtures.app import Caller
 from tests.fixtures.dashboard import People, Person, Window
 from tests.fixtures.eventually import eventually
@@ -27,38 +25,10 @@ from tests.fixtures.json_access import at
 OWL = "/dashboard/providers/llm/owl"
 
 
-class OwlSettings(ProviderSettings):
-    """Settings of the owl provider."""
-
-    api_key: SecretStr = Field(min_length=8)
-    model: str = "barn"
-    retries: int = Field(2, le=5)
-    base_url: str | None = Field(None, json_schema_extra={"operator_only": True})
-
-
-class Owl(LLMProvider[OwlSettings]):
-    """A model that says nothing, and whose check reports its settings."""
-
-    name, title, Settings = "owl", "Night owl", OwlSettings
-
-    async def check(self) -> None:
-        if self.settings.api_key.get_secret_value() != "hoot-hoot-hoot":
-            raise ProviderError("the owl does not know this key", retryable=False)
-
-    async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
-        return
-        yield
-
-
-@hookimpl
-def llm_providers() -> Sequence[type[Owl]]:
-    return [Owl]
-
-
 @pytest.fixture
 def registry() -> Registry:
     registry = Registry.discover()
-    assert not registry.add("owl", SimpleNamespace(llm_providers=llm_providers)).faults
+    assert not registry.add("owl", owl).faults
     assert not registry.add("crm", crm).faults
     return registry
 
@@ -142,6 +112,21 @@ async def test_a_provider_is_added_checked_and_moved_up(window: Window) -> None:
     await page.get_by_text("Night owl works.").wait_for()
     await section.get_by_role("button", name="Move up").click()
     await section.get_by_role("listitem").first.get_by_text("Night owl").wait_for()
+
+
+async def test_an_organization_is_warned_of_models_that_end(owner: Person, caller: Caller) -> None:
+    warning = "The vendor ends the model {} on"
+    await owner.post(OWL, {"settings.api_key": owl.KEY})
+    assert warning.format("barn") in (await owner.get("/dashboard/providers")).html, "the default of its settings"
+    await owner.post(OWL, {"settings.api_key": owl.KEY, "settings.model": "little"})
+    assert "The vendor ends" not in (await owner.get("/dashboard/providers")).html, "two years are no warning"
+    agent = {"name": "Reception", "llm_provider": "owl", "llm_model": "snowy"}
+    assert (await caller.post("/v1/agents", agent)).status == 201
+    assert (await owner.get("/dashboard/providers")).html.count(warning.format("snowy")) == 1
+    await owner.post(f"{OWL}/check")
+    checked = (await owner.get("/dashboard/providers")).html
+    assert checked.count(warning.format("snowy")) == 2, "the notice of the check repeats the warning"
+    assert warning.format("little") not in checked
 
 
 async def test_an_actions_settings_are_set_up_and_checked(window: Window) -> None:

@@ -263,6 +263,23 @@ def test_each_failure_after_a_pause_doubles_it() -> None:
     assert not pausing.degraded
 
 
+def test_a_provider_that_asks_to_wait_is_degraded_for_so_long() -> None:
+    clock = [0.0]
+    limited = ProviderHealth(uuid4(), Capability.LLM, "limited", PLUGIN, clock=lambda: clock[0])
+    limited.record_failure(30.0)
+    assert (limited.degraded, limited.claim_probe()) == (True, False)
+    clock[0] = 29.0
+    assert not limited.claim_probe()
+    clock[0] = 30.0
+    assert limited.claim_probe()
+    limited.record_failure(86_400.0)
+    clock[0] = 330.0
+    assert limited.claim_probe(), "a day is too long"
+    limited.record_success()
+    limited.record_failure()
+    assert not limited.degraded
+
+
 async def call_once(live: LivePlatform) -> Json:
     """Call the agent, which answers, and return the call."""
     simulated = await live.simulate_call("What are your opening hours?")

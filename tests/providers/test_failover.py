@@ -340,6 +340,16 @@ async def test_a_transcriber_whose_streams_are_lost_again_and_again_is_replaced(
     await stream.close()
 
 
+async def test_a_model_that_asks_to_wait_is_asked_last_at_once() -> None:
+    limited = Model(ProviderError("slow down", code="429", retry_after_seconds=30), "Ready.")
+    candidates = list_candidates(limited, Model("Yes.", "Yes."))
+    composed = FailoverLLM(candidates, ServiceRecord(), hedge_after_seconds=10)
+    for _ in range(2):
+        assert await collect_texts(composed) == ["Yes."]
+    assert [candidate.health.degraded for candidate in candidates] == [True, False]
+    assert len(limited.requests) == 1
+
+
 async def test_a_degraded_model_is_asked_last() -> None:
     failing, working = Model(*[FAILURE] * 4), Model("One.", "Two.", "Three.", "Four.", FAILURE)
     model = create_models(failing, working)

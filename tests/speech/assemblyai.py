@@ -6,6 +6,7 @@ With `max_turn_silence` alone it judges turns: a pause of 0.2 seconds ends an ut
 github.com/AssemblyAI/assemblyai-python-sdk, August 2026.
 """
 
+import asyncio
 import json
 
 from aiohttp import WSMsgType, web
@@ -18,13 +19,17 @@ SHORTEST, LONGEST = 400, 8000
 class AssemblyAI(SpeechVendor):
     """`faults` are the codes and messages with which the next sessions end before they begin.
 
-    `answers`: a forced endpoint is confirmed. `ends_turns`: turns may end by themselves.
+    `answers`: a forced endpoint is confirmed. `formats`: a turn is sent once more with punctuation if the client asks
+    for that (https://www.assemblyai.com/docs/streaming/universal-streaming), once `release` is set. `ends_turns`: turns
+    may end by themselves.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.faults: list[tuple[int, str]] = []
-        self.answers = self.ends_turns = True
+        self.answers = self.ends_turns = self.formats = True
+        self.release = asyncio.Event()
+        self.release.set()
         self.frames: list[int] = []
 
     def routes(self) -> list[web.RouteDef]:
@@ -75,7 +80,12 @@ class AssemblyAI(SpeechVendor):
             elif (
                 message.type is WSMsgType.TEXT and json.loads(message.data)["type"] == "ForceEndpoint" and self.answers
             ):
-                await socket.send_json(_turn(turns, await recognize_mulaw(bytes(audio), keyterms), end=True))
+                turn = _turn(turns, await recognize_mulaw(bytes(audio), keyterms), end=True)
+                await socket.send_json(turn)
+                if request.query.get("format_turns") == "true" and self.formats:
+                    await self.release.wait()
+                    text = f"{str(turn['transcript']).capitalize()}."
+                    await socket.send_json(turn | {"turn_is_formatted": True, "transcript": text})
                 audio.clear()
                 turns, is_reported = turns + 1, False
             elif message.type is WSMsgType.TEXT and json.loads(message.data)["type"] == "Terminate":

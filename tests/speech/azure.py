@@ -8,6 +8,7 @@ July 2026.
 import json
 import struct
 from dataclasses import dataclass, field
+from uuid import UUID
 from xml.etree import ElementTree as ET
 
 from aiohttp import WSMsgType, web
@@ -48,6 +49,7 @@ class AzureSpeech(SpeechVendor):
         self.utterances: list[Utterance] = []
         self.config: dict[str, object] = {}
         self.spoken: list[ET.Element] = []
+        self.connection_ids: list[UUID] = []
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -93,6 +95,16 @@ class AzureSpeech(SpeechVendor):
         return response
 
     async def _listen(self, request: web.Request) -> web.StreamResponse:
+        """Refuse a socket without a unique id, as
+        https://docs.microsoft.com/azure/cognitive-services/speech/api-reference-rest/websocketprotocol says.
+        """
+        try:
+            self.connection_ids.append(UUID(hex=request.headers["X-ConnectionId"]))
+        except (KeyError, ValueError):
+            return self.refusal(400)
+        return await self._recognize(request)
+
+    async def _recognize(self, request: web.Request) -> web.StreamResponse:
         assert (request.query["format"], request.query["wordLevelTimestamps"]) == ("detailed", "true")
         socket = await self.socket(request)
         requests: dict[str, Utterance] = {}

@@ -6,6 +6,7 @@ github.com/cartesia-ai/cartesia-python, August 2026.
 
 import json
 from base64 import b64encode
+from typing import Literal
 
 from aiohttp import WSMsgType, web
 
@@ -20,14 +21,16 @@ TITLES = {
     500: "Internal error",
 }
 CHUNK = 2000
+TIMES = ("start", "end")
 PAGE = 2
 
 
 class Cartesia(SpeechVendor):
     """`faults` are the statuses with which the next texts are refused on their socket; `opened` counts sockets;
     `canceled` are contexts. Words of a continued context are timed from its start, or with `counts_from_sentences`
-    from the sentence's. `answers`: a transcription is flushed on request. `raw_query` is the query of the last stream,
-    and `audio_bytes` are those of all streams.
+    from the sentence's. `answers`: a transcription is flushed on request. `word_form` is that of the words of
+    transcripts: one entry for each, columns as in a voice's times, null, or another one. `raw_query` is the query of
+    the last stream, and `audio_bytes` are those of all streams.
     """
 
     def __init__(self) -> None:
@@ -38,6 +41,7 @@ class Cartesia(SpeechVendor):
         self.canceled: list[str] = []
         self.counts_from_sentences = False
         self.answers = True
+        self.word_form: Literal["entries", "columns", "null", "unknown"] = "entries"
         self.raw_query = ""
         self.audio_bytes = 0
 
@@ -137,8 +141,15 @@ class Cartesia(SpeechVendor):
     async def _flush(self, socket: web.WebSocketResponse, text: str) -> None:
         """Send the text in two final chunks, cut within a word."""
         for part in (text[:5], text[5:]) if text else ():
-            await socket.send_json(_chunk(part, is_final=True))
+            await socket.send_json(self._change_words(_chunk(part, is_final=True)))
         await socket.send_json({"type": "flush_done", "request_id": "r"})
+
+    def _change_words(self, chunk: dict[str, object]) -> dict[str, object]:
+        words = chunk["words"]
+        assert isinstance(words, list)
+        columns = {name: [word[key] for word in words] for name, key in (("words", "word"), *((k, k) for k in TIMES))}
+        forms: dict[str, object] = {"entries": words, "columns": [columns], "null": None, "unknown": [{"w": "can"}]}
+        return {**chunk, "words": forms[self.word_form]}
 
 
 def _chunk(text: str, *, is_final: bool) -> dict[str, object]:

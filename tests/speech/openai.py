@@ -18,7 +18,7 @@ class OpenAI(SpeechVendor):
 
     `usage` goes with a transcription, as the server counts it
     (https://platform.openai.com/docs/api-reference/audio/json-object; llama.cpp's lacks the details). A `broken` server
-    answers with another format.
+    answers with another format. `models` is its list of models.
     """
 
     def __init__(self) -> None:
@@ -26,6 +26,7 @@ class OpenAI(SpeechVendor):
         self.lists_voices = True
         self.usage: dict[str, object] | None = None
         self.broken = False
+        self.models: list[dict[str, object]] = []
         self.forms: list[dict[str, str]] = []
 
     def routes(self) -> list[web.RouteDef]:
@@ -47,7 +48,7 @@ class OpenAI(SpeechVendor):
         return web.json_response({"error": {"message": f"{code}: {KEY}", "type": "error", "code": code}}, status=status)
 
     async def _models(self, _: web.Request) -> web.Response:
-        return web.json_response({"object": "list", "data": []})
+        return web.json_response({"object": "list", "data": self.models})
 
     async def _voices(self, _: web.Request) -> web.Response:
         return web.json_response({"voices": VOICES}) if self.lists_voices else web.Response(status=404)

@@ -15,7 +15,7 @@ from switchboard.plugin_sdk import ActionContext, ActionParams, AutomationAction
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.runtime import Runtime
 
-from tests.fixtures import crm
+from tests.fixtures import crm, owl
 from tests.fixtures.command_line import CommandResult, Operator
 from tests.fixtures.dashboard import People
 from tests.fixtures.servers import REPOSITORY
@@ -39,7 +39,12 @@ api_key = { env = "CRM_KEY" }
 [private_data_detector.crm_number]
 api_key = { env = "CRM_KEY" }
 """
-ENVIRONMENT = {"CRM_KEY": crm.KEY, "CRM_TOKEN": crm.TOKEN}
+OWL = """
+[[llm]]
+provider = "owl"
+api_key = { env = "OWL_KEY" }
+"""
+ENVIRONMENT = {"CRM_KEY": crm.KEY, "CRM_TOKEN": crm.TOKEN, "OWL_KEY": owl.KEY}
 
 
 @pytest.fixture
@@ -110,9 +115,11 @@ def test_the_commands_show_check_and_apply_settings(operator: Operator, own_data
     metadata.mkdir(parents=True)
     tenants.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: crm\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text("[switchboard.plugins]\ncrm = tests.fixtures.crm\n")
+    (metadata / "entry_points.txt").write_text(
+        "[switchboard.plugins]\ncrm = tests.fixtures.crm\nowl = tests.fixtures.owl\n"
+    )
     file = tenants / f"bakery-{tmp_path.name}.toml"
-    file.write_text(FILE)
+    file.write_text(FILE + OWL)
     environment = {
         **operator.environment,
         **ENVIRONMENT,
@@ -126,7 +133,10 @@ def test_the_commands_show_check_and_apply_settings(operator: Operator, own_data
     assert run("migrate").returncode == 0
     listed = run("plugins", "list").stdout
     assert "  automation_action crm_note (settings: api_key, region, account, base_url)\n" in listed
-    assert run("tenants", "check", str(tenants)).stdout == "1 files, 0 errors\n"
+    end = f"the vendor ends barn on {owl.LAST_DAY}: choose another model or provider"
+    checked = run("tenants", "check", str(tenants))
+    assert (checked.returncode, checked.stdout) == (0, "1 files, 0 errors\n")
+    assert checked.stderr == f"warning: {file}:20: llm.0: {end}\n"
     missing = run("tenants", "check", str(tenants), CRM_KEY="")
     assert (missing.returncode, f"{file}:4: automation_action.crm_note.api_key: " in missing.stderr) == (1, True)
     added = (
@@ -140,8 +150,12 @@ def test_the_commands_show_check_and_apply_settings(operator: Operator, own_data
     assert changed.endswith(": change automation_action crm_note\n")
     assert "another token" not in changed
     findings = json.loads(run("doctor", "--json").stdout)["findings"]
-    checked = {finding["what"]: finding["ok"] for finding in findings if "crm" in finding["what"]}
-    assert checked == {
+    found = {finding["what"]: finding["ok"] for finding in findings if "crm" in finding["what"]}
+    assert {finding["what"]: finding["advice"] for finding in findings if finding["what"].endswith("owl")} == {
+        "plugin owl": "",
+        "Bakery: llm owl": end,
+    }
+    assert found == {
         "plugin crm": True,
         "Bakery: automation_action crm_note": True,
         "Bakery: agent_tool crm_customer": True,

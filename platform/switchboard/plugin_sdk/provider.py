@@ -1,6 +1,8 @@
 """Base class, settings, and errors of every provider, whatever its capability."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import ClassVar, Final, Generic, TypeVar
 
@@ -56,13 +58,23 @@ class ProviderError(Exception):
 
     `message` is the provider's own text and becomes the API's `detail` (502 `provider_error`). `code` is the provider's
     own error code. `retryable`: the same request may succeed later, or with the organization's next provider.
+    `retry_after_seconds`: the provider asks not to be asked again before (`Retry-After`, RFC 9110, section 10.2.3);
+    None if it does not say.
     """
 
-    def __init__(self, message: str, *, code: str | None = None, retryable: bool = True) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        retryable: bool = True,
+        retry_after_seconds: float | None = None,
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.code = code
         self.retryable = retryable
+        self.retry_after_seconds = retry_after_seconds
 
 
 class OutcomeUnknown(ProviderError):
@@ -82,6 +94,14 @@ class Provider(Configurable, ABC, Generic[SettingsT_co]):
     another plugin has the name too, `plugin/name` identifies the provider. `title` is the display name. Creating an
     instance must be cheap and touch nothing outside the process: `open()` connects, `close()` releases. When its
     settings change, an instance is replaced, never modified.
+    """
+
+    default_model: ClassVar[str | None] = None
+    """Model where neither the user of the provider nor its settings name one, if it is known."""
+    model_setting: ClassVar[str] = "model"
+    """Name of the setting that chooses the model for those who name none."""
+    model_ends: ClassVar[Mapping[str, date]] = {}
+    """Day on which the vendor ends each of these models, as announced when this version of the provider was released.
     """
 
     data_dir: Path = Path(".switchboard")
@@ -107,3 +127,11 @@ class Provider(Configurable, ABC, Generic[SettingsT_co]):
         Raises `ProviderError` with a message that an operator can act on. Used by `switchboard doctor`, `tenants
         check`, and the dashboard.
         """
+
+    async def find_model_ends(self, models: Sequence[str]) -> Mapping[str, date]:
+        """Return the day on which the vendor ends each of these models; a model without an announced end is left out.
+
+        Called after `check`, with the models that are in use. Override it to ask a vendor whose list of models has
+        such days, without spending money. Raises `ProviderError`.
+        """
+        return {model: self.model_ends[model] for model in models if model in self.model_ends}

@@ -82,8 +82,12 @@ async def _send_until_final(
 
 def parse_retry_after(headers: Mapping[str, str]) -> float:
     """Return the seconds of a `Retry-After` header (RFC 9110, section 10.2.3), 0 without one or for a date."""
-    value = headers.get("Retry-After", "")
-    return float(value) if value.isdecimal() else 0.0
+    return read_retry_after(headers.get("Retry-After")) or 0.0
+
+
+def read_retry_after(value: str | None) -> float | None:
+    """Return the seconds of the value of a `Retry-After` header; None without one or for a date."""
+    return float(value) if value is not None and value.strip().isdecimal() else None
 
 
 async def _pause(attempt: int, least: float) -> None:

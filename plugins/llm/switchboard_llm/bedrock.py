@@ -19,6 +19,7 @@ from switchboard.plugin_sdk import OPERATOR_ONLY, ProviderError
 
 from switchboard_llm.litellm_client import build_arguments
 from switchboard_llm.litellm_model import LiteLLMModel
+from switchboard_llm.model_ends import OfferedModel
 from switchboard_llm.vendor_api import build_headers, list_models, require_offered
 from switchboard_llm.vendor_model import ModelSettings
 from switchboard_llm.vendors import Vendor
@@ -60,19 +61,22 @@ class BedrockModel(LiteLLMModel):
         """Ask for the region's models, which costs nothing and needs the permission `bedrock:ListFoundationModels`."""
         offered = await self.fetch_models()
         if not model.startswith("arn:"):
-            require_offered(self.vendor, PROFILE.sub("", model), offered)
+            require_offered(self.vendor, self.get_listed_name(model), offered)
 
     async def list_models(self) -> Sequence[str]:
         """List the region's foundation models; an inference profile has a prefix, such as `eu.`, before the name."""
-        return sorted(await self.fetch_models())
+        return sorted(offer.name for offer in await self.fetch_models())
 
-    async def fetch_models(self) -> list[str]:
+    def get_listed_name(self, model: str) -> str:
+        return PROFILE.sub("", model)
+
+    async def fetch_models(self) -> list[OfferedModel]:
         address = self.settings.base_url or f"https://bedrock.{self.settings.region}.amazonaws.com"
         headers = await self._sign(f"{address.rstrip('/')}{self.vendor.models_path}")
         return await list_models(self.vendor, address, headers)
 
     def describe_vendor(self, model: str) -> Vendor:
-        return replace(self.vendor, caches_marked=PROFILE.sub("", model).startswith(CACHING))
+        return replace(self.vendor, caches_marked=self.get_listed_name(model).startswith(CACHING))
 
     def build_arguments(self, model: str) -> dict[str, object]:
         given: Mapping[str, object | None] = {

@@ -40,23 +40,25 @@ class ChatCompletionsModel(VendorModel):
 
     async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
         model, listed = self.choose_model(request)
-        calls, usage, answer, asked_at = ToolCallCollector(), Usage(), "", datetime.now(UTC)
+        calls, usage, answer, asked_at = ToolCallCollector(), None, "", datetime.now(UTC)
         async with self._post(request, model, self._build_body(request, model, listed)) as response:
             async for chunk in self._read_chunks(response):
                 usage = chunk.usage or usage
-                for choice in chunk.choices:
-                    for call in choice.delta.tool_calls or ():
-                        calls.add(call.index, call.id, call.function.name, call.function.arguments)
-                    text = choice.delta.read_text()
-                    if request.response_schema is not None:
-                        answer += text
-                    elif text or choice.delta.is_at_work():
+                for delta in chunk.list_deltas():
+                    for part in delta.tool_calls or ():
+                        calls.add(part)
+                    text = delta.read_text()
+                    answer += text
+                    if request.response_schema is None and (text or delta.is_at_work()):
                         yield TextDelta(text)
+        complete = calls.list_calls()
+        if not answer and not complete and usage is None:
+            raise ProviderError(f"{self.vendor.title} answered without words, tools, and usage")
         if request.response_schema is not None:
             yield TextDelta(strip_fences(answer))
-        for complete in calls.list_calls():
-            yield complete
-        yield build_usage(model, usage, listed, asked_at)
+        for call in complete:
+            yield call
+        yield build_usage(self.vendor, model, usage or Usage(), listed, asked_at)
 
     def _build_body(self, request: ChatRequest, model: str, listed: ListedModel | None) -> bytes:
         effort = choose_effort(self.vendor, model, listed, self.settings.reasoning_effort)
@@ -97,20 +99,32 @@ class ChatCompletionsModel(VendorModel):
             yield response
 
     async def _read_chunks(self, response: aiohttp.ClientResponse) -> AsyncIterator[ChatChunk]:
-        """Yield the chunks of the stream to its end, so that the connection can be used again."""
-        title, is_begun = self.vendor.title, False
+        """Yield the chunks of the stream to its end, so that the connection can be used again.
+
+        Raises `ProviderError` for a stream that ends without a reason (`finish_reason`) and without `[DONE]`, of which
+        OpenAI sends both (https://platform.openai.com/docs/api-reference/chat-streaming): its answer is not complete.
+        """
+        title, is_begun, is_complete = self.vendor.title, False, False
         try:
             async for line in _read_lines(response.content):
-                if not line.startswith(b"data:") or (data := line[5:].strip()) == b"[DONE]":
+                if not line.startswith(b"data:"):
+                    continue
+                if (data := line[5:].strip()) == b"[DONE]":
+                    is_complete = True
                     continue
                 chunk = CHUNKS.decode(data)
                 if chunk.error is not None:
-                    code = None if chunk.error.code is None else str(chunk.error.code)
-                    raise ProviderError(f"{title}: {hide_key(self.settings, chunk.error.message)}", code=code)
+                    code, message = chunk.error.code, chunk.error.message or "an error without a message"
+                    raise ProviderError(
+                        f"{title}: {hide_key(self.settings, message)}", code=None if code is None else str(code)
+                    )
                 is_begun = True
+                is_complete = is_complete or chunk.is_last()
                 yield chunk
             if not is_begun:
                 raise ValueError("there is no chunk")
+            if not is_complete:
+                raise ProviderError(f"{title} broke the answer off")
         except aiohttp.ClientError as error:
             raise ProviderError(f"{title} broke the answer off: {error}") from error
         except (msgspec.DecodeError, ValueError) as error:

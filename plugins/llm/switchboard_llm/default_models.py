@@ -1,4 +1,4 @@
-"""Default models, and a comparison of them with LiteLLM's map."""
+"""Default models, and a comparison of them with LiteLLM's map and the ends that vendors have announced."""
 
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -8,11 +8,10 @@ from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel
 
+from switchboard_llm.model_ends import UNLISTED, find_known_end
 from switchboard_llm.model_map import ModelMap
 
 NOTICE: Final = timedelta(days=90)
-UNLISTED: Final = ("ollama", "openai_compatible", "openrouter")
-"""Vendors whose models are not in the map: your own servers, and OpenRouter, which passes other vendors' models on."""
 
 Purpose: TypeAlias = Literal["chat", "embedding", "transcription", "speech"]
 
@@ -43,7 +42,8 @@ DEFAULT_MODELS: Final = DefaultModels.model_validate(
 
 
 def find_faults(vendors: Iterable[tuple[str, str]], models: ModelMap, on: date) -> list[str]:
-    """Return a line for each default model that the map does not know, or that ends within 90 days of a day.
+    """Return a line for each default model that the map does not know, and for each that ends within 90 days of a
+    day by the map or by the vendor's page.
 
     `vendors` are their names with LiteLLM's prefixes.
     """
@@ -51,9 +51,9 @@ def find_faults(vendors: Iterable[tuple[str, str]], models: ModelMap, on: date) 
     for vendor, model in DEFAULT_MODELS.list_pairs():
         if vendor in UNLISTED:
             continue
-        listed = models.find(routes[vendor], model)
-        if listed is None:
+        if models.find(routes[vendor], model) is None:
             faults.append(f"{vendor}: {model} is not in LiteLLM's map")
-        elif listed.deprecation_date is not None and listed.deprecation_date <= on + NOTICE:
-            faults.append(f"{vendor}: {model} ends on {listed.deprecation_date}")
+        end = find_known_end(vendor, routes[vendor], model, models)
+        if end is not None and end <= on + NOTICE:
+            faults.append(f"{vendor}: {model} ends on {end}")
     return faults

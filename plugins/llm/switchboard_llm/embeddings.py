@@ -21,6 +21,8 @@ from switchboard_llm.vendors import VENDORS
 class VendorEmbedding(LiteLLMProvider, EmbeddingProvider[VendorSettings]):
     """Embeddings of a vendor over LiteLLM."""
 
+    model_setting = "embedding_model"
+
     async def embed(
         self, texts: Sequence[str], *, purpose: Literal["document", "query"], model: str | None = None
     ) -> Embeddings:
@@ -45,7 +47,7 @@ def _unit(vector: Sequence[float]) -> tuple[float, ...]:
 
 
 EMBEDDINGS = [
-    create_vendor_class(VendorEmbedding, vendor, "Embedding")
+    create_vendor_class(VendorEmbedding, vendor, "Embedding", "embedding")
     for vendor in VENDORS
     if vendor.embedding_model is not None
 ]

@@ -5,14 +5,16 @@ import gc
 import importlib
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import date
 from functools import cache
 from typing import Any, Final
 
 from switchboard.plugin_sdk import Provider, ProviderError
+from switchboard.plugin_sdk.retries import read_retry_after
 
-from switchboard_llm.vendor_api import RETRYABLE, VendorSettings, check_key, require_key
+from switchboard_llm.vendor_api import RETRYABLE, VendorSettings, check_key, find_listed_ends, require_key
 from switchboard_llm.vendors import Vendor
 
 _loading = threading.Lock()
@@ -38,6 +40,8 @@ def _import_litellm() -> Any:
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.drop_params = True
+    # LiteLLM takes an argument of no retries for none, and would wait for a vendor's `Retry-After` in embeddings.
+    litellm.DEFAULT_MAX_RETRIES = 0
     # If a server reports no token usage, LiteLLM would download Llama's tokenizer from Hugging Face, in the event
     # loop.
     litellm.disable_hf_tokenizer_download = True
@@ -81,7 +85,27 @@ def translate_error(vendor: Vendor, settings: VendorSettings, error: Exception) 
     if settings.api_key is not None:
         message = message.replace(settings.api_key.get_secret_value(), "***")
     retryable = not isinstance(status, int) or status >= 500 or status in RETRYABLE
-    return ProviderError(f"{vendor.title}: {message}", code=str(status) if status else None, retryable=retryable)
+    return ProviderError(
+        f"{vendor.title}: {message}",
+        code=str(status) if status else None,
+        retryable=retryable,
+        retry_after_seconds=_find_retry_after(error),
+    )
+
+
+def _find_retry_after(error: Exception) -> float | None:
+    """Return the seconds of the vendor's `Retry-After`: LiteLLM keeps the headers of a refusal beside its error, in the
+    error's response, or in those of the error that it wraps.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        refusal = getattr(cause, "response", None)
+        for holder, name in ((cause, "litellm_response_headers"), (cause, "headers"), (refusal, "headers")):
+            headers = getattr(holder, name, None)
+            if headers and (seconds := read_retry_after(headers.get("retry-after"))) is not None:
+                return seconds
+        cause = cause.__cause__ or cause.__context__
+    return None
 
 
 def calculate_cost(litellm: Any, vendor: Vendor, model: str, usage: Any) -> float | None:
@@ -116,3 +140,6 @@ class LiteLLMProvider(Provider[VendorSettings]):
     async def check(self) -> None:
         """Ask the vendor for its models, which costs nothing and needs the key."""
         await check_key(self.vendor, self.settings)
+
+    async def find_model_ends(self, models: Sequence[str]) -> Mapping[str, date]:
+        return await find_listed_ends(self.vendor, self.settings, models)

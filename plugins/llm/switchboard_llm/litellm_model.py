@@ -3,16 +3,19 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from switchboard.plugin_sdk import ChatEvent, ChatRequest, JsonObject, ModelUsage, ProviderError, TextDelta
 
 from switchboard_llm.chat_body import build_body, strip_fences
 from switchboard_llm.litellm_client import build_arguments, calculate_cost, load_litellm, translate_error
 from switchboard_llm.reasoning import choose_effort
-from switchboard_llm.stream import ToolCallCollector
+from switchboard_llm.stream import FunctionDelta, ToolCallCollector, ToolCallDelta
 from switchboard_llm.vendor_model import VendorModel
 from switchboard_llm.vendors import Vendor
+
+KEEPS_REASON: Final = ("anthropic", "bedrock")
+"""LiteLLM's prefixes of vendors whose reason for the end of a stream it keeps. It does not keep Google's."""
 
 
 class LiteLLMModel(VendorModel):
@@ -70,14 +73,22 @@ class LiteLLMModel(VendorModel):
             raise translate_error(self.vendor, self.settings, error) from error
         if not answer and not usage.prompt_tokens and not calls.list_calls():
             raise ProviderError(f"{self.vendor.title} answered with something that is no chat completion")
+        _require_end(self.vendor, stream)
         if request.response_schema is not None:
             yield TextDelta(strip_fences(answer))
         for call in calls.list_calls():
             yield call
         cached = getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None) or 0
         detail: JsonObject = {"cached_input_tokens": cached} if cached else {}
-        cost = calculate_cost(litellm, self.vendor, model, usage)
+        is_counted = usage.prompt_tokens or usage.completion_tokens
+        cost = calculate_cost(litellm, self.vendor, model, usage) if is_counted else None
         yield ModelUsage(model, usage.prompt_tokens or 0, usage.completion_tokens or 0, cost, detail)
+
+
+def _require_end(vendor: Vendor, stream: Any) -> None:
+    """Raise `ProviderError` for a stream that ended without the vendor's reason, for which LiteLLM invents one."""
+    if vendor.route in KEEPS_REASON and getattr(stream, "received_finish_reason", "") is None:
+        raise ProviderError(f"{vendor.title} broke the answer off")
 
 
 async def _prepend(first: Any, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
@@ -93,6 +104,7 @@ def _read_texts(chunk: Any, calls: ToolCallCollector) -> list[str]:
         return []
     delta = chunk.choices[0].delta
     for call in delta.tool_calls or ():
-        calls.add(call.index, call.id, call.function.name, call.function.arguments)
+        function = FunctionDelta(call.function.name, call.function.arguments)
+        calls.add(ToolCallDelta(call.index, call.id, function))
     works = delta.tool_calls or getattr(delta, "reasoning_content", None)
     return [delta.content or ""] if delta.content or works else []

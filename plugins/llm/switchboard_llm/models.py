@@ -19,4 +19,4 @@ def _choose_kind(vendor: Vendor) -> type[VendorModel]:
     return CLOUDS.get(vendor.name, LiteLLMModel if vendor.openai_path is None else ChatCompletionsModel)
 
 
-MODELS = [create_vendor_class(_choose_kind(vendor), vendor, "Model") for vendor in VENDORS]
+MODELS = [create_vendor_class(_choose_kind(vendor), vendor, "Model", "chat") for vendor in VENDORS]

@@ -6,6 +6,7 @@ from typing import Final
 import aiohttp
 import msgspec
 from switchboard.plugin_sdk import ProviderError
+from switchboard.plugin_sdk.retries import read_retry_after
 
 from switchboard_llm.vendor_api import RETRYABLE, VendorSettings
 from switchboard_llm.vendors import Vendor
@@ -34,6 +35,7 @@ async def read_refusal(vendor: Vendor, settings: VendorSettings, response: aioht
         f"{vendor.title}: {hide_key(settings, _find_message(text) or f'HTTP {status}')}",
         code=str(status),
         retryable=status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in RETRYABLE,
+        retry_after_seconds=read_retry_after(response.headers.get("Retry-After")),
     )
 
 
@@ -44,14 +46,14 @@ def hide_key(settings: VendorSettings, message: str) -> str:
 
 
 class _Fault(msgspec.Struct):
-    message: str = ""
+    message: str | None = None
 
 
 class _Refusal(msgspec.Struct):
     """OpenAI's `error` with a message, Ollama's that is a text, and Mistral's `message` beside it."""
 
     error: _Fault | str | None = None
-    message: str = ""
+    message: str | None = None
 
 
 def _find_message(text: str) -> str:
@@ -62,5 +64,5 @@ def _find_message(text: str) -> str:
         said = text
     else:
         fault = refusal.error
-        said = (fault if isinstance(fault, str) else fault.message if fault is not None else "") or refusal.message
+        said = (fault.message if isinstance(fault, _Fault) else fault) or refusal.message or ""
     return said.strip().splitlines()[0][:500] if said.strip() else ""

@@ -14,6 +14,7 @@ from switchboard.plugin_sdk import JsonObject, ModelUsage, ProviderError, ToolCa
 
 from switchboard_llm.model_map import ListedModel
 from switchboard_llm.prices import find_prices
+from switchboard_llm.vendors import Vendor
 
 
 class FunctionDelta(msgspec.Struct):
@@ -24,14 +25,14 @@ class FunctionDelta(msgspec.Struct):
 class ToolCallDelta(msgspec.Struct):
     index: int | None = None
     id: str | None = None
-    function: FunctionDelta = msgspec.field(default_factory=FunctionDelta)
+    function: FunctionDelta | None = None
 
 
 class ContentPart(msgspec.Struct):
     """Part of a content in parts: Mistral's models that reason send `thinking` beside `text`."""
 
     type: str
-    text: str = ""
+    text: str | None = None
 
 
 class Delta(msgspec.Struct):
@@ -45,7 +46,7 @@ class Delta(msgspec.Struct):
     def read_text(self) -> str:
         """Return the text that is meant for the caller."""
         if isinstance(self.content, list):
-            return "".join(part.text for part in self.content if part.type == "text")
+            return "".join(part.text or "" for part in self.content if part.type == "text")
         return self.content or ""
 
     def is_at_work(self) -> bool:
@@ -54,19 +55,59 @@ class Delta(msgspec.Struct):
 
 
 class Choice(msgspec.Struct):
-    delta: Delta = msgspec.field(default_factory=Delta)
+    delta: Delta | None = None
+    finish_reason: str | None = None
 
 
 class PromptTokens(msgspec.Struct):
     cached_tokens: int | None = None
 
 
+class CompletionTokens(msgspec.Struct):
+    reasoning_tokens: int | None = None
+
+
+class CostDetails(msgspec.Struct):
+    upstream_inference_cost: float | None = None
+
+
 class Usage(msgspec.Struct):
-    """Tokens of a request; the prompt's include the cached ones."""
+    """Tokens of a request, and what some vendors say that it costs; the prompt's tokens include the cached ones.
+
+    OpenRouter's `cost` is in credits, which are US dollars. With an organization's own key at the vendor behind it
+    (`is_byok`), it is OpenRouter's fee alone, and that vendor charges `upstream_inference_cost` itself
+    (https://openrouter.ai/docs/use-cases/usage-accounting). A tick of xAI's is 1e-10 US dollars.
+    """
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: PromptTokens | None = None
+    completion_tokens_details: CompletionTokens | None = None
+    total_tokens: int | None = None
+    cost: float | None = None
+    is_byok: bool | None = None
+    cost_details: CostDetails | None = None
+    cost_in_usd_ticks: int | None = None
+
+    def count_output(self) -> int:
+        """Return the number of tokens that are billed as output, reasoning included.
+
+        OpenAI's `completion_tokens` include reasoning, and xAI's do not, which its total shows
+        (https://docs.x.ai/docs/key-information/consumption-and-rate-limits).
+        """
+        completion, details = self.completion_tokens or 0, self.completion_tokens_details
+        reasoning = (details.reasoning_tokens or 0) if details is not None else 0
+        is_beside = (self.total_tokens or 0) >= (self.prompt_tokens or 0) + completion + reasoning
+        return completion + reasoning if is_beside else completion
+
+    def read_cost(self, *, reports_cost: bool) -> float | None:
+        """Return the cost that the vendor reports, in US dollars. `reports_cost`: `cost` is in this currency."""
+        if self.cost_in_usd_ticks is not None:
+            return self.cost_in_usd_ticks * USD_A_TICK
+        if self.cost is None or not reports_cost:
+            return None
+        upstream = self.cost_details.upstream_inference_cost if self.is_byok and self.cost_details is not None else None
+        return self.cost + (upstream or 0.0)
 
     def count_cached(self) -> int:
         """Return the number of cached prompt tokens."""
@@ -76,17 +117,28 @@ class Usage(msgspec.Struct):
 class StreamFault(msgspec.Struct):
     """An error in the midst of a stream, which OpenRouter and Groq report so."""
 
-    message: str = "an error without a message"
+    message: str | None = None
     code: int | str | None = None
 
 
 class ChatChunk(msgspec.Struct):
-    choices: list[Choice] = msgspec.field(default_factory=list)
+    """Part of an answer. Some servers send null for a list that is empty."""
+
+    choices: list[Choice] | None = None
     usage: Usage | None = None
     error: StreamFault | None = None
 
+    def list_deltas(self) -> list[Delta]:
+        """Return what the chunk adds to the answer."""
+        return [choice.delta for choice in self.choices or () if choice.delta is not None]
+
+    def is_last(self) -> bool:
+        """Return whether the answer is complete with this chunk."""
+        return any(choice.finish_reason is not None for choice in self.choices or ())
+
 
 CHUNKS: Final = msgspec.json.Decoder(ChatChunk)
+USD_A_TICK: Final = 1e-10
 
 
 @dataclass(slots=True)
@@ -103,18 +155,19 @@ class ToolCallCollector:
     _calls: list[_ToolCallParts] = field(default_factory=list)
     _by_index: dict[int, _ToolCallParts] = field(default_factory=dict)
 
-    def add(self, index: int | None, call_id: str | None, name: str | None, arguments: str | None) -> None:
+    def add(self, part: ToolCallDelta) -> None:
         """Add a part.
 
         Ollama sends all calls with the same index: a name after the arguments of one call starts another call.
         """
-        call = self._by_index.get(index or 0)
-        if call is None or (name and call.arguments):
-            call = self._by_index[index or 0] = _ToolCallParts()
+        index, function = part.index or 0, part.function or FunctionDelta()
+        call = self._by_index.get(index)
+        if call is None or (function.name and call.arguments):
+            call = self._by_index[index] = _ToolCallParts()
             self._calls.append(call)
-        call.id = call_id or call.id
-        call.name += name or ""
-        call.arguments += arguments or ""
+        call.id = part.id or call.id
+        call.name += function.name or ""
+        call.arguments += function.arguments or ""
 
     def list_calls(self) -> list[ToolCall]:
         """Return the complete calls. Raises `ProviderError` for arguments that are not a JSON object."""
@@ -134,11 +187,15 @@ def _parse_arguments(text: str) -> JsonObject:
     return parsed
 
 
-def build_usage(model: str, usage: Usage, listed: ListedModel | None, asked_at: datetime) -> ModelUsage:
-    """Return the usage with its cost at that time, which is None for a model without prices in LiteLLM's map."""
-    prompt, completion, cached = usage.prompt_tokens or 0, usage.completion_tokens or 0, usage.count_cached()
-    prices, cost = None if listed is None else find_prices(listed, listed.off_peak_pricing, asked_at), None
-    if prices is not None:
+def build_usage(vendor: Vendor, model: str, usage: Usage, listed: ListedModel | None, asked_at: datetime) -> ModelUsage:
+    """Return the usage with its cost: the vendor's own figure, else by the prices of that time in LiteLLM's map.
+
+    The cost is None where the vendor reports no usage, or the map has no price of the model.
+    """
+    prompt, completion, cached = usage.prompt_tokens or 0, usage.count_output(), usage.count_cached()
+    prices = None if listed is None else find_prices(listed, listed.off_peak_pricing, asked_at)
+    cost = usage.read_cost(reports_cost=vendor.reports_cost)
+    if cost is None and prices is not None and (prompt or completion):
         cost = (prompt - cached) * prices.prompt + cached * prices.cached + completion * prices.completion
     detail: JsonObject = {"cached_input_tokens": cached} if cached else {}
     return ModelUsage(model, prompt, completion, cost, detail)

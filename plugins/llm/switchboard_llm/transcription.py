@@ -6,7 +6,8 @@ import asyncio
 import io
 import wave
 from array import array
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import date
 from http import HTTPStatus
 from typing import Final
 
@@ -23,7 +24,14 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.languages import get_single_language
 
 from switchboard_llm.openai_api import build_openai_url, read_refusal
-from switchboard_llm.vendor_api import VendorSettings, build_headers, check_key, create_vendor_class, require_key
+from switchboard_llm.vendor_api import (
+    VendorSettings,
+    build_headers,
+    check_key,
+    create_vendor_class,
+    find_listed_ends,
+    require_key,
+)
 from switchboard_llm.vendors import VENDORS, Vendor
 
 ANSWER_SECONDS: Final = 10.0
@@ -127,6 +135,9 @@ class VendorTranscriber(SpeechToTextProvider[VendorSettings]):
         """Ask the vendor for its models, which costs nothing and needs the key."""
         await check_key(self.vendor, self.settings)
 
+    async def find_model_ends(self, models: Sequence[str]) -> Mapping[str, date]:
+        return await find_listed_ends(self.vendor, self.settings, models)
+
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
         if self._http is None:
             self._http = aiohttp.ClientSession(
@@ -138,7 +149,7 @@ class VendorTranscriber(SpeechToTextProvider[VendorSettings]):
 
 
 TRANSCRIBERS = [
-    create_vendor_class(VendorTranscriber, vendor, "Transcriber")
+    create_vendor_class(VendorTranscriber, vendor, "Transcriber", "transcription")
     for vendor in VENDORS
     if vendor.transcription_model is not None
 ]

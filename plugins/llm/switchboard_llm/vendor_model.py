@@ -1,12 +1,14 @@
 """Base of a vendor's language models: settings, choice of the model, and check, whatever the wire format."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import ClassVar
 
 from pydantic import Field
 from switchboard.plugin_sdk import ChatRequest, LLMProvider, ProviderError
 
+from switchboard_llm.model_ends import OfferedModel, combine_ends
 from switchboard_llm.model_map import ListedModel, load_model_map
 from switchboard_llm.reasoning import EffortSetting
 from switchboard_llm.vendor_api import VendorSettings, build_headers, list_models, require_key, require_offered
@@ -51,7 +53,7 @@ class VendorModel(LLMProvider[ModelSettings]):
     async def list_models(self) -> Sequence[str]:
         """List the models of a server of your own; for a vendor, the chat models in LiteLLM's map."""
         if self.settings.base_url is not None:
-            return sorted(await self.fetch_models())
+            return sorted(offer.name for offer in await self.fetch_models())
         return sorted(set(load_model_map().list_chat_models(self.vendor.route)))
 
     def require_credentials(self) -> None:
@@ -66,7 +68,15 @@ class VendorModel(LLMProvider[ModelSettings]):
         """Raise `ProviderError` if the vendor refuses the credentials, or says that it lacks the model."""
         require_offered(self.vendor, model, await self.fetch_models())
 
-    async def fetch_models(self) -> list[str]:
+    async def find_model_ends(self, models: Sequence[str]) -> Mapping[str, date]:
+        wanted = {model: self.get_listed_name(model) for model in models}
+        return combine_ends(self.vendor.name, self.vendor.route, wanted, await self.fetch_models(), load_model_map())
+
+    def get_listed_name(self, model: str) -> str:
+        """Return the name that a model has in the vendor's list."""
+        return model
+
+    async def fetch_models(self) -> list[OfferedModel]:
         """Ask the vendor for its models. Raises `ProviderError`."""
         address = self.settings.base_url or self.vendor.address
         return await list_models(self.vendor, address, await self.build_headers()) if address else []

@@ -22,7 +22,10 @@ class Vendor:
     to a JSON schema; others only to JSON. `system_first`: its models, or its servers' chat templates, accept no system
     message after others, or do not see its place. `answers_tools`: they accept no user message right after a tool's.
     `caches_marked`: it caches the part of a prompt that a request marks. `counts_tokens`: a stream reports the usage
-    only if it is asked to (`stream_options`). `fixes_temperature`: models that reason accept no
+    only if it is asked to (`stream_options`); Mistral reports it always
+    (https://docs.mistral.ai/resources/release-note/2024-01-16-token-usage-in-streaming-requests), and answers 422 to a
+    request with that field (https://github.com/openai/openai-agents-python/issues/442). `reports_cost`: the usage has
+    the `cost` in US dollars. `fixes_temperature`: models that reason accept no
     temperature. `stores_answers`: it keeps requests and answers for its customers unless a request says `store: false`.
     `least_effort` is the least that its reasoning
     models accept where LiteLLM's map does not say it of the model, and `unlisted_effort` the least for models that are
@@ -45,6 +48,7 @@ class Vendor:
     answers_tools: bool = False
     caches_marked: bool = False
     counts_tokens: bool = True
+    reports_cost: bool = False
     fixes_temperature: bool = False
     stores_answers: bool = False
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
@@ -138,6 +142,7 @@ VENDORS = (
         models_path="/key",
         effort_field="reasoning.effort",
         unlisted_effort="minimal",
+        reports_cost=True,
     ),
     # Agents name a deployment, the list has the models that could be deployed.
     Vendor(

@@ -4,7 +4,8 @@ Requested directly and not over LiteLLM, which returns a response only when it i
 the whole sentence.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import date
 from typing import Final
 
 import aiohttp
@@ -18,8 +19,16 @@ from switchboard.plugin_sdk import (
     TextToSpeechSettings,
     Voice,
 )
+from switchboard.plugin_sdk.retries import read_retry_after
 
-from switchboard_llm.vendor_api import RETRYABLE, VendorSettings, check_key, create_vendor_class, require_key
+from switchboard_llm.vendor_api import (
+    RETRYABLE,
+    VendorSettings,
+    check_key,
+    create_vendor_class,
+    find_listed_ends,
+    require_key,
+)
 from switchboard_llm.vendors import VENDORS, Vendor
 
 OPENAI: Final = "https://api.openai.com/v1"
@@ -55,7 +64,7 @@ class _Listed(BaseModel):
 
 
 class _Voices(BaseModel):
-    voices: list[str | _Listed]
+    voices: list[str | _Listed] | None
 
 
 class _Reason(BaseModel):
@@ -95,7 +104,10 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
             self._session = None
 
     async def check(self) -> None:
-        await check_key(self.vendor, self.settings.model_copy(update={"base_url": self._base_url}))
+        await check_key(self.vendor, self._addressed_settings)
+
+    async def find_model_ends(self, models: Sequence[str]) -> Mapping[str, date]:
+        return await find_listed_ends(self.vendor, self._addressed_settings, models)
 
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
         body: dict[str, object] = {
@@ -109,7 +121,7 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
         try:
             async with self._require_session().post(f"{self._base_url}/audio/speech", json=body) as response:
                 if response.status >= 400:
-                    raise self._status_error(response.status, await response.text(errors="replace"))
+                    raise self._status_error(response, await response.text(errors="replace"))
                 if response.content_type.startswith("text/"):
                     raise ProviderError(f"{self.title} answered with {response.content_type} instead of audio")
                 async for audio in response.content.iter_any():
@@ -124,7 +136,7 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
         try:
             async with self._require_session().get(f"{self._base_url}/audio/voices") as response:
                 if response.status >= 400:
-                    raise self._status_error(response.status, "the server does not list its voices")
+                    raise self._status_error(response, "the server does not list its voices")
                 listed = _Voices.model_validate_json(await response.text()).voices
         except (aiohttp.ClientError, TimeoutError) as error:
             raise self._connection_error(error) from error
@@ -132,12 +144,16 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
             raise ProviderError(f"{self.title} lists its voices in an unknown format", retryable=False) from error
         return [
             Voice(voice, voice, "") if isinstance(voice, str) else Voice(voice.id, voice.name or voice.id, "")
-            for voice in listed
+            for voice in listed or ()
         ]
 
     async def has_voice(self, voice_id: str) -> bool:
         # OpenAI lists its voices only in its documentation, so an unknown one may be new or custom.
         return self.vendor.name == "openai" or await super().has_voice(voice_id)
+
+    @property
+    def _addressed_settings(self) -> VoiceSettings:
+        return self.settings.model_copy(update={"base_url": self._base_url})
 
     @property
     def _base_url(self) -> str:
@@ -151,7 +167,8 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
     def _connection_error(self, error: Exception) -> ProviderError:
         return ProviderError(f"{self.title}: the connection failed ({str(error) or type(error).__name__})")
 
-    def _status_error(self, status: int, body: str) -> ProviderError:
+    def _status_error(self, response: aiohttp.ClientResponse, body: str) -> ProviderError:
+        status = response.status
         try:
             reason = _Failure.model_validate_json(body).error
         except ValueError:
@@ -160,8 +177,13 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
         if key is not None:
             message = message.replace(key.get_secret_value(), "***")
         return ProviderError(
-            f"{self.title}: {message}", code=str(reason.code or status), retryable=status >= 500 or status in RETRYABLE
+            f"{self.title}: {message}",
+            code=str(reason.code or status),
+            retryable=status >= 500 or status in RETRYABLE,
+            retry_after_seconds=read_retry_after(response.headers.get("Retry-After")),
         )
 
 
-VOICES = [create_vendor_class(VendorVoice, vendor, "Voice") for vendor in VENDORS if vendor.speech_model is not None]
+VOICES = [
+    create_vendor_class(VendorVoice, vendor, "Voice", "speech") for vendor in VENDORS if vendor.speech_model is not None
+]

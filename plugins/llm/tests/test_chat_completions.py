@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from pydantic import JsonValue
-from switchboard.plugin_sdk import ChatEvent, ChatRequest, Message, ModelUsage, ProviderError, TextDelta
+from switchboard.plugin_sdk import ChatEvent, ChatRequest, Message, ModelUsage, ProviderError, TextDelta, ToolCall
 from switchboard_llm.default_models import DEFAULT_MODELS
 from switchboard_llm.litellm_client import calculate_cost, load_litellm
 from switchboard_llm.model_map import load_model_map
@@ -49,7 +49,7 @@ async def serve(
     *events: JsonValue, body: bytes | None = None, status: int = 200, headers: dict[str, str] | None = None
 ) -> AsyncIterator[RawServer]:
     """Serve a stream of these events, or a body."""
-    stream = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events) + b"data: [DONE]\n\n"
+    stream = write_events(*events) + DONE
     server = RawServer(stream if body is None else body, status, headers or {})
     application = web.Application()
     application.router.add_post("/{path:.*}", server.answer)
@@ -59,6 +59,16 @@ async def serve(
 
 def build_delta(**delta: JsonValue) -> JsonValue:
     return {"choices": [{"index": 0, "delta": delta}]}
+
+
+DONE = b"data: [DONE]\n\n"
+LAST: JsonValue = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+COUNTED: JsonValue = {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 0}}
+
+
+def write_events(*events: JsonValue) -> bytes:
+    """Return a stream that ends without `[DONE]`."""
+    return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
 
 
 async def ask(model: VendorModel, request: ChatRequest = REQUEST) -> list[ChatEvent]:
@@ -76,8 +86,56 @@ async def ask(model: VendorModel, request: ChatRequest = REQUEST) -> list[ChatEv
     ],
 )
 async def test_thoughts_are_work_and_no_text(create_model: CreateModel, delta: dict[str, JsonValue], text: str) -> None:
-    async with serve(build_delta(**delta)) as server:
+    async with serve(build_delta(**delta), COUNTED) as server:
         assert (await ask(create_model(server.url)))[0] == TextDelta(text)
+
+
+NOTHING: JsonValue = None
+
+
+@pytest.mark.parametrize("schema", [None, {"type": "object", "properties": {}}])
+async def test_a_stream_without_an_end_is_not_a_complete_answer(
+    create_model: CreateModel, schema: dict[str, JsonValue] | None
+) -> None:
+    request = ChatRequest(REQUEST.messages, response_schema=schema)
+    async with serve(body=write_events(build_delta(content="{}"))) as server:
+        with pytest.raises(ProviderError, match="broke the answer off") as failed:
+            await ask(create_model(server.url), request)
+    assert failed.value.retryable
+    for complete in (write_events(build_delta(content="{}"), LAST), write_events(build_delta(content="{}")) + DONE):
+        async with serve(body=complete) as server:
+            assert (await ask(create_model(server.url), request))[0] == TextDelta("{}")
+
+
+async def test_an_answer_without_anything_lets_the_next_provider_answer(create_model: CreateModel) -> None:
+    async with serve(build_delta(role="assistant", content=""), LAST) as server:
+        with pytest.raises(ProviderError, match="without words, tools, and usage") as failed:
+            await ask(create_model(server.url))
+    assert failed.value.retryable
+    async with serve(build_delta(role="assistant", content=""), LAST, COUNTED) as server:
+        assert await ask(create_model(server.url)) == [ModelUsage("default", 3, 0)], "a model may have nothing to say"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"choices": NOTHING},
+        {"choices": [{"index": 0, "delta": NOTHING}]},
+        build_delta(tool_calls=NOTHING, content="", role=NOTHING),
+        build_delta(content=[{"type": "text", "text": NOTHING}]),
+        {"choices": [], "usage": {"prompt_tokens": 1, "prompt_tokens_details": NOTHING, "total_tokens": NOTHING}},
+    ],
+)
+async def test_null_for_a_list_or_an_object_does_not_end_an_answer(create_model: CreateModel, event: JsonValue) -> None:
+    async with serve(event, build_delta(content="Hello."), LAST) as server:
+        assert TextDelta("Hello.") in await ask(create_model(server.url))
+
+
+async def test_a_tool_call_may_come_before_its_function(create_model: CreateModel) -> None:
+    first = build_delta(tool_calls=[{"index": 0, "id": "1", "function": NOTHING}])
+    second = build_delta(tool_calls=[{"index": 0, "function": {"name": "weather", "arguments": "{}"}}])
+    async with serve(first, second, LAST) as server:
+        assert ToolCall("1", "weather", {}) in await ask(create_model(server.url))
 
 
 async def test_an_error_within_a_stream_is_a_provider_error_without_the_key(create_model: CreateModel) -> None:
@@ -100,6 +158,7 @@ async def test_garbage_is_a_provider_error(create_model: CreateModel, body: byte
     [
         (b'{"error": {"message": "model not found"}}', "model not found"),
         (b'{"error": "model not found"}', "model not found"),
+        (b'{"error": {"message": null}, "message": "model not found"}', "model not found"),
         (b'{"object": "error", "message": "model not found"}', "model not found"),
         (b"<html>\nNot here\n</html>", "<html>"),
         (b"", "HTTP 404"),
@@ -213,7 +272,7 @@ async def test_costs_are_those_that_litellm_calculates(asked_at: str) -> None:
         )
         with pinned_billing_time(moment):
             expected = calculate_cost(litellm, vendor, model, theirs)
-        own = build_usage(model, usage, listed, moment)
+        own = build_usage(vendor, model, usage, listed, moment)
         assert own == ModelUsage(model, prompt, completion, own.cost, {"cached_input_tokens": cached} if cached else {})
         if listed is not None:
             assert own.cost == pytest.approx(expected), vendor.name

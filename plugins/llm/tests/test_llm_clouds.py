@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Callable
+from datetime import date
 
 import pytest
 import pytest_asyncio
@@ -17,6 +18,7 @@ from tests.fixtures.cloud_servers import (
     ACCESS_KEY_ID,
     ACCOUNT,
     API_KEY,
+    BEDROCK_MODELS,
     CLIENT_ID,
     CLIENT_SECRET,
     PROJECT,
@@ -120,6 +122,8 @@ async def test_models_with_and_without_schemas_of_their_own_answer_in_json(cloud
 async def test_a_check_of_bedrock_asks_for_the_models_of_the_region(clouds: CloudServers) -> None:
     await build_bedrock(clouds.url).check()
     await build_bedrock(clouds.url, api_key=API_KEY).check()
+    profiles = [f"eu.{BEDROCK_MODELS[0]}", f"eu.{BEDROCK_MODELS[1]}"]
+    assert await build_bedrock(clouds.url).find_model_ends(profiles) == {profiles[0]: date(2027, 3, 1)}
     with pytest.raises(ProviderError, match="answered 403"):
         await build_bedrock(clouds.url, access_key_id=ACCESS_KEY_ID, secret_access_key="another").check()
     with pytest.raises(ProviderError, match="does not offer the model no-such"):

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from datetime import date
 
 import pytest
 import pytest_asyncio
@@ -149,6 +150,30 @@ async def test_a_server_without_a_voice_list_is_an_error(server: OpenAI) -> None
     with pytest.raises(ProviderError, match="does not list"):
         await speaking.list_voices()
     await speaking.close()
+
+
+async def test_the_ends_of_voices_and_transcribers_are_known_and_read_from_the_list(server: OpenAI) -> None:
+    """https://developers.openai.com/api/docs/deprecations: `shutdown_date` is a day, or null."""
+    server.models = [
+        {"id": "tts-2", "shutdown_date": "2028-03-01"},
+        {"id": "tts-1-hd", "shutdown_date": None},
+        {"id": "tts-1", "shutdown_date": "2027-01-20"},
+    ]
+    models = ["tts-2", "tts-1-hd", "tts-1", "gpt-4o-mini-tts", "gpt-4o-mini-transcribe", "another"]
+    ends = {
+        "tts-2": date(2028, 3, 1),
+        "tts-1-hd": date(2027, 1, 6),
+        "tts-1": date(2027, 1, 20),
+        "gpt-4o-mini-tts": date(2027, 1, 6),
+        "gpt-4o-mini-transcribe": date(2027, 2, 26),
+    }
+    transcriber = next(kind for kind in TRANSCRIBERS if kind.name == "openai")
+    listener = transcriber(VendorSettings(api_key=SecretStr(KEY), base_url=f"{server.address}/v1"))
+    for provider in (create_voice(f"{server.address}/v1", name="openai"), listener):
+        assert await provider.find_model_ends(models) == ends
+    assert await create_voice(f"{server.address}/v1").find_model_ends(["whisper-1", "tts-2"]) == {
+        "tts-2": date(2028, 3, 1)
+    }, "a server of your own may have a model of the same name"
 
 
 async def test_openai_has_fixed_voices_and_other_servers_need_an_address() -> None:

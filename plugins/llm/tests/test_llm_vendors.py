@@ -1,11 +1,12 @@
 """Differences between vendors: default models, reasoning, the order of messages, cached prompts, and checks."""
 
 from collections.abc import AsyncIterator, Callable
-from datetime import timedelta
+from datetime import date, timedelta
 
 import msgspec
 import pytest
 import pytest_asyncio
+from pydantic import JsonValue
 from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, ProviderError, ToolCall, ToolSpec
 from switchboard.plugin_sdk.testing import LLMContract
 from switchboard_llm.default_models import DEFAULT_MODELS, find_faults
@@ -61,11 +62,16 @@ class TestAnthropic(LLMContract[VendorModel]):
         return lambda address: build_chat_model(address, name="anthropic")
 
     @pytest.fixture
+    def vendor_address(self, vendors: ModelServers) -> str:
+        return vendors.url
+
+    @pytest.fixture
     def tool_request(self, weather: ToolSpec) -> ChatRequest:
         return ChatRequest((PROMPT, Message("user", "weather")), tools=(weather,))
 
 
 class TestGemini(LLMContract[VendorModel]):
+    # Without `vendor_address`: LiteLLM does not keep the reason with which Google ends a stream.
     @pytest.fixture
     def provider(self, vendors: ModelServers) -> VendorModel:
         return build_chat_model(vendors.url, name="gemini")
@@ -92,7 +98,8 @@ async def vendors() -> AsyncIterator[ModelServers]:
 
 
 def test_every_default_model_was_offered_when_it_was_checked() -> None:
-    assert find_faults(ROUTES, load_model_map(), DEFAULT_MODELS.checked - timedelta(days=30)) == []
+    faults = find_faults(ROUTES, load_model_map(), DEFAULT_MODELS.checked - timedelta(days=30))
+    assert faults == ["openai: gpt-4o-mini-tts ends on 2027-01-06"], "OpenAI has no successor of it"
     assert {vendor.name for vendor in VENDORS} == set(DEFAULT_MODELS.chat)
 
 
@@ -101,6 +108,7 @@ def test_a_default_model_that_ends_or_is_unknown_is_named() -> None:
     faults = find_faults(ROUTES, models, DEFAULT_MODELS.checked)
     assert "anthropic: claude-haiku-4-5 ends on 2027-01-01" in faults
     assert "deepseek: deepseek-v4-flash is not in LiteLLM's map" in faults
+    assert "openai: gpt-4o-mini-tts ends on 2027-01-06" in faults, "the vendor's page is read beside the map"
 
 
 @pytest.mark.parametrize(
@@ -211,6 +219,60 @@ async def test_cached_tokens_of_other_formats_are_counted(
     assert usage.cost == pytest.approx(cost)
 
 
+GROK: dict[str, JsonValue] = {
+    "prompt_tokens": 32,
+    "completion_tokens": 9,
+    "total_tokens": 135,
+    "prompt_tokens_details": {"cached_tokens": 6},
+    "completion_tokens_details": {"reasoning_tokens": 94},
+}
+"""Usage in the form of https://docs.x.ai/docs/key-information/consumption-and-rate-limits."""
+THINKING: dict[str, JsonValue] = {**GROK, "completion_tokens": 103}
+"""The same usage as OpenAI reports it."""
+
+
+@pytest.mark.parametrize(
+    ("vendor", "usage", "billed"),
+    [
+        (("xai", "grok-4.20-non-reasoning"), GROK, (103, 26 * 1.25e-6 + 6 * 2e-7 + 103 * 2.5e-6)),
+        (("xai", "grok-4.20-non-reasoning"), THINKING, (103, 26 * 1.25e-6 + 6 * 2e-7 + 103 * 2.5e-6)),
+        (("xai", "grok-4.20-non-reasoning"), {**GROK, "cost_in_usd_ticks": 232_856_000}, (103, 0.0232856)),
+        (("openai", "gpt-4o-mini"), THINKING, (103, 26 * 1.5e-7 + 6 * 7.5e-8 + 103 * 6e-7)),
+        (("openrouter", None), {**THINKING, "cost": 0.00042}, (103, 0.00042)),
+        (
+            ("openrouter", None),
+            {**THINKING, "cost": 0.00002, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.0004}},
+            (103, 0.00042),
+        ),
+        (
+            ("openrouter", None),
+            {**THINKING, "cost": 0.00042, "is_byok": False, "cost_details": {"upstream_inference_cost": 0.0004}},
+            (103, 0.00042),
+        ),
+        (("openai_compatible", "m"), {**THINKING, "cost": 7}, (103, None)),
+    ],
+)
+async def test_an_answer_costs_what_the_vendor_bills(
+    create_model: CreateModel,
+    server: ChatServer,
+    vendor: tuple[str, str | None],
+    usage: dict[str, object],
+    billed: tuple[int, float | None],
+) -> None:
+    server.usage = usage
+    name, model = vendor
+    answer = await ask(create_model(server.base_url, name=name, model=model))
+    assert (answer.output_tokens, answer.cost) == (billed[0], billed[1] and pytest.approx(billed[1]))
+
+
+async def test_mistral_is_not_asked_for_the_usage_that_it_always_reports(
+    create_model: CreateModel, server: ChatServer
+) -> None:
+    usage = await ask(create_model(server.base_url, name="mistral"))
+    assert "stream_options" not in server.requests[0]
+    assert (usage.input_tokens, usage.output_tokens) == (12, 5)
+
+
 async def test_claude_is_told_what_to_cache(create_model: CreateModel, vendors: ModelServers) -> None:
     await ask(create_model(vendors.url, name="anthropic"), PROMPT, HELLO, GREETING, HELLO)
     (request,) = vendors.requests
@@ -243,3 +305,21 @@ def test_the_reference_names_the_default_models() -> None:
 
 def test_every_vendor_with_a_key_can_be_asked() -> None:
     assert {vendor.name for vendor in VENDORS if vendor.needs_key and vendor.address is None} == {"azure"}
+
+
+@pytest.mark.parametrize(
+    ("vendor", "listed"),
+    [
+        ("openai", {"id": "m", "shutdown_date": "2027-03-01"}),
+        ("azure", {"id": "m", "deprecation": {"fine_tune": 1677662127, "inference": 1803859200}}),
+        ("mistral", {"id": "m", "deprecation": "2027-03-01T12:00:00Z"}),
+    ],
+)
+async def test_the_end_of_a_model_is_read_from_the_list_of_its_vendor(
+    create_model: CreateModel, server: ChatServer, vendor: str, listed: dict[str, JsonValue]
+) -> None:
+    server.models = [listed, {"id": "n", "shutdown_date": "soon"}, {"id": "o", "deprecation": None}]
+    address = server.base_url.removesuffix("/v1") if vendor == "azure" else server.base_url
+    model = create_model(address, name=vendor, model="m")
+    await model.check()
+    assert await model.find_model_ends(["m", "n", "o"]) == {"m": date(2027, 3, 1)}

@@ -54,6 +54,10 @@ class TestModels(LLMContract[VendorModel]):
         return lambda address: build_chat_model(f"{address}/v1", model="m")
 
     @pytest.fixture
+    def vendor_address(self, base_url: str) -> str:
+        return base_url.removesuffix("/v1")
+
+    @pytest.fixture
     def tool_request(self, weather: ToolSpec) -> ChatRequest:
         return create_request("weather", tools=(weather,))
 
@@ -165,12 +169,13 @@ async def test_messages_are_sent_in_the_order_that_a_vendor_accepts(
     assert asked[4].get("content") is None, "an empty text beside a tool call is refused, or filled in"
 
 
-async def test_an_answer_without_usage_costs_nothing(
+async def test_the_cost_of_an_answer_without_usage_is_not_known(
     create_model: CreateModel, server: ChatServer, base_url: str
 ) -> None:
     server.counts = False
-    events = [event async for event in create_model(base_url, model="m").chat(create_request("hello"))]
-    assert events[-1] == ModelUsage("m", 0, 0)
+    for name, model in (("openai_compatible", "m"), ("openai", "gpt-4o-mini")):
+        asked = create_model(base_url, model=model, name=name).chat(create_request("hello"))
+        assert [event async for event in asked][-1] == ModelUsage(model, 0, 0)
 
 
 async def ask_with_schema(provider: VendorModel) -> JsonValue:

@@ -24,7 +24,9 @@ from switchboard_speech.connection import (
     SpeechVendorSettings,
     VendorConnection,
     VendorFault,
+    VendorList,
     VendorUrl,
+    WordTimes,
     parse_vendor_data,
 )
 from switchboard_speech.streams import GRACE_SECONDS
@@ -111,14 +113,15 @@ class _Message(BaseModel):
     transcript: str = ""
     utterance: str = ""
     end_of_turn: bool = False
+    turn_is_formatted: bool = False
     end_of_turn_confidence: float | None = None
-    words: list[_Word] = []
+    words: WordTimes[_Word] = []
     error_code: int | None = None
     error: str | None = None
 
 
 class _Transcripts(BaseModel):
-    transcripts: list[object]
+    transcripts: VendorList[object]
 
 
 def _turn_detection(model: str, max_silence_seconds: float | None, *, has_partials: bool) -> Params:
@@ -136,6 +139,16 @@ def _turn_detection(model: str, max_silence_seconds: float | None, *, has_partia
         ("max_turn_silence", LONGEST_PAUSE_MS),
         *([("continuous_partials", "true")] if has_partials else []),
     ]
+
+
+def _asks_for_format(model: str, max_silence_seconds: float | None) -> bool:
+    """Return whether turns are asked for with punctuation, case, and digits, as Universal-3 writes them by itself.
+
+    A turn then comes twice, the formatted one last (https://www.assemblyai.com/docs/streaming/universal-streaming,
+    November 2026). A turn that AssemblyAI judges is not waited for twice. Nothing says which of the two is redacted, so
+    that redacted turns are asked for in one form.
+    """
+    return model.startswith(BY_CONFIDENCE) and max_silence_seconds is None
 
 
 def read_assemblyai_fault(body: str) -> VendorFault:
@@ -163,13 +176,18 @@ class _Stream(TurnStream):
         socket: aiohttp.ClientWebSocketResponse,
         max_silence_seconds: float | None = None,
         *,
+        is_formatted: bool = False,
         has_words: bool = True,
     ) -> None:
         """Create the stream; without `max_silence_seconds` AssemblyAI does not judge turns.
 
-        `has_words` is False where the transcript is redacted: nothing says that its list of words is, too.
+        `is_formatted`: each turn comes once more, formatted. `has_words` is False where the transcript is redacted:
+        nothing says that its list of words is, too.
         """
         self._has_words = has_words
+        self._is_formatted = is_formatted
+        self._unformatted: _Message | None = None
+        self._ended_turn = -1
         self._judges = max_silence_seconds is not None
         self._wait = min(JUDGMENT_SECONDS, max_silence_seconds or 0.0)
         self._is_forced = False
@@ -197,14 +215,31 @@ class _Stream(TurnStream):
         if self._judges:
             self._handle_judged_turn(said)
             return
+        if self._is_formatted and said.turn_order <= self._ended_turn:
+            return  # Its formatted form comes too late.
+        if self._unformatted is not None and said.turn_order > self._unformatted.turn_order:
+            self._add_turn(self._unformatted, is_final=True)
+        is_final = said.end_of_turn and (said.turn_is_formatted or not self._is_formatted or not said.transcript)
+        self._unformatted = said if said.end_of_turn and not is_final else None
+        self._add_turn(said, is_final=is_final)
+
+    def confirm_end(self) -> None:
+        """Confirm the end of an utterance, with the words of a turn whose formatted form does not come."""
+        if self._unformatted is None:
+            super().confirm_end()
+            return
+        unformatted, self._unformatted = self._unformatted, None
+        self._add_turn(unformatted, is_final=True)
+
+    def _add_turn(self, said: _Message, *, is_final: bool) -> None:
         since = said.words[0].start if said.words else 0
         timed = said.words if self._has_words else ()
         words = tuple(Word(word.text, word.start - since, word.end - since) for word in timed)
-        finalized = self.is_finalizing and said.end_of_turn
+        finalized = self.is_finalizing and is_final
+        if is_final:
+            self._ended_turn = said.turn_order
         if said.transcript or finalized:
-            self.add_transcript(
-                Transcript(said.transcript, said.end_of_turn, finalized, said.end_of_turn_confidence, words)
-            )
+            self.add_transcript(Transcript(said.transcript, is_final, finalized, said.end_of_turn_confidence, words))
 
     def _handle_judged_turn(self, said: _Message) -> None:
         state: TurnState | None = "end" if said.end_of_turn else "eager_end" if said.utterance else None
@@ -257,17 +292,25 @@ class AssemblyAISpeechToText(ConnectedProvider[AssemblyAISettings], SpeechToText
         )
         hints = [hint for hint in request.hints if len(hint) <= LONGEST_KEYTERM][:MOST_KEYTERMS]
         max_silence_seconds = request.max_silence_seconds if self.settings.turn_detection else None
+        is_formatted = _asks_for_format(model, max_silence_seconds) and not self.settings.redact_pii
         params = [
             ("speech_model", model),
             ("sample_rate", "8000"),
             ("encoding", "pcm_mulaw"),
+            *([("format_turns", "true")] if is_formatted else []),
             *_turn_detection(model, max_silence_seconds, has_partials=not self.settings.redact_pii),
             *self._list_languages(model, request.language),
             *self._list_redactions(),
             *([("keyterms_prompt", json.dumps(hints))] if hints else []),
         ]
         socket = await self._connection.begin_session("/v3/ws", params=params, wait_for_start=self._wait_for_begin)
-        return _Stream(self._connection, socket, max_silence_seconds, has_words=not self.settings.redact_pii)
+        return _Stream(
+            self._connection,
+            socket,
+            max_silence_seconds,
+            is_formatted=is_formatted,
+            has_words=not self.settings.redact_pii,
+        )
 
     def _list_redactions(self) -> Params:
         """Return the parameters of redaction (https://assemblyai.com/docs/streaming/pii-redaction, November 2026).

@@ -1,8 +1,10 @@
 """Azure Speech's live transcription.
 
 The WebSocket's messages are described by Microsoft's JavaScript SDK (`ServiceRecognizerBase`, `SpeechContext`, and
-`DetailedSpeechPhrase` of github.com/microsoft/cognitive-services-speech-sdk-js, July 2026). Phrases that are expected:
-https://learn.microsoft.com/azure/ai-services/speech-service/improve-accuracy-phrase-list.
+`DetailedSpeechPhrase` of github.com/microsoft/cognitive-services-speech-sdk-js, July 2026). `X-ConnectionId`, a unique
+id without which the service may refuse a connection with 400:
+https://docs.microsoft.com/azure/cognitive-services/speech/api-reference-rest/websocketprotocol.
+Phrases that are expected: https://learn.microsoft.com/azure/ai-services/speech-service/improve-accuracy-phrase-list.
 """
 
 from collections.abc import Sequence
@@ -21,7 +23,12 @@ from switchboard.plugin_sdk import (
 )
 
 from switchboard_speech.azure_speech import AzureSpeechSettings, create_azure_connection
-from switchboard_speech.connection import ConnectedProvider, VendorConnection
+from switchboard_speech.connection import (
+    ConnectedProvider,
+    VendorConnection,
+    VendorList,
+    WordTimes,
+)
 from switchboard_speech.languages import get_locale
 from switchboard_speech.streams import ChunkedStream
 from switchboard_speech.usp import (
@@ -65,7 +72,7 @@ class _Word(BaseModel):
 class _Alternative(BaseModel):
     confidence: float | None = Field(None, alias="Confidence")
     display: str = Field("", alias="Display")
-    words: list[_Word] = Field([], alias="Words")
+    words: WordTimes[_Word] = Field([], alias="Words")
 
 
 class _Phrase(BaseModel):
@@ -73,7 +80,7 @@ class _Phrase(BaseModel):
 
     status: str = Field(alias="RecognitionStatus")
     offset: int = Field(0, alias="Offset")
-    alternatives: list[_Alternative] = Field([], alias="NBest")
+    alternatives: VendorList[_Alternative] = Field([], alias="NBest")
 
 
 class _Hypothesis(BaseModel):
@@ -168,7 +175,9 @@ class AzureSpeechToText(
             ("wordLevelTimestamps", "true"),
             *([("cid", request.model)] if request.model else []),
         ]
-        socket = await self._connection.socket(PATH, params=params, heartbeat_seconds=HEARTBEAT_SECONDS)
+        socket = await self._connection.socket(
+            PATH, params=params, headers={"X-ConnectionId": uuid4().hex}, heartbeat_seconds=HEARTBEAT_SECONDS
+        )
         stream = AzureStream(self._connection, socket, _build_context(request.hints[:MOST_PHRASES]))
         await socket.send_str(build_text_message("speech.config", uuid4().hex, CONFIG))
         return stream

@@ -25,6 +25,7 @@ from switchboard_speech.connection import (
     SpeechVendorSettings,
     VendorConnection,
     VendorFault,
+    VendorList,
 )
 from switchboard_speech.languages import get_locale
 
@@ -67,7 +68,7 @@ class _Voice(BaseModel):
     gender: str = Field("", alias="Gender")
 
 
-class _Voices(RootModel[list[_Voice]]):
+class _Voices(RootModel[VendorList[_Voice]]):
     pass
 
 

@@ -36,7 +36,9 @@ from switchboard_speech.connection import (
     SpeechVendorSettings,
     VendorConnection,
     VendorFault,
+    VendorList,
     VendorUrl,
+    WordTimes,
     parse_vendor_data,
 )
 from switchboard_speech.timing import ROUNDING_SECONDS, WordTimeline
@@ -46,6 +48,10 @@ IDLE_SECONDS: Final = 120.0
 """Maximum idle time of a reused socket. Cartesia closes a socket after five idle minutes."""
 SLOWEST, FASTEST = 0.6, 1.5
 VOICES_A_PAGE: Final = 100
+NEAREST_LANGUAGES: Final = {"sr": "hr", "bs": "hr", "sh": "hr"}
+"""Languages that Sonic does not have, and refuses, with the one that it has of the same spoken language: of Serbian and
+Bosnian, it lists Croatian alone (https://docs.cartesia.ai/build-with-cartesia/tts-models/older-models, November 2026).
+"""
 ENDS: Final = ("done", "flush_done")
 """Last messages of a text: of its context, or of a sentence of a context that continues."""
 
@@ -59,9 +65,9 @@ class CartesiaSettings(TextToSpeechSettings, SpeechVendorSettings):
 
 
 class _Times(BaseModel):
-    words: list[str]
-    start: list[float]
-    end: list[float]
+    words: WordTimes[str]
+    start: WordTimes[float]
+    end: WordTimes[float]
 
 
 class _Failure(BaseModel):
@@ -87,7 +93,7 @@ class _Voice(BaseModel):
 
 
 class _Voices(BaseModel):
-    data: list[_Voice]
+    data: VendorList[_Voice]
     has_more: bool = False
 
 
@@ -266,7 +272,7 @@ class CartesiaTextToSpeech(ConnectedProvider[CartesiaSettings], TextToSpeechProv
             **({"flush": True, "max_buffer_delay_ms": 0} if continues else {}),
         }
         if (language := get_single_language(request.language)) is not None:
-            order["language"] = language
+            order["language"] = NEAREST_LANGUAGES.get(language, language)
         if request.speed != 1.0:
             order["generation_config"] = {"speed": min(FASTEST, max(SLOWEST, request.speed))}
         return order
@@ -283,5 +289,5 @@ def _words(message: _Message, begun: float) -> list[Word]:
     since = begun if times.start and times.start[0] >= begun - ROUNDING_SECONDS else 0.0
     return [
         Word(word, max(0, round((start - since) * 1000)), round((end - since) * 1000))
-        for word, start, end in zip(times.words, times.start, times.end, strict=True)
+        for word, start, end in zip(times.words, times.start, times.end, strict=False)
     ]

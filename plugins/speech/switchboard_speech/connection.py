@@ -10,8 +10,18 @@ from typing import Annotated, Final, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
 
 import aiohttp
-from pydantic import BaseModel, Field, HttpUrl, SecretStr
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    HttpUrl,
+    SecretStr,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings
+from switchboard.plugin_sdk.retries import read_retry_after
 from yarl import URL
 
 CONNECT_SECONDS: Final = 5.0
@@ -24,6 +34,7 @@ NOTHING: Final = (400, 404, 422)
 
 Params: TypeAlias = Sequence[tuple[str, str]]
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
+ItemT = TypeVar("ItemT")
 
 
 VendorUrl = Annotated[HttpUrl, Field(description="Address of another region, or of a self-hosted server.")]
@@ -40,6 +51,24 @@ class SpeechVendorSettings(ProviderSettings):
 
 SettingsT = TypeVar("SettingsT", bound=SpeechVendorSettings)
 AnySettings = TypeVar("AnySettings", bound=ProviderSettings)
+
+
+def _take_null_for_nothing(value: object) -> object:
+    return [] if value is None else value
+
+
+def _ignore_unknown_form(value: object, read: ValidatorFunctionWrapHandler) -> list[ItemT]:
+    try:
+        items: list[ItemT] = read(value)
+    except ValidationError:
+        return []
+    return items
+
+
+VendorList = Annotated[list[ItemT], BeforeValidator(_take_null_for_nothing)]
+"""A list in a vendor's message, for which some vendors send null when it is empty."""
+WordTimes = Annotated[list[ItemT], WrapValidator(_ignore_unknown_form)]
+"""Words with their times, which accompany a text: those of another form, or null, are left out, and the text counts."""
 
 
 class VendorFault(NamedTuple):
@@ -99,7 +128,7 @@ class VendorConnection:
                 method, self._base_url + path, params=params, json=body, data=text, headers=headers
             ) as response:
                 if response.status >= 400:
-                    raise self.status_error(response.status, await response.text(errors="replace"))
+                    raise await self._read_refusal(response)
                 yield response
 
     async def get(
@@ -118,11 +147,16 @@ class VendorConnection:
                 if response.status in NOTHING:
                     return False
                 if response.status >= 400:
-                    raise self.status_error(response.status, await response.text(errors="replace"))
+                    raise await self._read_refusal(response)
                 return True
 
     async def socket(
-        self, path: str, *, params: Params = (), heartbeat_seconds: float | None = None
+        self,
+        path: str,
+        *,
+        params: Params = (),
+        headers: Mapping[str, str] | None = None,
+        heartbeat_seconds: float | None = None,
     ) -> aiohttp.ClientWebSocketResponse:
         """Open a WebSocket, with a ping in each `heartbeat_seconds`."""
         timeout = aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS)
@@ -130,6 +164,7 @@ class VendorConnection:
             return await self._require_session().ws_connect(
                 # Cartesia requires spaces as %20; aiohttp would write a plus sign.
                 URL(f"{self._base_url}{path}?{urlencode(params, quote_via=quote)}", encoded=True),
+                headers=headers,
                 timeout=timeout,
                 heartbeat=heartbeat_seconds,
                 max_msg_size=2**23,
@@ -161,18 +196,34 @@ class VendorConnection:
             )
         return self.error("the stream was lost")
 
-    def status_error(self, status: int, body: str) -> ProviderError:
-        """Return the error for an HTTP status and its body."""
+    async def _read_refusal(self, response: aiohttp.ClientResponse) -> ProviderError:
+        return self.status_error(response.status, await response.text(errors="replace"), response.headers)
+
+    def status_error(self, status: int, body: str, headers: Mapping[str, str] | None = None) -> ProviderError:
+        """Return the error for an HTTP status, its body, and the headers of its response."""
         try:
             fault = self._read_fault(body)
         except ValueError:
             fault = VendorFault(None, body.strip()[:300] or "no reason was given")
         retryable = status >= 500 or status in RETRYABLE
-        return self.error(fault.message, code=fault.code or str(status), retryable=retryable)
+        wait = None if headers is None else read_retry_after(headers.get("Retry-After"))
+        return self.error(fault.message, code=fault.code or str(status), retryable=retryable, retry_after_seconds=wait)
 
-    def error(self, message: str, *, code: str | None = None, retryable: bool = True) -> ProviderError:
+    def error(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        retryable: bool = True,
+        retry_after_seconds: float | None = None,
+    ) -> ProviderError:
         """Return an error in the vendor's name, without the API key, which vendors like to repeat."""
-        return ProviderError(f"{self.title}: {message.replace(self._key, '***')}", code=code, retryable=retryable)
+        return ProviderError(
+            f"{self.title}: {message.replace(self._key, '***')}",
+            code=code,
+            retryable=retryable,
+            retry_after_seconds=retry_after_seconds,
+        )
 
     def _require_session(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -186,7 +237,7 @@ class VendorConnection:
         except aiohttp.WSServerHandshakeError as error:
             # aiohttp does not provide the body of a refused handshake; Deepgram sends its reason in a header.
             reason = error.headers.get("dg-error", error.message) if error.headers else error.message
-            raise self.status_error(error.status, f"{error.status} {reason}") from error
+            raise self.status_error(error.status, f"{error.status} {reason}", error.headers) from error
         except (aiohttp.ClientError, TimeoutError) as error:
             raise self.error(f"the connection failed ({str(error) or type(error).__name__})") from error
 

@@ -29,7 +29,9 @@ from switchboard_speech.connection import (
     SpeechVendorSettings,
     VendorConnection,
     VendorFault,
+    VendorList,
     VendorUrl,
+    WordTimes,
 )
 from switchboard_speech.flux import HEARTBEAT_SECONDS, PREFIX, FluxStream, build_flux_params
 from switchboard_speech.languages import is_cantonese
@@ -111,7 +113,7 @@ class DeepgramVoiceSettings(TextToSpeechSettings, SpeechVendorSettings):
 
 
 class _Projects(BaseModel):
-    projects: list[object]
+    projects: VendorList[object]
 
 
 class _Envelope(BaseModel):
@@ -128,11 +130,11 @@ class _Word(BaseModel):
 class _Alternative(BaseModel):
     transcript: str = ""
     confidence: float | None = None
-    words: list[_Word] = []
+    words: WordTimes[_Word] = []
 
 
 class _Channel(BaseModel):
-    alternatives: list[_Alternative] = []
+    alternatives: VendorList[_Alternative] = []
 
 
 class _Results(BaseModel):
@@ -270,12 +272,12 @@ def _language(language: str) -> str:
 class _Model(BaseModel):
     name: str
     canonical_name: str
-    languages: list[str] = []
+    languages: VendorList[str] = []
     metadata: Mapping[str, object] = {}
 
 
 class _Models(BaseModel):
-    tts: list[_Model] = []
+    tts: VendorList[_Model] = []
 
 
 class DeepgramTextToSpeech(_Deepgram[DeepgramVoiceSettings], TextToSpeechProvider[DeepgramVoiceSettings]):

@@ -28,7 +28,9 @@ from switchboard_speech.connection import (
     SpeechVendorSettings,
     VendorConnection,
     VendorFault,
+    VendorList,
     VendorUrl,
+    WordTimes,
     parse_vendor_data,
 )
 from switchboard_speech.timing import WordAssembler, WordTimeline
@@ -70,9 +72,9 @@ class _Alignment(BaseModel):
     taken to count from a chunk, so that both cases work.
     """
 
-    characters: list[str]
-    character_start_times_seconds: list[float]
-    character_end_times_seconds: list[float]
+    characters: WordTimes[str] = []
+    character_start_times_seconds: WordTimes[float] = []
+    character_end_times_seconds: WordTimes[float] = []
 
 
 class _Chunk(BaseModel):
@@ -102,7 +104,7 @@ class _Voice(BaseModel):
 
 
 class _Voices(BaseModel):
-    voices: list[_Voice]
+    voices: VendorList[_Voice]
     has_more: bool = False
     next_page_token: str | None = None
 

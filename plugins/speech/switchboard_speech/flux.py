@@ -11,7 +11,10 @@ from pydantic import BaseModel
 from switchboard.plugin_sdk import TranscriptionRequest, TurnState
 from switchboard.plugin_sdk.languages import get_base_language
 
-from switchboard_speech.connection import Params
+from switchboard_speech.connection import (
+    Params,
+    WordTimes,
+)
 from switchboard_speech.streams import GRACE_SECONDS
 from switchboard_speech.turns import TurnStream
 
@@ -45,7 +48,7 @@ class FluxTurnInfo(BaseModel):
     turn_index: int
     audio_window_end: float
     transcript: str
-    words: list[_Word]
+    words: WordTimes[_Word]
     end_of_turn_confidence: float
 
 

@@ -26,6 +26,7 @@ from switchboard_speech.connection import (
     SpeechVendorSettings,
     VendorConnection,
     VendorFault,
+    VendorList,
     VendorUrl,
     parse_vendor_data,
 )
@@ -60,12 +61,12 @@ class _Speech(BaseModel):
 
 class _Voice(BaseModel):
     name: str
-    languages: list[str] = Field([], alias="languageCodes")
+    languages: VendorList[str] = Field([], alias="languageCodes")
     gender: str = Field(UNKNOWN_GENDER, alias="ssmlGender")
 
 
 class _Voices(BaseModel):
-    voices: list[_Voice] = []
+    voices: VendorList[_Voice] = []
 
 
 def read_google_fault(body: str) -> VendorFault:

@@ -19,7 +19,13 @@ from switchboard.plugin_sdk import (
 )
 
 from switchboard_speech.cartesia import create_cartesia_connection
-from switchboard_speech.connection import ConnectedProvider, SpeechVendorSettings, VendorConnection, VendorUrl
+from switchboard_speech.connection import (
+    ConnectedProvider,
+    SpeechVendorSettings,
+    VendorConnection,
+    VendorUrl,
+    WordTimes,
+)
 from switchboard_speech.languages import get_transcribed_language
 from switchboard_speech.streams import SILENCE, SocketStream
 
@@ -48,13 +54,25 @@ class _Word(BaseModel):
     end: float
 
 
+class _Columns(BaseModel):
+    """Words in the form of a voice's times, which Cartesia's SDK has here too (`shared/word_timestamps.py`)."""
+
+    words: list[str]
+    start: list[float]
+    end: list[float]
+
+
 class _Message(BaseModel):
-    """A chunk of the words since the last final chunk, or another message, of which an error has a status."""
+    """A chunk of the words since the last final chunk, or another message, of which an error has a status.
+
+    Each entry of `words` is a word with its times (https://docs.cartesia.ai/use-the-api/stt/word-timestamps), or has
+    several of them in columns.
+    """
 
     type: str
     text: str = ""
     is_final: bool = False
-    words: list[_Word] | None = None
+    words: WordTimes[_Word | _Columns] = []
     status_code: int | None = None
 
 
@@ -89,13 +107,22 @@ class InkStream(SocketStream):
         text = self._text + said.text
         if said.is_final:
             self._text = text
-            self._words += said.words or ()
+            self._words += [word for entry in said.words for word in _list_words(entry)]
         if said.text.strip():
             self.add_transcript(Transcript(text.strip(), is_final=False))
 
     def _add_utterance(self, *, finalized: bool) -> None:
         text, words, self._text, self._words = self._text.strip(), self._words, "", []
         self.add_transcript(Transcript(text, is_final=True, finalized=finalized, words=_time_words(words)))
+
+
+def _list_words(entry: _Word | _Columns) -> list[_Word]:
+    if isinstance(entry, _Word):
+        return [entry]
+    return [
+        _Word(word=word, start=start, end=end)
+        for word, start, end in zip(entry.words, entry.start, entry.end, strict=False)
+    ]
 
 
 def _time_words(words: Sequence[_Word]) -> tuple[Word, ...]:

@@ -29,6 +29,7 @@ from switchboard_speech.connection import (
     SpeechVendorSettings,
     VendorConnection,
     VendorUrl,
+    WordTimes,
     parse_vendor_data,
 )
 from switchboard_speech.elevenlabs import NoRetention, create_elevenlabs_connection, get_elevenlabs_language
@@ -43,9 +44,12 @@ MOST_WORDS_OF_A_KEYTERM: Final = 5
 NOTICES: Final = frozenset({"commit_throttled", "insufficient_audio_activity"})
 """Messages with an error that do not end the session."""
 FINAL_ERRORS: Final = frozenset({
-    "auth_error", "quota_exceeded", "unaccepted_terms", "input_error", "chunk_size_exceeded",
+    "auth_error", "quota_exceeded", "unaccepted_terms", "unaccepted_terms_error", "input_error", "chunk_size_exceeded",
+    "invalid_request",
 })  # fmt: skip
-"""Errors that a retry does not change."""
+"""Errors that a retry does not change (`RealtimeEvents` of github.com/elevenlabs/elevenlabs-python, pull request 695).
+`invalid_request` is the answer to an unknown model (https://github.com/elevenlabs/ui/issues/82).
+"""
 
 
 class ScribeSettings(SpeechVendorSettings):
@@ -67,7 +71,7 @@ class _Word(BaseModel):
 class _Message(BaseModel):
     message_type: str
     text: str = ""
-    words: list[_Word] | None = None
+    words: WordTimes[_Word] = []
     error: str | None = None
 
 
@@ -132,12 +136,12 @@ def _build_transcript(said: _Message, *, finalized: bool) -> Transcript:
     """Return the final transcript, with words timed from the first one's start."""
     timed = [
         (word.text, word.start, word.end)
-        for word in said.words or ()
+        for word in said.words
         if word.type == "word" and word.start is not None and word.end is not None
     ]
     since = timed[0][1] if timed else 0.0
     words = tuple(Word(text, round((start - since) * 1000), round((end - since) * 1000)) for text, start, end in timed)
-    logarithms = [word.logprob for word in said.words or () if word.type == "word" and word.logprob is not None]
+    logarithms = [word.logprob for word in said.words if word.type == "word" and word.logprob is not None]
     confidence = math.exp(min(0.0, sum(logarithms) / len(logarithms))) if logarithms else None
     return Transcript(said.text, is_final=True, finalized=finalized, confidence=confidence, words=words)
 

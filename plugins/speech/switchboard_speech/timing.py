@@ -44,7 +44,7 @@ class WordAssembler:
         """
         since = begun if starts and starts[0] < self._end - ROUNDING_SECONDS else 0.0
         words = []
-        for character, start, end in zip(characters, starts, ends, strict=True):
+        for character, start, end in zip(characters, starts, ends, strict=False):
             if character.isspace():
                 words += self.rest()
                 continue

@@ -62,12 +62,41 @@ async def test_audio_is_sent_in_messages_of_the_accepted_length(
     await stream.send(b"\xff" * 100)
     assert not (await receive_transcript(stream)).is_final
     await stream.finalize()
-    last = await receive_transcript(stream)
-    assert (last.text, last.finalized) == (SENTENCE, True)
+    unformatted, last = await receive_transcript(stream), await receive_transcript(stream)
+    assert (unformatted.text, unformatted.is_final) == (SENTENCE, False)
+    assert (last.text, last.finalized) == (f"{SENTENCE.capitalize()}.", True)
     assert [(word.text, word.start_ms) for word in last.words][:2] == [("can", 0), ("i", 100)]
     assert sum(server.frames) >= len(audio) + 100
     assert server.frames[0] == 8000
     await stream.close()
+
+
+async def test_a_turn_is_not_lost_or_repeated_if_its_formatted_form_comes_late(
+    open_provider: AssemblyAISpeechToText, server: AssemblyAI
+) -> None:
+    server.release.clear()
+    stream = await open_provider.transcribe(REQUEST)
+    heard = []
+    for _ in range(2):
+        await stream.send(synthesize_speech())
+        await stream.finalize()
+        while not (transcript := await receive_transcript(stream)).finalized:
+            pass
+        heard.append(transcript.text)
+        server.release.set()
+    assert heard == [SENTENCE, f"{SENTENCE.capitalize()}."]
+    await stream.close()
+
+
+@pytest.mark.parametrize(
+    ("model", "is_asked"), [("universal-streaming-multilingual", True), ("universal-3-5-pro", False)]
+)
+async def test_only_universal_streaming_is_asked_for_punctuation(
+    open_provider: AssemblyAISpeechToText, server: AssemblyAI, model: str, is_asked: bool
+) -> None:
+    await (await open_provider.transcribe(TranscriptionRequest(model=model))).close()
+    assert ("format_turns", "true") in server.requests[0].query or not is_asked
+    assert "format_turns" not in dict(server.requests[0].query) or is_asked
 
 
 async def test_the_model_follows_the_language(open_provider: AssemblyAISpeechToText, server: AssemblyAI) -> None:
@@ -141,7 +170,7 @@ async def test_models_do_not_end_turns_by_themselves(open_provider: AssemblyAISp
         await (await open_provider.transcribe(TranscriptionRequest(model=model))).close()
     turns = [{name: value for name, value in request.query if "turn" in name} for request in server.requests]
     by_pauses = {"min_turn_silence": "3600", "max_turn_silence": "3600"}
-    assert turns == [{"end_of_turn_confidence_threshold": "1.0"}, by_pauses, by_pauses]
+    assert turns == [{"format_turns": "true", "end_of_turn_confidence_threshold": "1.0"}, by_pauses, by_pauses]
 
 
 @pytest_asyncio.fixture
@@ -169,7 +198,7 @@ async def test_assemblyai_judges_turns_where_settings_and_agent_want_it(
         for seconds in (None, 1.5):
             await (await provider.transcribe(TranscriptionRequest(max_silence_seconds=seconds))).close()
     turns = [{name: value for name, value in request.query if "turn" in name} for request in server.requests]
-    disabled = {"end_of_turn_confidence_threshold": "1.0"}
+    disabled = {"format_turns": "true", "end_of_turn_confidence_threshold": "1.0"}
     assert turns == [disabled, disabled, disabled, {"max_turn_silence": "1500"}]
 
 

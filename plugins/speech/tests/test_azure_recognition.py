@@ -163,3 +163,9 @@ async def test_a_dropped_stream_is_an_error(open_provider: AzureSpeechToText, se
     with pytest.raises(ProviderError, match="lost"):
         await receive_transcript(stream)
     await stream.close()
+
+
+async def test_each_connection_has_an_id_of_its_own(open_provider: AzureSpeechToText, server: AzureSpeech) -> None:
+    for _ in range(2):
+        await (await open_provider.transcribe(REQUEST)).close()
+    assert len(set(server.connection_ids)) == 2

@@ -70,7 +70,8 @@ async def test_a_request_has_the_agents_settings(open_provider: CartesiaTextToSp
 
 
 @pytest.mark.parametrize(
-    ("language", "code"), [("cmn-CN", "zh"), ("yue-HK", "zh"), ("fil-PH", "tl"), ("iw-IL", "he"), ("arb", "ar")]
+    ("language", "code"),
+    [("cmn-CN", "zh"), ("yue-HK", "zh"), ("fil-PH", "tl"), ("iw-IL", "he"), ("arb", "ar"), ("sr-RS", "hr")],
 )
 async def test_languages_have_cartesias_names(
     open_provider: CartesiaTextToSpeech, server: Cartesia, language: str, code: str

@@ -1,6 +1,7 @@
 """Cartesia's Ink on the wire: its contract, chunks, models, keyterms, and errors."""
 
 from collections.abc import AsyncIterator, Callable
+from typing import Literal
 
 import pytest
 import pytest_asyncio
@@ -45,6 +46,25 @@ class TestInk(SpeechToTextContract[CartesiaSpeechToText]):
 async def open_provider(server: Cartesia) -> AsyncIterator[CartesiaSpeechToText]:
     async with in_use(create_transcriber(server.address)) as provider:
         yield provider
+
+
+@pytest.mark.parametrize(("form", "has_times"), [("columns", True), ("null", False), ("unknown", False)])
+async def test_word_times_of_another_form_do_not_end_the_stream(
+    open_provider: CartesiaSpeechToText,
+    server: Cartesia,
+    form: Literal["columns", "null", "unknown"],
+    has_times: bool,
+) -> None:
+    """Cartesia's SDK and its page of word times describe two forms."""
+    server.word_form = form
+    stream = await open_provider.transcribe(REQUEST)
+    await stream.send(synthesize_speech())
+    await stream.finalize()
+    while not (last := await receive_transcript(stream)).finalized:
+        pass
+    words = [(word.text, word.start_ms) for word in last.words][:2]
+    assert (last.text, words) == (SENTENCE, [("can", 0), ("i", 100)] if has_times else [])
+    await stream.close()
 
 
 async def test_chunks_are_joined_as_they_are(open_provider: CartesiaSpeechToText) -> None:

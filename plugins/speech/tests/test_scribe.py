@@ -138,7 +138,13 @@ async def test_sessions_are_not_logged_where_nothing_may_be_retained(server: Ele
 
 @pytest.mark.parametrize(
     ("kind", "retryable"),
-    [("auth_error", False), ("quota_exceeded", False), ("rate_limited", True), ("resource_exhausted", True)],
+    [
+        ("auth_error", False),
+        ("quota_exceeded", False),
+        ("invalid_request", False),
+        ("rate_limited", True),
+        ("resource_exhausted", True),
+    ],
 )
 async def test_a_session_that_does_not_start_states_the_reason(
     open_provider: ElevenLabsSpeechToText, server: ElevenLabs, kind: str, retryable: bool

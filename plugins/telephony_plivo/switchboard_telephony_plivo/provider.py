@@ -115,7 +115,9 @@ class PlivoTelephony(TelephonyProvider[PlivoSettings]):
     # callbacks and media
 
     async def receive(self, request: CarrierRequest) -> ReceivedCallback:
-        fields = verify_plivo_signature(request, self._token)
+        fields = verify_plivo_signature(
+            request, self._token, is_text_message=request.path in (paths.MESSAGE, paths.TEXT)
+        )
         kind, _, state = request.path.partition("/")
         events_url = addresses.get_events_url(request)
         if kind == addresses.ANSWER:

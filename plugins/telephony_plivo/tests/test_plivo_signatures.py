@@ -6,11 +6,17 @@ from urllib.parse import urlencode
 from uuid import uuid4
 
 import pytest
-from switchboard.plugin_sdk import CalleeRinging, CarrierRequest, InvalidCallback
+from switchboard.plugin_sdk import (
+    CalleeRinging,
+    CarrierRequest,
+    InvalidCallback,
+    TextMessageReceived,
+    TextMessageStatus,
+)
 from switchboard_telephony_plivo.provider import PlivoTelephony
 from switchboard_telephony_plivo.settings import PlivoSettings
 
-from tests.carriers.plivo.wire import compute_signature, sign_form
+from tests.carriers.plivo.wire import compute_address_signature, compute_signature, sign_address, sign_form
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 URL = "https://voice.example/carriers/plivo/019a/calls/019b/ringing"
@@ -67,6 +73,48 @@ def remove_field(name: str) -> CarrierRequest:
     return replace(sign_request(), body=urlencode({key: value for key, value in FORM.items() if key != name}).encode())
 
 
+EVENTS_URL = URL.rpartition("/")[0]
+TEXT_FORM = {"MessageUUID": CALL_ID, "From": "15550100001", "To": "12125550100", "Text": "Hello", "Status": "delivered"}
+ADDRESS_NONCE, ADDRESS_SIGNATURE = "05429567804466091622", "ghtCnkAii5BXYcH6pemNHGuUDEcVC63NQx3zcFCI7Ec="
+"""The signature of the address `…/message` under the token above, by the algorithm of plivo-python's
+`validate_signature`.
+"""
+
+
+def sign_text(path: str, **headers: str) -> CarrierRequest:
+    url = f"{EVENTS_URL}/{path}"
+    signed = {name.replace("_", "-"): value for name, value in headers.items()} or sign_address(TOKEN, url)
+    return CarrierRequest("POST", url, path, signed, urlencode(TEXT_FORM).encode())
+
+
+TEXTS: dict[str, CarrierRequest] = {
+    "as Plivo's SDK signs it": sign_text(
+        "message", x_plivo_signature_v2=ADDRESS_SIGNATURE, x_plivo_signature_v2_nonce=ADDRESS_NONCE
+    ),
+    "as the main account signs it": sign_text(
+        "message", x_plivo_signature_ma_v2=ADDRESS_SIGNATURE, x_plivo_signature_v2_nonce=ADDRESS_NONCE
+    ),
+    "while the account has two tokens": sign_text(
+        "message",
+        x_plivo_signature_v2=f"{'A' * 43}=, {ADDRESS_SIGNATURE}",
+        x_plivo_signature_v2_nonce=ADDRESS_NONCE,
+    ),
+    "a delivery report": sign_text("text"),
+    "in version 3": sign_text("message", **sign_form(TOKEN, f"{EVENTS_URL}/message", TEXT_FORM)),
+    "in both versions": sign_text(
+        "text", **sign_address(TOKEN, f"{EVENTS_URL}/text"), **sign_form(TOKEN, f"{EVENTS_URL}/text", TEXT_FORM)
+    ),
+}
+
+
+@pytest.mark.parametrize("request_made", TEXTS.values(), ids=TEXTS.keys())
+async def test_callbacks_about_text_messages_are_accepted_in_both_versions(
+    carrier: PlivoTelephony, request_made: CarrierRequest
+) -> None:
+    (event,) = (await carrier.receive(request_made)).events
+    assert isinstance(event, TextMessageReceived | TextMessageStatus)
+
+
 ATTACKS: dict[str, CarrierRequest] = {
     "unsigned": replace(sign_request(), headers={}),
     "without a nonce": with_headers(x_plivo_signature_v3=SIGNATURE),
@@ -76,7 +124,26 @@ ATTACKS: dict[str, CarrierRequest] = {
     "a signature that is none": with_headers(x_plivo_signature_v3="no base64 é", x_plivo_signature_v3_nonce=NONCE),
     "a truncated signature": with_headers(x_plivo_signature_v3=SIGNATURE[:-2], x_plivo_signature_v3_nonce=NONCE),
     "a signature of version 2, of the address alone": with_headers(
-        x_plivo_signature_v2=compute_signature(TOKEN, URL, {}, NONCE), x_plivo_signature_v2_nonce=NONCE
+        x_plivo_signature_v2=compute_address_signature(TOKEN, URL, NONCE), x_plivo_signature_v2_nonce=NONCE
+    ),
+    "a text message in version 2 with another nonce": sign_text(
+        "message", x_plivo_signature_v2=ADDRESS_SIGNATURE, x_plivo_signature_v2_nonce="1"
+    ),
+    "a text message in version 2 without a nonce": sign_text("message", x_plivo_signature_v2=ADDRESS_SIGNATURE),
+    "a text message in version 2 at another address": sign_text(
+        "text", x_plivo_signature_v2=ADDRESS_SIGNATURE, x_plivo_signature_v2_nonce=ADDRESS_NONCE
+    ),
+    "a text message in version 2 with a query": replace(sign_text("message"), url=f"{EVENTS_URL}/message?Text=Goodbye"),
+    "a text message in version 2 of another account": sign_text(
+        "message", **sign_address("f" * 32, f"{EVENTS_URL}/message")
+    ),
+    "an altered text message in both versions": replace(
+        sign_text(
+            "message",
+            **sign_address(TOKEN, f"{EVENTS_URL}/message"),
+            **sign_form(TOKEN, f"{EVENTS_URL}/message", TEXT_FORM),
+        ),
+        body=urlencode({**TEXT_FORM, "Text": "Goodbye"}).encode(),
     ),
     "the signature of the address alone": with_headers(
         x_plivo_signature_v3=compute_signature(TOKEN, URL, {}, NONCE), x_plivo_signature_v3_nonce=NONCE

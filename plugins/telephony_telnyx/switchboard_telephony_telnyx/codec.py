@@ -19,6 +19,8 @@ from switchboard_telephony_telnyx.state import digest_media_url, read_state
 
 LATE_FRAMES: Final = 3
 """Frames to wait for a missing one: 60 ms. Telnyx does not guarantee their order."""
+RESTART_FRAMES: Final = 50
+"""A frame that is this far behind, one second, is not late: the stream has restarted, and so has its count."""
 
 
 class TelnyxMediaFormat(msgspec.Struct):
@@ -36,11 +38,11 @@ class TelnyxStream(msgspec.Struct):
 
 
 class TelnyxPayload(msgspec.Struct):
-    """20 ms of a track. msgspec decodes the payload from base64. `chunk` counts from 1."""
+    """20 ms of a track. msgspec decodes the payload from base64. `chunk` counts from 1, as a text or a number."""
 
     payload: bytes
     track: Literal["inbound", "outbound"] = "inbound"
-    chunk: str = ""
+    chunk: str | int = ""
 
 
 class TelnyxFault(msgspec.Struct):
@@ -81,8 +83,8 @@ class FrameSequencer:
 
     def put(self, number: int, payload: bytes) -> bytes | None:
         """Add a frame and return the audio that is now in order; None if there is none."""
-        if self._next == 0:
-            self._next = number
+        if self._next == 0 or number <= self._next - RESTART_FRAMES:
+            self._next, self._early = number, {}
         if number < self._next:
             return None
         self._early[number] = payload
@@ -116,7 +118,7 @@ class TelnyxCodec(MediaCodec):
             chunk = parsed.media
             if chunk.track != "inbound":
                 return None
-            audio = self._order.put(int(chunk.chunk), chunk.payload) if chunk.chunk else chunk.payload
+            audio = self._order.put(int(chunk.chunk), chunk.payload) if chunk.chunk != "" else chunk.payload
             return self._to_mulaw(audio) if self._to_mulaw is not None and audio else audio
         if isinstance(parsed, TelnyxStart):
             return self._translate_start(parsed.start, parsed.stream_id)
@@ -135,6 +137,7 @@ class TelnyxCodec(MediaCodec):
         if read_state(self._api_key, start.client_state).media != self._media:
             raise ValueError("the stream's start does not contain its call's state")
         self._to_mulaw = choose_decoder(start.media_format)
+        self._order = FrameSequencer()
         return MediaStarted(start.call_control_id, stream_id, "mulaw")
 
 

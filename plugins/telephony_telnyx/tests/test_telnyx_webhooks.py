@@ -306,6 +306,7 @@ ORDERS: dict[str, tuple[list[int], list[int]]] = {
     "one lost": ([1, 3, 4, 5, 6, 7], [1, 3, 4, 5, 6, 7]),
     "one much too late": ([1, 3, 4, 5, 6, 2, 7], [1, 3, 4, 5, 6, 7]),
     "one twice": ([1, 2, 2, 3], [1, 2, 3]),
+    "counted from the beginning again": ([100, 101, 1, 2, 3], [100, 101, 1, 2, 3]),
 }
 
 
@@ -318,6 +319,16 @@ def test_reordered_frames_are_sorted(sent: list[int], received: list[int]) -> No
         assert message is None or isinstance(message, bytes)
         audio += message or b""
     assert list(audio) == received
+
+
+def test_a_restarted_stream_is_heard_from_its_first_frame() -> None:
+    codec, state = TelnyxCodec(API_KEY, MEDIA), CallState(media=digest_media_url(MEDIA))
+    for _ in range(2):
+        codec.decode(build_start_message(state))
+        for number in (1, 2, 3):
+            chunk = {"track": "inbound", "chunk": number, "payload": b64encode(bytes([number])).decode()}
+            message = json.dumps({"event": "media", "media": chunk, "stream_id": "s"})
+            assert codec.decode(message) == bytes([number]), "a count may be a number"
 
 
 def test_own_audio_and_errors_are_not_the_callers_audio() -> None:

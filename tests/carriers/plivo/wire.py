@@ -58,6 +58,22 @@ def compute_signature(auth_token: str, url: str, fields: Mapping[str, str], nonc
     return b64encode(hmac.new(auth_token.encode(), signed_text.encode(), hashlib.sha256).digest()).decode()
 
 
+def compute_address_signature(auth_token: str, url: str, nonce: str) -> str:
+    """Return `X-Plivo-Signature-V2` of an address, as `plivo/utils/__init__.py` of plivo-python computes it."""
+    return b64encode(hmac.new(auth_token.encode(), f"{url}{nonce}".encode(), hashlib.sha256).digest()).decode()
+
+
+def sign_address(auth_token: str, url: str) -> dict[str, str]:
+    """Return the headers of a callback about a text message, whose fields are not signed."""
+    nonce = uuid4().hex
+    signature = compute_address_signature(auth_token, url, nonce)
+    return {
+        "x-plivo-signature-v2": signature,
+        "x-plivo-signature-ma-v2": signature,
+        "x-plivo-signature-v2-nonce": nonce,
+    }
+
+
 def sign_form(auth_token: str, url: str, fields: Mapping[str, str]) -> dict[str, str]:
     """Return the headers of a signed form."""
     nonce = uuid4().hex
@@ -264,7 +280,8 @@ class PlivoPost(NoticeSender):
             "TotalAmount": "0.00550",
             "PartInfo": "1 of 1",
         }
-        await self.post_form(url, {**form, **({"ErrorCode": "80"} if notice.status == "undelivered" else {})})
+        report = {**form, **({"ErrorCode": "80"} if notice.status == "undelivered" else {})}
+        await self.post_form(url, report, is_text_message=True)
 
     async def send_inbound_text(self, notice: InboundTextNotice, **more: str) -> None:
         """Deliver a text message to its number."""
@@ -280,12 +297,13 @@ class PlivoPost(NoticeSender):
             "MessageIntent": "optout" if notice.body.strip().upper() == "STOP" else "",
             **more,
         }
-        response = await self.post_form(self.application.message_url, form)
+        response = await self.post_form(self.application.message_url, form, is_text_message=True)
         assert ElementTree.fromstring(response).tag == "Response"  # noqa: S314  our own
 
-    async def post_form(self, url: str, form: Form) -> bytes:
+    async def post_form(self, url: str, form: Form, *, is_text_message: bool = False) -> bytes:
         """Send a signed form and return the response's body. Raises `NoticeUndelivered`."""
-        headers = sign_form(self.secret, url, form) | {"Content-Type": "application/x-www-form-urlencoded"}
+        signed = sign_address(self.secret, url) if is_text_message else sign_form(self.secret, url, form)
+        headers = signed | {"Content-Type": "application/x-www-form-urlencoded"}
         try:
             async with self.http.post(
                 url, data=urlencode(form), headers=headers, timeout=aiohttp.ClientTimeout(total=15)

@@ -18,6 +18,7 @@ from switchboard.apps.cli.output import Failure, as_json, print_result, run_asyn
 from switchboard.apps.cli.phone import RealCarrier, use_simulated_carrier, wait_for_settled_call
 from switchboard.apps.cli.session import open_runtime, require_organization
 from switchboard.apps.cli.trunk_calls import E164, TrunkCall, measure_trunk_calls
+from switchboard.apps.model_ends import ModelEndCheck
 from switchboard.apps.running_processes import list_restarts
 from switchboard.engine.providers.checks import SettingsCheck
 from switchboard.engine.providers.instances import Providers
@@ -100,7 +101,9 @@ async def _examine(runtime: Runtime, trunk_call: TrunkCall | None) -> AsyncItera
     async with runtime.database.system() as session:
         organizations = (await session.exec(select(Organization))).all()
     for organization in organizations:
-        async for finding in _settings(runtime.database, runtime.call(SettingsCheck), organization):
+        async for finding in _settings(
+            runtime.database, runtime.call(SettingsCheck), runtime.call(ModelEndCheck), organization
+        ):
             yield finding
         async for finding in _calls(runtime, organization, trunk_call, reachable):
             yield finding
@@ -246,7 +249,9 @@ async def _public_address(base_url: str) -> Finding:
     )
 
 
-async def _settings(database: Database, settings: SettingsCheck, organization: Organization) -> AsyncIterator[Finding]:
+async def _settings(
+    database: Database, settings: SettingsCheck, ends: ModelEndCheck, organization: Organization
+) -> AsyncIterator[Finding]:
     async with database.tenant(organization.id) as session:
         rows = (
             await session.exec(
@@ -256,16 +261,17 @@ async def _settings(database: Database, settings: SettingsCheck, organization: O
             )
         ).all()
     for row in rows:
-        subject = f"{organization.name}: {row.capability} {row.name}"
+        subject, capability = f"{organization.name}: {row.capability} {row.name}", CAPABILITIES[row.capability]
         try:
-            parts = await settings.check(organization.id, CAPABILITIES[row.capability], row.name)
+            parts = await settings.check(organization.id, capability, row.name)
+            due = await ends.find(organization.id, capability, row.name)
         except ProviderError as error:
             yield Finding(subject, False, error.message)
             continue
         for part in parts:
             yield Finding(f"{subject}, {part.name}", part.works, part.message)
         if not parts:
-            yield Finding(subject, True)
+            yield Finding(subject, True, "; ".join(end.describe() for end in due))
 
 
 async def _call(database: Database, providers: Providers, base_url: str, organization: Organization) -> Finding:

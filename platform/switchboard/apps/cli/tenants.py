@@ -34,26 +34,32 @@ def tenants() -> None:
 @as_json
 @run_async
 async def check(paths: tuple[Path, ...], as_json: bool) -> None:
-    """List the errors of the files, by file, line, and key; ask each vendor if its provider works."""
+    """List the errors of the files, by file, line, and key; ask each vendor if its provider works, and for how long."""
     logs.configure_logging("CRITICAL")
     settings, registry = load_settings(), Registry.discover()
     files = _read_files(paths, settings, registry)
-    faults = _list_faults(files)
+    faults, warnings = _list_faults(files), list[FileError]()
     factory = ProviderFactory(registry, settings.data_dir)
     for answers in await asyncio.gather(*(check_vendors(file, factory) for file in files)):
-        faults += answers
+        faults += answers.faults
+        warnings += answers.warnings
     if as_json:
-        listed: list[JsonValue] = [
-            {"file": str(fault.path), "line": fault.line, "key": fault.key, "message": fault.message}
-            for fault in faults
-        ]
-        print_result({"files": len(files), "faults": listed}, as_json=True)
+        listed = {"faults": _describe_errors(faults), "warnings": _describe_errors(warnings)}
+        print_result({"files": len(files), **listed}, as_json=True)
     else:
+        for warning in warnings:
+            click.echo(f"warning: {warning}", err=True)
         for fault in faults:
             click.echo(str(fault), err=True)
         click.echo(f"{len(files)} files, {len(faults)} errors")
     if faults:
         raise SystemExit(1)
+
+
+def _describe_errors(errors: Sequence[FileError]) -> list[JsonValue]:
+    return [
+        {"file": str(error.path), "line": error.line, "key": error.key, "message": error.message} for error in errors
+    ]
 
 
 @tenants.command("diff")

@@ -1,6 +1,8 @@
 """Check of a tenant file's blocks with their vendors: credentials, addresses, and models, at no cost."""
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from switchboard.apps.tenant_files.files import FileError, TenantFile
@@ -8,6 +10,7 @@ from switchboard.engine.providers.checks import check_extension
 from switchboard.engine.providers.configuration import ProviderSpec
 from switchboard.engine.providers.extensions import ConfiguredExtension
 from switchboard.engine.providers.factory import ProviderFactory
+from switchboard.engine.providers.model_ends import ModelEnd, list_used_models, select_due_ends
 from switchboard.plugin_sdk import Extension, Provider, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.registry import Capability, parse_settings
 
@@ -15,35 +18,53 @@ CHECK_SECONDS: Final = 20.0
 """Time for one provider to open and to answer."""
 
 
-async def check_vendors(file: TenantFile, factory: ProviderFactory) -> list[FileError]:
-    """Check every valid provider and extension of the file, all at once; return an error for each that fails."""
-    messages = await asyncio.gather(*(_check_vendor(spec, factory) for spec in file.providers))
-    return [
-        file.create_error(file.provider_keys[spec.capability, spec.name], message)
-        for spec, message in zip(file.providers, messages, strict=True)
-        if message is not None
-    ]
+@dataclass(frozen=True, slots=True)
+class VendorAnswers:
+    """Findings about a tenant file's blocks: what does not work, and what will not for long."""
+
+    faults: list[FileError]
+    warnings: list[FileError]
 
 
-async def _check_vendor(spec: ProviderSpec, factory: ProviderFactory) -> str | None:
+async def check_vendors(file: TenantFile, factory: ProviderFactory) -> VendorAnswers:
+    """Check every valid provider and extension of the file, all at once.
+
+    Each that fails is a fault; each of which the file's model, or the default one, ends soon is a warning.
+    """
+    answers = VendorAnswers([], [])
+    found = await asyncio.gather(*(_check_vendor(spec, factory) for spec in file.providers))
+    for spec, result in zip(file.providers, found, strict=True):
+        key = file.provider_keys[spec.capability, spec.name]
+        if isinstance(result, str):
+            answers.faults.append(file.create_error(key, result))
+        else:
+            answers.warnings.extend(file.create_error(key, end.describe()) for end in result)
+    return answers
+
+
+async def _check_vendor(spec: ProviderSpec, factory: ProviderFactory) -> str | list[ModelEnd]:
+    """Return the fault of a block, or the ends of its models."""
     kind = factory.registry.find_class(spec.capability, spec.name)
     settings = {**(kind.initial_settings() if kind else {}), **spec.settings}
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             if isinstance(spec.capability, Capability):
-                await _open_and_check(factory.create(spec.capability, spec.name, settings, process=spec.process))
-            elif kind is not None and issubclass(kind, Extension):
+                provider = factory.create(spec.capability, spec.name, settings, process=spec.process)
+                models = list_used_models(kind, settings, ()) if kind is not None and issubclass(kind, Provider) else []
+                return await _open_and_check(provider, models)
+            if kind is not None and issubclass(kind, Extension):
                 await check_extension(ConfiguredExtension(kind, parse_settings(kind, settings)))
     except ProviderError as error:
         return error.message
     except TimeoutError:
         return f"{spec.name} did not answer within {CHECK_SECONDS:.0f} seconds"
-    return None
+    return []
 
 
-async def _open_and_check(provider: Provider[ProviderSettings]) -> None:
+async def _open_and_check(provider: Provider[ProviderSettings], models: Sequence[str]) -> list[ModelEnd]:
     await provider.open()
     try:
         await provider.check()
+        return select_due_ends(await provider.find_model_ends(models)) if models else []
     finally:
         await provider.close()

@@ -6,6 +6,7 @@ What a plugin returns goes into calls, the database, and other vendors' requests
 import math
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from datetime import date
 from itertools import islice
 from typing import Any, Final, TypeAlias, TypeVar, get_args
 
@@ -58,6 +59,7 @@ DEADLINES: Final[Mapping[str, float]] = {
     "close": 10.0,
     "transcribe": 30.0,
     "list_models": 30.0,
+    "find_model_ends": 30.0,
     "list_voices": 30.0,
     "has_voice": 30.0,
     "embed": 120.0,
@@ -196,6 +198,12 @@ def bound_models(_provider: object, _arguments: Arguments, result: object) -> Se
     return [_expect(name, str) for name in _list(result, LISTED)]
 
 
+def bound_model_ends(_provider: object, arguments: Arguments, result: object) -> Mapping[str, date]:
+    """Return the ends of the models that were asked for."""
+    ends = _expect(result, Mapping)
+    return {model: _expect(ends[model], date) for model in arguments["models"] if model in ends}
+
+
 def bound_prediction(_provider: object, _arguments: Arguments, result: object) -> TurnPrediction:
     """Return a prediction with a probability."""
     prediction = _expect(result, TurnPrediction)
@@ -249,6 +257,7 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "search": bound_matches,
     "list_voices": bound_voices,
     "list_models": bound_models,
+    "find_model_ends": bound_model_ends,
     "place_call": bound_id,
     "find_call": bound_found_id,
     "start_warm_transfer": bound_id,

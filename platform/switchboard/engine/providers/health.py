@@ -1,8 +1,9 @@
 """Health of an organization's providers in this process.
 
-A provider that fails several times in a row is degraded: conversations use the organization's other providers, and this
-one only if there is no other. Once its pause is over, the next conversation starts a probe (`Provider.check`) beside
-it, and a success makes the provider an ordinary one again. Every further failure doubles the pause.
+A provider that fails several times in a row, or asks not to be asked for a while, is degraded: conversations use the
+organization's other providers, and this one only if there is no other. Once its pause is over, the next conversation
+starts a probe (`Provider.check`) beside it, and a success makes the provider an ordinary one again. Every further
+failure doubles the pause.
 """
 
 import time
@@ -57,14 +58,18 @@ class ProviderHealth:
             self._log("provider recovered")
         self._failures, self._pause = 0, 0.0
 
-    def record_failure(self) -> None:
-        """Record a failure; the one that makes the provider degraded is logged."""
-        self._failures += 1
-        if self._failures == FAILURES_UNTIL_DEGRADED:
+    def record_failure(self, retry_after_seconds: float | None = None) -> None:
+        """Record a failure; the one that makes the provider degraded is logged.
+
+        A provider that asks not to be asked again before some seconds is degraded at once, for at least these.
+        """
+        was_degraded, least = self.degraded, retry_after_seconds or 0.0
+        self._failures = max(self._failures + 1, FAILURES_UNTIL_DEGRADED if least else 0)
+        if self.degraded and not was_degraded:
             metrics.providers_degraded.labels(self.capability.value, self.name).inc()
             self._log("provider degraded")
         if self.degraded:
-            self._pause = min(max(2 * self._pause, FIRST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
+            self._pause = min(max(2 * self._pause, FIRST_PAUSE_SECONDS, least), LONGEST_PAUSE_SECONDS)
             self._probe_at = self._clock() + self._pause
 
     def claim_probe(self) -> bool:

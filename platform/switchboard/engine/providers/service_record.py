@@ -47,8 +47,8 @@ class ServiceRecord:
 
     def record_failure(self, health: ProviderHealth, error: ProviderError | TimeoutError) -> ProviderError:
         """Record a failure, and return it as the error that callers get."""
-        health.record_failure()
         failure = error if isinstance(error, ProviderError) else ProviderError(f"{health.name} did not answer in time")
+        health.record_failure(failure.retry_after_seconds)
         metrics.provider_failures.labels(health.capability.value, health.name).inc()
         logger.warning(
             "provider failed",

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from switchboard.plugin_sdk.extension import Extension
 from switchboard.plugin_sdk.provider import Provider, ProviderError, ProviderSettings
-from switchboard.plugin_sdk.testing.vendors import find_closed_address, serve_nonsense
+from switchboard.plugin_sdk.testing.vendors import WAIT_SECONDS, find_closed_address, serve_limit, serve_nonsense
 
 AnyProvider = TypeVar("AnyProvider", bound=Provider[ProviderSettings])
 
@@ -118,7 +118,22 @@ class ProviderContract(Contract, Generic[AnyProvider]):
         async with serve_nonsense() as address:
             await self._expect_provider_error(create_at, address)
 
-    async def _expect_provider_error(self, create_at: Callable[[str], AnyProvider] | None, address: str) -> None:
+    async def test_a_vendor_that_asks_to_wait_is_left_alone(
+        self, create_at: Callable[[str], AnyProvider] | None
+    ) -> None:
+        """Calls go to the organization's other providers as long as a vendor says (`Retry-After`).
+
+        If this fails, read the header of a refusal with `switchboard.plugin_sdk.retries.read_retry_after`, and give the
+        seconds to `ProviderError`, which must be retryable.
+        """
+        async with serve_limit() as address:
+            error = await self._expect_provider_error(create_at, address)
+        if error.code is not None and "429" in error.code:
+            assert (error.retryable, error.retry_after_seconds) == (True, WAIT_SECONDS)
+
+    async def _expect_provider_error(
+        self, create_at: Callable[[str], AnyProvider] | None, address: str
+    ) -> ProviderError:
         if create_at is None:
             pytest.skip("the provider has no vendor; otherwise override the fixture `create_at`")
         provider = create_at(address)
@@ -129,6 +144,7 @@ class ProviderContract(Contract, Generic[AnyProvider]):
         finally:
             await provider.close()
         assert caught.value.message.strip()
+        return caught.value
 
     async def _open_and_use(self, provider: AnyProvider) -> None:
         await provider.open()

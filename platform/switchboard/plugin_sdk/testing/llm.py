@@ -22,7 +22,7 @@ from switchboard.plugin_sdk.llm import (
 )
 from switchboard.plugin_sdk.provider import ProviderError, ProviderSettings
 from switchboard.plugin_sdk.testing.contract import ProviderContract
-from switchboard.plugin_sdk.testing.vendors import serve_silence
+from switchboard.plugin_sdk.testing.vendors import serve_changed, serve_silence
 
 AnyLLM = TypeVar("AnyLLM", bound=LLMProvider[ProviderSettings])
 ANSWER_SECONDS: Final = 20.0
@@ -69,6 +69,13 @@ class LLMContract(ProviderContract[AnyLLM]):
         choose from.
         """
         return "no-such-model"
+
+    @pytest.fixture
+    def vendor_address(self) -> str | None:
+        """Address of the server that stands for the vendor, as `create_at` takes it. Override it if the vendor's
+        answers are streams over HTTP.
+        """
+        return None
 
     async def use(self, provider: AnyLLM) -> None:
         """Ask for an answer."""
@@ -184,6 +191,34 @@ class LLMContract(ProviderContract[AnyLLM]):
                         await collect_events(provider, request)
             finally:
                 await provider.close()
+
+    async def test_an_answer_that_ends_in_its_midst_is_a_provider_error(
+        self, create_at: Callable[[str], AnyLLM] | None, vendor_address: str | None
+    ) -> None:
+        """Half of an answer must not count as the whole one.
+
+        If this fails, raise `ProviderError` for a stream that ends without the vendor's sign that it is complete.
+        """
+        await self._expect_error_of_changed_answer(create_at, vendor_address, lambda body: body[: len(body) // 2])
+
+    async def test_an_empty_answer_is_a_provider_error(
+        self, create_at: Callable[[str], AnyLLM] | None, vendor_address: str | None
+    ) -> None:
+        """The next provider is asked only after an error. If this fails, raise `ProviderError` for a stream without
+        anything.
+        """
+        await self._expect_error_of_changed_answer(create_at, vendor_address, lambda _body: b"")
+
+    async def _expect_error_of_changed_answer(
+        self,
+        create_at: Callable[[str], AnyLLM] | None,
+        vendor_address: str | None,
+        change: Callable[[bytes], bytes],
+    ) -> None:
+        if create_at is None or vendor_address is None:
+            pytest.skip("no server stands for the vendor; otherwise override the fixture `vendor_address`")
+        async with serve_changed(vendor_address, change) as address:
+            await self._expect_provider_error(create_at, address)
 
     async def test_expected_phrases_are_texts(self, open_provider: AnyLLM) -> None:
         """They become speech-to-text hints. If this fails, return plain phrases, or nothing."""

@@ -1,21 +1,43 @@
 """Vendors that fail, as servers on this machine."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import aiohttp
+from aiohttp import web
+
 NONSENSE = b"<html>This is not what the vendor's documentation says.</html>"
+WAIT_SECONDS = 17
+LIMITED = (
+    b"HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: %d\r\n"
+    b"Content-Length: 2\r\nConnection: close\r\n\r\n{}"
+)
 RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s"
 
 
 @asynccontextmanager
 async def serve_nonsense() -> AsyncIterator[str]:
     """Run a server that answers every request with a page; yield its address."""
+    async with _serve_response(RESPONSE % (len(NONSENSE), NONSENSE)) as address:
+        yield address
 
+
+@asynccontextmanager
+async def serve_limit() -> AsyncIterator[str]:
+    """Run a server that answers every request with 429, and asks for `WAIT_SECONDS` without another; yield its
+    address.
+    """
+    async with _serve_response(LIMITED % WAIT_SECONDS) as address:
+        yield address
+
+
+@asynccontextmanager
+async def _serve_response(response: bytes) -> AsyncIterator[str]:
     async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await reader.readuntil(b"\r\n\r\n")
-            writer.write(RESPONSE % (len(NONSENSE), NONSENSE))
+            writer.write(response)
             await writer.drain()
         except (OSError, asyncio.IncompleteReadError):
             return  # the client has gone
@@ -25,6 +47,34 @@ async def serve_nonsense() -> AsyncIterator[str]:
     server = await asyncio.start_server(respond, "127.0.0.1", 0)
     async with server:
         yield _address(server)
+
+
+@asynccontextmanager
+async def serve_changed(vendor: str, change: Callable[[bytes], bytes]) -> AsyncIterator[str]:
+    """Run a server that passes requests on to a vendor's, and changes the body of each successful response; yield its
+    address.
+    """
+
+    async def pass_on(request: web.Request) -> web.Response:
+        headers = {name: value for name, value in request.headers.items() if name not in ("Host", "Accept-Encoding")}
+        async with (
+            aiohttp.ClientSession(auto_decompress=False) as session,
+            session.request(
+                request.method, vendor + request.path_qs, data=await request.read(), headers=headers
+            ) as response,
+        ):
+            body = await response.read()
+            body = change(body) if response.status == web.HTTPOk.status_code else body
+            return web.Response(status=response.status, body=body, content_type=response.content_type)
+
+    runner = web.AppRunner(application := web.Application(), access_log=None)
+    application.router.add_route("*", "/{path:.*}", pass_on)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
 
 
 @asynccontextmanager

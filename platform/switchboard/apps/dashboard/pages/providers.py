@@ -13,13 +13,16 @@ from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms import schema_form, setting_rows
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.forms.plugin_texts import describe_settings
+from switchboard.apps.dashboard.ui.formats import full_day
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer, get_sending_page
+from switchboard.apps.model_ends import ModelEndCheck, list_ends_without_asking
 from switchboard.apps.running_processes import list_restarts
 from switchboard.engine.providers import editing
 from switchboard.engine.providers.checks import SettingsCheck
 from switchboard.engine.providers.configuration import ProviderSpec, find_process_fault
 from switchboard.engine.providers.extensions import ConfiguredExtension, Extensions
+from switchboard.engine.providers.model_ends import ModelEnd
 from switchboard.engine.providers.models import (
     OWN_PROCESS,
     REMOTE_CAPABILITIES,
@@ -134,6 +137,7 @@ async def providers_page(
     return await render(
         "dashboard/providers/list.html",
         parts=[_part(extensions.registry, capability, found) for capability in Capability],
+        ends={row.id: await _warn_of_ends(session, extensions.registry, row) for row in found},
         extension_parts=[await _extension_part(session, extensions, kind, found) for kind in ExtensionKind],
         file=find_own_file(settings, viewer),
         processes=REMOTE_CAPABILITIES if viewer.has_role("superadmin") else (),
@@ -150,6 +154,22 @@ def _part(registry: Registry, capability: Capability, found: list[ProviderConfig
         *NAMES[capability],
         chosen,
         [kind for kind in registry.list_classes(capability) if kind.name not in taken],
+    )
+
+
+async def _warn_of_ends(session: TenantSession, registry: Registry, row: ProviderConfiguration) -> list[str]:
+    """Return the warnings of models that end, as far as they are known without asking the vendor."""
+    if row.capability not in set(Capability):
+        return []
+    return [describe_end(end) for end in await list_ends_without_asking(session, registry, row)]
+
+
+def describe_end(end: ModelEnd) -> str:
+    """Return the warning of a model that ends."""
+    return _(
+        "The vendor ends the model %(model)s on %(day)s. Choose another model or provider.",
+        model=end.model,
+        day=full_day(end.day),
     )
 
 
@@ -308,7 +328,7 @@ async def _list_extension_users(session: TenantSession, kind: ExtensionKind, nam
 @dashboard.post("/dashboard/providers/<capability>/<provider:name>/check")
 @action(role="owner")
 async def check_provider(
-    viewer: Viewer, capability: str, name: str, check: SettingsCheck, database: Database
+    viewer: Viewer, *, capability: str, name: str, check: SettingsCheck, database: Database, ends: ModelEndCheck
 ) -> Next | str:
     """Check the settings of a provider or an extension and show the result where the button was.
 
@@ -322,9 +342,11 @@ async def check_provider(
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             parts = await check.check(viewer.organization_id, _capability(capability), name)
+            due = await ends.find(viewer.organization_id, _capability(capability), name)
         if all(part.works for part in parts):
             async with database.tenant(viewer.organization_id) as session:
                 await editing.record_check(session, _capability(capability), name, began_at)
+        notice = " ".join((notice, *map(describe_end, due)))
     except ProviderError as error:
         notice = _("%(name)s does not work: %(message)s", name=name, message=error.message)
     except TimeoutError:

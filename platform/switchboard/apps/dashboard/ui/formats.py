@@ -63,6 +63,11 @@ def short_day(one: date) -> str:
     return format_skeleton("MMMd", one, locale=_dates())
 
 
+def full_day(one: date) -> str:
+    """Format a day, such as `23 Nov 2026`."""
+    return format_date(one, "medium", _dates())
+
+
 def weekday(one: date) -> str:
     """Return the name of a date's weekday."""
     return format_date(one, "EEEE", _dates())

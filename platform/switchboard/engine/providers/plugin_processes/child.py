@@ -171,7 +171,14 @@ def _report(number: int, error: ProviderError) -> Failed:
     metrics.
     """
     method = error.method if isinstance(error, PluginFault) else ""
-    return Failed(number, error.message, error.code, error.retryable, faulty_method=method)
+    return Failed(
+        number,
+        error.message,
+        error.code,
+        error.retryable,
+        faulty_method=method,
+        retry_after_seconds=error.retry_after_seconds,
+    )
 
 
 def _create_provider(start: Start) -> tuple[Provider[ProviderSettings], type[Provider[ProviderSettings]]]:

@@ -99,4 +99,9 @@ class RequestExchange:
 def _restore(reply: Failed) -> Exception:
     if reply.kind == "timeout":
         return TimeoutError(reply.message)
-    return ProviderError(reply.message, code=reply.code, retryable=reply.retryable)
+    return ProviderError(
+        reply.message,
+        code=reply.code,
+        retryable=reply.retryable,
+        retry_after_seconds=reply.retry_after_seconds,
+    )

@@ -115,6 +115,7 @@ class Failed(Struct, frozen=True, tag=True):
     retryable: bool = True
     kind: Literal["provider", "timeout"] = "provider"
     faulty_method: str = ""
+    retry_after_seconds: float | None = None
 
 
 ToChild: TypeAlias = Start | Request | Audio | Finalize | Credit | Cancel | Ping | EndProcess

@@ -8,6 +8,7 @@ from typing import Any, Self
 from aiohttp import ClientConnectorError, ClientError, ClientResponse, ClientSession, ClientTimeout
 from pydantic import Field, HttpUrl, SecretStr
 from switchboard.plugin_sdk import OutcomeUnknown, ProviderError, ProviderSettings
+from switchboard.plugin_sdk.retries import read_retry_after
 
 TIMEOUT = ClientTimeout(sock_connect=4, sock_read=10)
 TOO_MANY_REQUESTS = 429
@@ -80,4 +81,9 @@ class AcmeClient:
 async def _raise_for_status(response: ClientResponse) -> None:
     if response.status >= 400:
         retryable = response.status == TOO_MANY_REQUESTS or response.status >= 500
-        raise ProviderError((await response.text())[:500], code=str(response.status), retryable=retryable)
+        raise ProviderError(
+            (await response.text())[:500],
+            code=str(response.status),
+            retryable=retryable,
+            retry_after_seconds=read_retry_after(response.headers.get("Retry-After")),
+        )

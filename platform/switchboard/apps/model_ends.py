@@ -1,0 +1,75 @@
+"""Warnings of models that end, for the organizations whose agents, knowledge bases, or settings use them."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlmodel import col
+
+from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.model_ends import ModelEnd, list_known_ends, list_used_models, select_due_ends
+from switchboard.engine.providers.models import ProviderConfiguration
+from switchboard.foundation.database import Database, TenantSession
+from switchboard.plugin_sdk import Provider
+from switchboard.plugin_sdk.registry import AnyCapability, Capability, Registry
+from switchboard.resources.agents import service as agents
+from switchboard.resources.knowledge_bases import service as knowledge_bases
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEndCheck:
+    """Finds the ends of the models that an organization uses."""
+
+    providers: Providers
+    registry: Registry
+    database: Database
+
+    async def find(self, organization_id: UUID, capability: AnyCapability, name: str) -> list[ModelEnd]:
+        """Ask a provider that has been checked for the ends that are due. Raises `ProviderError`."""
+        if not isinstance(capability, Capability):
+            return []
+        async with self.database.tenant(organization_id) as session:
+            rows = session.select(ProviderConfiguration).where(
+                col(ProviderConfiguration.capability) == capability.value, col(ProviderConfiguration.name) == name
+            )
+            row = (await session.exec(rows)).one_or_none()
+            models = [] if row is None else await _list_models_in_use(session, self.registry, row)
+        if not models:
+            return []
+        async with self.providers.use(organization_id, capability.base_class, name) as provider:
+            return select_due_ends(await provider.find_model_ends(models))
+
+
+async def list_ends_without_asking(
+    session: TenantSession, registry: Registry, row: ProviderConfiguration
+) -> list[ModelEnd]:
+    """List the due ends of models that the organization uses at a provider, as far as its plugin knows them."""
+    kind = registry.find_class(Capability(row.capability), row.name)
+    if kind is None or not issubclass(kind, Provider) or not kind.model_ends:
+        return []
+    return list_known_ends(kind, await _list_models_in_use(session, registry, row))
+
+
+async def _list_models_in_use(session: TenantSession, registry: Registry, row: ProviderConfiguration) -> list[str]:
+    capability = Capability(row.capability)
+    kind = registry.find_class(capability, row.name)
+    if kind is None or not issubclass(kind, Provider):
+        return []
+    return list_used_models(kind, row.settings, await _list_chosen_models(session, capability, row.name))
+
+
+async def _list_chosen_models(session: TenantSession, capability: Capability, provider: str) -> list[str | None]:
+    match capability:
+        case Capability.SPEECH_TO_TEXT:
+            users = await agents.list_agents_using_provider(session, capability, provider)
+            return [agent.stt_model for agent in users]
+        case Capability.TEXT_TO_SPEECH:
+            users = await agents.list_agents_using_provider(session, capability, provider)
+            return [agent.tts_model for agent in users]
+        case Capability.LLM:
+            users = await agents.list_agents_using_provider(session, capability, provider)
+            return [agent.llm_model for agent in users]
+        case Capability.EMBEDDING:
+            bases = await knowledge_bases.list_knowledge_bases_using(session, provider)
+            return [base.embedding_model for base in bases]
+        case _:
+            return []
