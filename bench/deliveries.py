@@ -30,6 +30,7 @@ from switchboard.foundation.events.targets import get_secret_label
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
+from switchboard.plugin_sdk import NetworkPolicy
 from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.policy import Encryption, Policy
 from switchboard.runtime import Runtime
@@ -267,7 +268,7 @@ async def publish_paced(
 
 async def measure_bare_client(url: str) -> float:
     """Measure the same client without durability, in requests per second."""
-    client = OutboundClient([ip_network("127.0.0.0/8")])
+    client = OutboundClient(NetworkPolicy((ip_network("127.0.0.0/8"),)))
     remaining = iter(range(BARE_REQUESTS))
     body = serialize_body(create_sample_event(), now()).encode()
 

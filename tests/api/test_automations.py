@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 from pydantic import JsonValue
-from switchboard.foundation.outbound.addresses import ForbiddenAddress
+from switchboard.plugin_sdk import ForbiddenAddress
 
 from tests.fixtures.app import ApiResponse, Caller, Organizations, fresh_number
 from tests.fixtures.automations import CONTACT, TAG, create_automation, get_automation, list_runs

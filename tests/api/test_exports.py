@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -18,7 +19,10 @@ from tests.fixtures.dashboard import People
 from tests.fixtures.json_access import at, objects_at
 
 MONDAY = datetime(2026, 11, 16, 9, tzinfo=UTC)
-FORMULAS = ("=1+1", "+1+1|cmd", "-2+3", "@SUM(A1)", "\t=1", "＝1")
+FORMULAS = (
+    "=1+1", "+1+1|cmd", "-2+3", "@SUM(A1)", "\t=1", "＝1",
+    "x;=cmd|'/C calc'!A0", 'x; "@SUM(A1)', "x\n-2+3", "Ada; +15550100000",
+)  # fmt: skip
 
 
 async def export(caller: Caller, path: str) -> str:
@@ -92,13 +96,23 @@ async def test_transcripts_are_exported_with_their_calls(
 
 async def test_cells_cannot_become_formulas(caller: Caller) -> None:
     for number, formula in enumerate(FORMULAS):
-        contact = {"phone_number": f"+1555010000{number}", "name": "Ada", "notes": f"{formula}", "company": formula}
+        contact = {"phone_number": f"+155501000{number:02}", "name": "Ada", "notes": f"{formula}", "company": formula}
         assert (await caller.post("/v1/contacts", contact)).status == 201
-    rows = read_csv(await export(caller, "contacts"))
+    file = await export(caller, "contacts")
+    rows = read_csv(file)
+    for separator in ",;\t":
+        cells = [
+            cell.strip('" ') for row in csv.reader(io.StringIO(file, newline=""), delimiter=separator) for cell in row
+        ]
+        starting = {
+            cell for cell in cells if cell.startswith(tuple("=+-@＝")) and not re.match(r"\+[0-9]+(?:[,\"]|$)", cell)
+        }
+        assert not starting, "in some languages, spreadsheets separate by semicolons"
     for row in rows:
         assert row["notes"].startswith("'") or not row["notes"].startswith(tuple("=+-@\t＝"))
         assert row["company"] == row["notes"]
     assert "'=1+1" in {row["notes"] for row in rows}
+    assert "Ada; +15550100000" in {row["notes"] for row in rows}, "a number is not a formula"
     assert sorted(row["phone_number"] for row in rows)[0] == "+15550100000", "a number is not a formula"
     plain = [json.loads(line)["notes"] for line in (await export(caller, "contacts?format=jsonl")).splitlines()]
     assert "=1+1" in plain

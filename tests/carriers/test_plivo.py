@@ -110,6 +110,7 @@ async def test_plivo_presses_keys(at_plivo: PlivoLine) -> None:
     ]
 
 
+@pytest.mark.local_receivers
 async def test_opt_outs_known_to_plivo_count_and_pictures_are_fetched(at_plivo: PlivoLine) -> None:
     (_, plivo), live = at_plivo, at_plivo[0].live
     await check_opt_out(live, refusal_code="200")

@@ -92,6 +92,7 @@ async def test_webhooks_may_be_repeated_late_and_reordered(at_telnyx: TelnyxLine
         assert len(names) == len(set(names)), names
 
 
+@pytest.mark.local_receivers
 async def test_browser_and_telephone_calls_are_connected_and_recorded(at_telnyx: TelnyxLine) -> None:
     """Browser calls reach agents, and dial out with the organization's numbers.
 
@@ -162,6 +163,7 @@ async def test_a_media_socket_requires_the_streams_state(
 # --- texts and numbers ---
 
 
+@pytest.mark.local_receivers
 async def test_opt_outs_known_to_telnyx_count_and_pictures_are_fetched(at_telnyx: TelnyxLine) -> None:
     (_, telnyx), live = at_telnyx, at_telnyx[0].live
     await check_opt_out(live, refusal_code="STOP")

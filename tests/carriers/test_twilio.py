@@ -262,6 +262,7 @@ async def test_a_call_without_audio_fails_with_a_reason(at_twilio: TwilioLine) -
     assert len(calls_) == 2
 
 
+@pytest.mark.local_receivers
 async def test_twilios_recording_is_streamed_and_keys_are_tones(at_twilio: TwilioLine) -> None:
     line, live = at_twilio[0], at_twilio[0].live
     prompt = (
@@ -286,6 +287,7 @@ async def test_twilios_recording_is_streamed_and_keys_are_tones(at_twilio: Twili
 # --- texts and numbers ---
 
 
+@pytest.mark.local_receivers
 async def test_opt_outs_known_to_twilio_count_and_pictures_are_fetched(at_twilio: TwilioLine) -> None:
     (_, twilio), live = at_twilio, at_twilio[0].live
     await check_opt_out(live, refusal_code="unsubscribed")

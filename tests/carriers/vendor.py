@@ -59,7 +59,8 @@ class Vendor(ABC, Generic[LegT]):
 
     `failures` maps method and last part of the path to statuses that are returned before anything is done (or `BROKEN`,
     `NEVER`, `DONE`, `GARBLED`). `talked` counts the calls with audible speech. `introductions` are those spoken to
-    targets of transfers. With `repeats`, each callback about a call is sent twice.
+    targets of transfers. `redirects` are the targets of files in the storage that are elsewhere. With `repeats`, each
+    callback about a call is sent twice.
     """
 
     def __init__(self) -> None:
@@ -67,6 +68,7 @@ class Vendor(ABC, Generic[LegT]):
         self.failures: dict[tuple[str, str], list[int]] = defaultdict(list)
         self.purchases = 0
         self.recordings: dict[str, bytes] = {}
+        self.redirects: dict[str, str] = {}
         self.legs: dict[str, LegT] = {}
         self.repeats = False
         self.talked = 0
@@ -148,6 +150,8 @@ class Vendor(ABC, Generic[LegT]):
     async def storage(self, request: web.Request) -> web.StreamResponse:
         """Return a stored recording, from a separate host that needs no credential."""
         assert "Authorization" not in request.headers, "the credential went to another host"
+        if (elsewhere := self.redirects.get(request.match_info["sid"])) is not None:
+            raise web.HTTPTemporaryRedirect(elsewhere)
         whole = self.recordings[request.match_info["sid"]]
         part = request.http_range
         if part.start is None and part.stop is None:

@@ -144,6 +144,7 @@ async def test_a_support_session_makes_nothing_that_outlasts_it(
     operator: Person, people: People, caller: Caller
 ) -> None:
     owner = await people.join(caller.organization_id)
+    agent_id = (await caller.post("/v1/agents", {"name": "A", "system_prompt": "p"})).json["id"]
     await enter(operator, caller)
     forms: list[tuple[str, dict[str, str | list[str]]]] = [
         ("/dashboard/keys/new", {"name": "k", "scopes[]": ["agents:read"]}),
@@ -151,9 +152,24 @@ async def test_a_support_session_makes_nothing_that_outlasts_it(
         ("/dashboard/team", {"email": "me@example.com", "role": "owner"}),
         (f"/dashboard/team/{owner.user_id}/role", {"role": "member"}),
         (f"/dashboard/team/{owner.user_id}/remove", {}),
+        ("/dashboard/webhooks/new", {"url": "https://example.com/", "events[]": ["call.started"]}),
+        ("/dashboard/webhooks/integration", {"webhook_url": "https://example.com/"}),
+        ("/dashboard/providers/llm/offline", {}),
+        ("/dashboard/general", {"timezone": "UTC"}),
+        (f"/dashboard/agents/{agent_id}/widgets", {}),
+        (f"/dashboard/agents/{agent_id}/talk", {}),
+        (f"/dashboard/agents/{agent_id}", {"name": "A", "webhook_url": "https://example.com/"}),
+        ("/dashboard/live/answer", {"name": "operator"}),
     ]
+    before = await people.list_audit_entries(caller.organization_id)
     for path, fields in forms:
-        assert (await operator.post(path, fields)).status == 403, path
+        answer = await operator.post(path, fields)
+        assert answer.status == 403, (path, answer.status)
+        assert "webhook secret" not in answer.html
+    assert await people.list_audit_entries(caller.organization_id) == before
+    for path in ("keys", "team", "providers", "webhooks/integration", "general", "audit"):
+        page = await operator.get(f"/dashboard/{path}")
+        assert (page.status, "/dashboard/providers" in page.html) == (200, True), "it sees what an owner sees"
 
 
 async def test_leaving_and_signing_out_end_a_support_session(

@@ -6,15 +6,16 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 import pytest_asyncio
-from switchboard.foundation.outbound import ForbiddenAddress, OutboundClient, OutboundError
-from switchboard.foundation.outbound.addresses import is_allowed
+from switchboard.foundation.outbound import OutboundClient, OutboundError
+from switchboard.plugin_sdk import ForbiddenAddress, NetworkPolicy
+from switchboard.plugin_sdk.public_addresses import is_allowed
 
 from tests.fixtures.hostile_urls import HOSTILE_URLS
 
 
 @pytest_asyncio.fixture
 async def client() -> AsyncIterator[OutboundClient]:
-    client = OutboundClient(())
+    client = OutboundClient(NetworkPolicy())
     yield client
     await client.close()
 
@@ -35,7 +36,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 async def test_every_connection_is_recorded(connections: list[object]) -> None:
     """Otherwise the list below would prove nothing."""
-    client = OutboundClient([ip_network("127.0.0.0/8")])
+    client = OutboundClient(NetworkPolicy((ip_network("127.0.0.0/8"),)))
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         with pytest.raises(OutboundError):
@@ -77,7 +78,7 @@ async def test_hostile_urls_are_refused_without_a_connection(
     ],
 )
 def test_public_urls_are_stored_as_sent(url: str, stored: str) -> None:
-    client = OutboundClient(())
+    client = OutboundClient(NetworkPolicy())
     assert client.check_url(url) == stored
     assert client.check_url(stored) == stored
 
@@ -86,7 +87,7 @@ def test_public_urls_are_stored_as_sent(url: str, stored: str) -> None:
     "url", ["http://10.1.2.3/", "http://[::ffff:10.1.2.3]/", "http://localhost:9000/", "http://receiver/"]
 )
 def test_allowed_networks_are_exempt(url: str) -> None:
-    OutboundClient([ip_network("10.0.0.0/8")]).check_url(url)
+    OutboundClient(NetworkPolicy((ip_network("10.0.0.0/8"),))).check_url(url)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def test_allowed_networks_are_exempt(url: str) -> None:
 )
 def test_an_exemption_allows_only_its_network(url: str) -> None:
     with pytest.raises(ForbiddenAddress):
-        OutboundClient([ip_network("10.0.0.0/8")]).check_url(url)
+        OutboundClient(NetworkPolicy((ip_network("10.0.0.0/8"),))).check_url(url)
 
 
 @pytest.mark.parametrize(

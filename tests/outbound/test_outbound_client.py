@@ -5,6 +5,7 @@ import gzip
 import socket
 import ssl
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
 from pathlib import Path
@@ -17,9 +18,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
-from switchboard.foundation.outbound import ForbiddenAddress, OutboundClient, OutboundError
+from switchboard.foundation.outbound import OutboundClient, OutboundError
+from switchboard.plugin_sdk import ForbiddenAddress, NetworkPolicy
 
-LOOPBACK = [ip_network("127.0.0.0/8")]
+LOOPBACK = NetworkPolicy((ip_network("127.0.0.0/8"),))
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
@@ -141,7 +143,7 @@ async def test_a_response_has_its_status_and_the_start_of_its_body(client: Outbo
 async def test_a_name_with_a_private_address_is_refused_without_a_connection(
     receiver: Receiver, answers: list[str]
 ) -> None:
-    client = OutboundClient((), resolver=Names(answers))
+    client = OutboundClient(NetworkPolicy(), resolver=Names(answers))
     assert await get_failure_kind(client, f"http://looks-public.example.com:{receiver.port}/") == "forbidden_address"
     await client.close()
     assert receiver.connections == 0
@@ -150,7 +152,7 @@ async def test_a_name_with_a_private_address_is_refused_without_a_connection(
 async def test_a_name_rebound_between_two_lookups_is_refused(receiver: Receiver) -> None:
     """Public at the first look-up, this machine when it is dialed."""
     names = Names(["93.184.215.14"], ["127.0.0.1"])
-    client = OutboundClient((), resolver=names)
+    client = OutboundClient(NetworkPolicy(), resolver=names)
     url = client.check_url(f"http://rebound.example.com:{receiver.port}/")
     await names.resolve("rebound.example.com")
     assert await get_failure_kind(client, url) == "forbidden_address"
@@ -219,7 +221,7 @@ async def test_failures_are_classified(client: OutboundClient, receiver: Receive
         assert await get_failure_kind(client, f"http://127.0.0.1:{unused.getsockname()[1]}/") == "connection"
     receiver.answer = b"nonsense\r\n\r\n"
     assert await get_failure_kind(client, f"http://127.0.0.1:{receiver.port}/") == "invalid_response"
-    unknown = OutboundClient((), resolver=Names([]))
+    unknown = OutboundClient(NetworkPolicy(), resolver=Names([]))
     assert await get_failure_kind(unknown, "http://unknown.example.com/") == "connection"
     await unknown.close()
 
@@ -293,7 +295,7 @@ async def test_an_unneeded_body_is_not_awaited(client: OutboundClient, receiver:
     "url", ["http://127.0.0.1:8080/x", "http://voice.example.com:8080/", "https://voice.example.com/"]
 )
 def test_the_platforms_own_address_is_refused(url: str) -> None:
-    client = OutboundClient(LOOPBACK, own_url=url)
+    client = OutboundClient(replace(LOOPBACK, own_url=url))
     with pytest.raises(ForbiddenAddress):
         client.check_url(url.replace("voice", "VOICE"))
     assert client.check_url("http://127.0.0.1:8081/")

@@ -61,7 +61,7 @@ async def open_process_runtime(
         ProcessLimits(count=settings.plugin_processes, memory_bytes=settings.plugin_memory_mb * 1024**2),
         settings.log_level,
     )
-    providers = Providers(database, ProviderFactory(plugins, settings.data_dir, processes), ring)
+    factory = ProviderFactory(plugins, settings.data_dir, processes, settings.network_policy)
     parts = Runtime(
         node=secrets.token_hex(8),
         settings=settings,
@@ -74,10 +74,10 @@ async def open_process_runtime(
         registry=plugins,
         keyring=ring,
         key_check=KeyCheck(database, ring),
-        providers=providers,
+        providers=(providers := Providers(database, factory, ring)),
         voices=VoiceCatalog(providers),
         recordings=recordings,
-        outbound=OutboundClient(settings.webhook_allowed_networks, own_url=settings.base_url),
+        outbound=OutboundClient(settings.network_policy),
         engine=CallEngine(most_calls=settings.call_capacity),
         deliveries_due=asyncio.Event(),
         runs_due=asyncio.Event(),

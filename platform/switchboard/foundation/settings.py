@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, TypeAdapter, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from switchboard.plugin_sdk.public_addresses import NetworkPolicy
+
 PREFIX = "SWITCHBOARD_"
 MIN_KEY_LENGTH = 32
 MAX_PROCESSES = 128
@@ -223,6 +225,11 @@ class Settings(BaseSettings):
     def base_url(self) -> str:
         """The public address without a trailing slash."""
         return (self.public_url or f"http://{self.host}:{self.port}").rstrip("/")
+
+    @property
+    def network_policy(self) -> NetworkPolicy:
+        """Rules for requests to addresses that an organization, or anybody else, has chosen."""
+        return NetworkPolicy(tuple(self.webhook_allowed_networks), self.base_url)
 
     @property
     def mail_sender(self) -> str:

@@ -61,6 +61,8 @@ from switchboard.plugin_sdk.provider import (
     ProviderSettings,
     ask_with_rows,
 )
+from switchboard.plugin_sdk.public_addresses import ForbiddenAddress, NetworkPolicy
+from switchboard.plugin_sdk.public_http import PublicHttpClient
 from switchboard.plugin_sdk.simulated_carrier import CallProgress, SimulatedCall, SimulatedCarrier, SpokenLine
 from switchboard.plugin_sdk.sip import describe_sip_failure
 from switchboard.plugin_sdk.speech_to_text import (
@@ -176,6 +178,7 @@ __all__ = [
     "Encoding",
     "EventWatcher",
     "Extension",
+    "ForbiddenAddress",
     "ForwardCall",
     "Frame",
     "IncomingCall",
@@ -196,6 +199,7 @@ __all__ = [
     "Message",
     "MessageFile",
     "ModelUsage",
+    "NetworkPolicy",
     "NumberOrder",
     "OutboundCall",
     "OutboundTextMessage",
@@ -208,6 +212,7 @@ __all__ = [
     "ProviderError",
     "ProviderProcess",
     "ProviderSettings",
+    "PublicHttpClient",
     "PublishedEvent",
     "ReceivedCallback",
     "RecordingReady",

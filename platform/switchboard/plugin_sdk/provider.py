@@ -8,6 +8,8 @@ from typing import ClassVar, Final, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from switchboard.plugin_sdk.public_addresses import NetworkPolicy
+
 OPERATOR_ONLY: Final[dict[str, JsonValue]] = {"operator_only": True}
 """`json_schema_extra` of a setting that decides where requests or files go.
 
@@ -106,6 +108,10 @@ class Provider(Configurable, ABC, Generic[SettingsT_co]):
 
     data_dir: Path = Path(".switchboard")
     """Folder on this machine for data that must outlive the process. The platform sets it to DATA_DIR before `open()`.
+    """
+    network_policy: NetworkPolicy = NetworkPolicy()
+    """The operator's rules for addresses that come from outside, for a `PublicHttpClient`. The platform sets it before
+    `open()`.
     """
 
     def __init__(self, settings: SettingsT_co) -> None:

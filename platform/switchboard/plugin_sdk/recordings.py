@@ -1,11 +1,14 @@
 """Streaming of a carrier's recordings and files. Only the platform sees the carrier's credential."""
 
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 import aiohttp
 
 from switchboard.plugin_sdk.provider import ProviderError
+from switchboard.plugin_sdk.public_addresses import ForbiddenAddress
+from switchboard.plugin_sdk.public_http import PublicHttpClient
 from switchboard.plugin_sdk.telephony import MessageFile, RecordingStream
 
 CHUNK_BYTES: Final = 65_536
@@ -13,15 +16,26 @@ CHUNK_BYTES: Final = 65_536
 _PATIENCE: Final = aiohttp.ClientTimeout(total=None, sock_connect=4.0, sock_read=20.0)
 
 
-async def stream_carrier_recording(
-    session: aiohttp.ClientSession, url: str, headers: Mapping[str, str], byte_range: str | None, *, carrier: str
-) -> RecordingStream:
+@dataclass(frozen=True, slots=True)
+class CarrierFiles:
+    """Files of a carrier's, fetched over public addresses only.
+
+    `carrier` is the name for error messages. `api` is the session of the carrier's API, if the files are at that API,
+    and `headers` the credential for it: see `PublicHttpClient.get`.
+    """
+
+    http: PublicHttpClient
+    carrier: str
+    api: aiohttp.ClientSession | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+async def stream_carrier_recording(files: CarrierFiles, url: str, byte_range: str | None) -> RecordingStream:
     """Start to stream a recording. The caller reads the chunks to the end or closes them.
 
-    `byte_range` is a `Range` header to pass on; `carrier` is the name for error messages. Raises `ProviderError`.
+    `byte_range` is a `Range` header to pass on. Raises `ProviderError`.
     """
-    request_headers = {**headers, **({"Range": byte_range} if byte_range else {})}
-    answer = await _get(session, url, request_headers, kind="recording", carrier=carrier)
+    answer = await _get(files, url, {"Range": byte_range} if byte_range else {}, kind="recording")
     return RecordingStream(
         status=answer.status,
         content_type=answer.content_type,
@@ -31,23 +45,21 @@ async def stream_carrier_recording(
     )
 
 
-async def stream_carrier_media(
-    session: aiohttp.ClientSession, url: str, headers: Mapping[str, str], *, carrier: str
-) -> MessageFile:
+async def stream_carrier_media(files: CarrierFiles, url: str) -> MessageFile:
     """Start to stream a file of a text message. The caller reads the chunks to the end or closes them.
 
-    `carrier` is the name for error messages. Raises `ProviderError`.
+    Raises `ProviderError`.
     """
-    answer = await _get(session, url, headers, kind="file", carrier=carrier)
+    answer = await _get(files, url, {}, kind="file")
     return MessageFile(answer.content_type, _chunks(answer))
 
 
-async def _get(
-    session: aiohttp.ClientSession, url: str, headers: Mapping[str, str], *, kind: str, carrier: str
-) -> aiohttp.ClientResponse:
+async def _get(files: CarrierFiles, url: str, headers: Mapping[str, str], *, kind: str) -> aiohttp.ClientResponse:
+    carrier = files.carrier
     try:
-        # Carriers redirect to the stored file; aiohttp does not send a credential on to another host.
-        answer = await session.get(url, headers=headers, timeout=_PATIENCE, max_redirects=3)
+        answer = await files.http.get(url, headers={**files.headers, **headers}, deadlines=_PATIENCE, vendor=files.api)
+    except ForbiddenAddress as error:
+        raise ProviderError(f"{carrier}'s address of the {kind} {error}", retryable=False) from None
     except (aiohttp.ClientError, TimeoutError) as error:
         raise ProviderError(f"{carrier} does not return the {kind}: {str(error) or type(error).__name__}") from error
     if answer.status not in (200, 206):

@@ -30,6 +30,7 @@ from switchboard.plugin_sdk import (
     OutcomeUnknown,
     ProviderError,
     ProviderSettings,
+    PublicHttpClient,
     ReceivedCallback,
     RecordingStream,
     TelephonyCapabilities,
@@ -39,7 +40,7 @@ from switchboard.plugin_sdk import (
     WarmTransfer,
 )
 from switchboard.plugin_sdk.json_media import derive_stream_token
-from switchboard.plugin_sdk.recordings import stream_carrier_media
+from switchboard.plugin_sdk.recordings import CarrierFiles, stream_carrier_media
 from switchboard.plugin_sdk.sender_ids import choose_sender
 
 from switchboard_telephony_plivo import addresses, markup, stock
@@ -92,14 +93,17 @@ class PlivoTelephony(TelephonyProvider[PlivoSettings]):
         super().__init__(settings)
         self._token = settings.auth_token.get_secret_value()
         self._base_url = str(settings.base_url) if settings.base_url else None
-        self._opened: PlivoClient | None = None
+        self._opened: tuple[PlivoClient, PublicHttpClient] | None = None
 
     async def open(self) -> None:
-        self._opened = PlivoClient(self.settings.auth_id, self._token, self._base_url)
+        client = PlivoClient(self.settings.auth_id, self._token, self._base_url)
+        self._opened = client, PublicHttpClient(self.network_policy)
 
     async def close(self) -> None:
         if self._opened is not None:
-            await self._opened.close()
+            client, http = self._opened
+            await client.close()
+            await http.close()
 
     async def check(self) -> None:
         application = await self._client.get(f"Application/{self.settings.application_id}/", PlivoApplication)
@@ -110,7 +114,14 @@ class PlivoTelephony(TelephonyProvider[PlivoSettings]):
     def _client(self) -> PlivoClient:
         if self._opened is None:
             raise ProviderError("Plivo is not open")
-        return self._opened
+        return self._opened[0]
+
+    @property
+    def _files(self) -> CarrierFiles:
+        if self._opened is None:
+            raise ProviderError("Plivo is not open")
+        client, http = self._opened
+        return CarrierFiles(http, self.title, client.session, client.headers)
 
     # callbacks and media
 
@@ -254,9 +265,8 @@ class PlivoTelephony(TelephonyProvider[PlivoSettings]):
         """Stream a file with the account's credential, which goes to no address but Plivo's."""
         if not url.startswith(f"{MEDIA}/"):
             raise ProviderError("the file is not at Plivo", retryable=False)
-        client = self._client
         moved = f"{self._base_url.rstrip('/')}{urlsplit(url).path}" if self._base_url else url
-        return await stream_carrier_media(client.session, moved, client.headers, carrier=self.title)
+        return await stream_carrier_media(self._files, moved)
 
     # numbers
 

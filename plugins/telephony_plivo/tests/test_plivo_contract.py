@@ -2,13 +2,14 @@
 
 import json
 from base64 import b64decode, b64encode
+from collections.abc import Callable
 from urllib.parse import urlencode
 from uuid import uuid4
 
 import pytest
 from switchboard.plugin_sdk import CallbackUrls, CarrierRequest, Frame, OutboundCall, OutboundTextMessage
 from switchboard.plugin_sdk.json_media import derive_stream_token
-from switchboard.plugin_sdk.testing import MEDIA_URL, CarrierSamples, TelephonyContract
+from switchboard.plugin_sdk.testing import MEDIA_URL, CarrierSamples, MovedFiles, TelephonyContract
 from switchboard_telephony_plivo.provider import PlivoTelephony
 from switchboard_telephony_plivo.settings import PlivoSettings
 
@@ -25,6 +26,16 @@ class TestPlivo(TelephonyContract):
     @pytest.fixture
     def provider(self, plivo: PlivoServer) -> PlivoTelephony:
         return PlivoTelephony(PlivoSettings.model_validate(plivo.settings))
+
+    @pytest.fixture
+    def move_files(self, plivo: PlivoServer) -> Callable[[str], MovedFiles]:
+        def move(address: str) -> MovedFiles:
+            media_id = str(uuid4())
+            plivo.redirects[media_id] = address
+            path = f"Account/{plivo.auth_id}/Message/{uuid4()}/Media/{media_id}"
+            return MovedFiles(f"https://media.plivo.com/{path}")
+
+        return move
 
     @pytest.fixture
     def outbound_call(self) -> OutboundCall:

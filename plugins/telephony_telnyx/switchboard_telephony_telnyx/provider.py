@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import Any, ClassVar, Final, Literal
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
-import aiohttp
 from switchboard.plugin_sdk import (
     ACCEPT_PROMPTS,
     ACCEPT_SECONDS,
@@ -31,6 +30,7 @@ from switchboard.plugin_sdk import (
     OutboundTextMessage,
     ProviderError,
     ProviderSettings,
+    PublicHttpClient,
     ReceivedCallback,
     RecordingStream,
     TelephonyCapabilities,
@@ -40,7 +40,7 @@ from switchboard.plugin_sdk import (
     find_client_identity,
 )
 from switchboard.plugin_sdk.languages import find_nearest_language
-from switchboard.plugin_sdk.recordings import stream_carrier_media, stream_carrier_recording
+from switchboard.plugin_sdk.recordings import CarrierFiles, stream_carrier_media, stream_carrier_recording
 from switchboard.plugin_sdk.sender_ids import choose_sender
 
 from switchboard_telephony_telnyx import stock
@@ -85,19 +85,19 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         super().__init__(settings)
         self._api_key = settings.api_key.get_secret_value()
         self._reader = WebhookReader(self._api_key, settings.credential_connection_id)
-        self._opened: tuple[Any, aiohttp.ClientSession] | None = None
+        self._opened: tuple[Any, PublicHttpClient] | None = None
 
     async def open(self) -> None:
         client = await asyncio.to_thread(
             create_client, self._api_key, str(self.settings.base_url) if self.settings.base_url else None
         )
-        self._opened = client, aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
+        self._opened = client, PublicHttpClient(self.network_policy)
 
     async def close(self) -> None:
         if self._opened is not None:
-            client, files = self._opened
+            client, http = self._opened
             await client.close()
-            await files.close()
+            await http.close()
 
     async def check(self) -> None:
         application = read_field(
@@ -111,6 +111,12 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         if self._opened is None:
             raise ProviderError("Telnyx is not open")
         return self._opened[0]
+
+    @property
+    def _files(self) -> CarrierFiles:
+        if self._opened is None:
+            raise ProviderError("Telnyx is not open")
+        return CarrierFiles(self._opened[1], self.title)
 
     # callbacks and media
 
@@ -344,9 +350,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
 
     async def fetch_media(self, url: str) -> MessageFile:
         """Stream a file. Telnyx stores it at an address that expires and needs no credential."""
-        if self._opened is None:
-            raise ProviderError("Telnyx is not open")
-        return await stream_carrier_media(self._opened[1], url, {}, carrier=self.title)
+        return await stream_carrier_media(self._files, url)
 
     # numbers
 
@@ -369,9 +373,9 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         wanted = {"call_leg_id": recording_id}
         found = read_field(await call_telnyx(lambda: self._client.recordings.list(filter=wanted)))
         url = next((one.download_urls.wav or one.download_urls.mp3 for one in found if one.download_urls), None)
-        if not url or self._opened is None:
+        if not url:
             raise ProviderError("Telnyx does not have the recording, or no longer has it", code="404", retryable=False)
-        return await stream_carrier_recording(self._opened[1], url, {}, byte_range, carrier=self.title)
+        return await stream_carrier_recording(self._files, url, byte_range)
 
     @property
     def has_browser_calling(self) -> bool:

@@ -3,10 +3,11 @@
 import itertools
 import json
 from base64 import b64decode, b64encode
+from collections.abc import Callable
 
 import pytest
 from switchboard.plugin_sdk import CallbackUrls, CarrierRequest, Frame, OutboundCall, OutboundTextMessage
-from switchboard.plugin_sdk.testing import MEDIA_URL, CarrierSamples, TelephonyContract
+from switchboard.plugin_sdk.testing import MEDIA_URL, CarrierSamples, MovedFiles, TelephonyContract
 from switchboard_telephony_telnyx.provider import TelnyxTelephony
 from switchboard_telephony_telnyx.settings import TelnyxSettings
 from switchboard_telephony_telnyx.state import CallState, digest_media_url, write_state
@@ -25,6 +26,14 @@ class TestTelnyx(TelephonyContract):
     @pytest.fixture
     def provider(self, telnyx: TelnyxServer) -> TelnyxTelephony:
         return TelnyxTelephony(TelnyxSettings.model_validate(telnyx.settings))
+
+    @pytest.fixture
+    def move_files(self, telnyx: TelnyxServer) -> Callable[[str], MovedFiles]:
+        def move(address: str) -> MovedFiles:
+            telnyx.redirects["moved"] = address
+            return MovedFiles(telnyx.storage_url("moved"), "moved")
+
+        return move
 
     @pytest.fixture
     def outbound_call(self) -> OutboundCall:

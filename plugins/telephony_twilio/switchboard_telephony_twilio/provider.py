@@ -24,6 +24,7 @@ from switchboard.plugin_sdk import (
     OutboundTextMessage,
     ProviderError,
     ProviderSettings,
+    PublicHttpClient,
     ReceivedCallback,
     RecordingStream,
     TelephonyCapabilities,
@@ -31,7 +32,7 @@ from switchboard.plugin_sdk import (
     WarmTransfer,
 )
 from switchboard.plugin_sdk.json_media import derive_stream_token
-from switchboard.plugin_sdk.recordings import stream_carrier_media, stream_carrier_recording
+from switchboard.plugin_sdk.recordings import CarrierFiles, stream_carrier_media, stream_carrier_recording
 from switchboard.plugin_sdk.sender_ids import choose_sender
 from twilio.twiml import TwiML
 
@@ -64,16 +65,19 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
     def __init__(self, settings: TwilioSettings) -> None:
         super().__init__(settings)
         self._token = settings.auth_token.get_secret_value()
-        self._opened: tuple[TwilioHttpClient, Any] | None = None
+        self._opened: tuple[TwilioHttpClient, Any, PublicHttpClient] | None = None
 
     async def open(self) -> None:
         await asyncio.to_thread(importlib.import_module, "twilio.rest")
         http = TwilioHttpClient(str(self.settings.base_url) if self.settings.base_url else None)
-        self._opened = http, await asyncio.to_thread(_client, self.settings.account_sid, self._token, http)
+        client = await asyncio.to_thread(_client, self.settings.account_sid, self._token, http)
+        self._opened = http, client, PublicHttpClient(self.network_policy)
 
     async def close(self) -> None:
         if self._opened is not None:
-            await self._opened[0].close()
+            http, _, public_http = self._opened
+            await http.close()
+            await public_http.close()
 
     async def check(self) -> None:
         account = await call_twilio(self._client.api.accounts(self.settings.account_sid).fetch_async())
@@ -91,6 +95,14 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
         if self._opened is None:
             raise ProviderError("Twilio is not open")
         return self._opened[1]
+
+    @property
+    def _files(self) -> CarrierFiles:
+        if self._opened is None:
+            raise ProviderError("Twilio is not open")
+        http, _, public_http = self._opened
+        credential = {"Authorization": encode_basic_auth(self.settings.account_sid, self._token)}
+        return CarrierFiles(public_http, self.title, http.session, credential)
 
     # callbacks and media
 
@@ -214,8 +226,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
         """Stream a file with the account's credential, which goes to no address but Twilio's."""
         if not url.startswith(f"{API}/"):
             raise ProviderError("the file is not at Twilio", retryable=False)
-        headers = {"Authorization": encode_basic_auth(self.settings.account_sid, self._token)}
-        return await stream_carrier_media(self._http.session, self._http.resolve_url(url), headers, carrier=self.title)
+        return await stream_carrier_media(self._files, self._http.resolve_url(url))
 
     # numbers
 
@@ -236,10 +247,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
 
     async def fetch_recording(self, recording_id: str, byte_range: str | None) -> RecordingStream:
         url = f"{API}/2010-04-01/Accounts/{self.settings.account_sid}/Recordings/{recording_id}.wav"
-        headers = {"Authorization": encode_basic_auth(self.settings.account_sid, self._token)}
-        return await stream_carrier_recording(
-            self._http.session, self._http.resolve_url(url), headers, byte_range, carrier=self.title
-        )
+        return await stream_carrier_recording(self._files, self._http.resolve_url(url), byte_range)
 
     @property
     def has_browser_calling(self) -> bool:

@@ -2,13 +2,14 @@
 
 import json
 from base64 import b64decode, b64encode
+from collections.abc import Callable
 from urllib.parse import urlencode
 
 import pytest
 from pydantic import HttpUrl, SecretStr
 from switchboard.plugin_sdk import CallbackUrls, CarrierRequest, Frame, OutboundCall, OutboundTextMessage
 from switchboard.plugin_sdk.json_media import derive_stream_token
-from switchboard.plugin_sdk.testing import MEDIA_URL, CarrierSamples, TelephonyContract
+from switchboard.plugin_sdk.testing import MEDIA_URL, CarrierSamples, MovedFiles, TelephonyContract
 from switchboard_telephony_twilio.provider import TwilioTelephony
 from switchboard_telephony_twilio.settings import TwilioSettings
 
@@ -28,6 +29,16 @@ class TestTwilio(TelephonyContract):
         return TwilioTelephony(
             TwilioSettings(account_sid=twilio.account_sid, auth_token=token, base_url=HttpUrl(twilio.address))
         )
+
+    @pytest.fixture
+    def move_files(self, twilio: TwilioServer) -> Callable[[str], MovedFiles]:
+        def move(address: str) -> MovedFiles:
+            sid = new_sid("RE")
+            twilio.redirects[sid] = address
+            account = f"https://api.twilio.com/2010-04-01/Accounts/{twilio.account_sid}"
+            return MovedFiles(f"{account}/Messages/{new_sid('MM')}/Media/{sid}", sid)
+
+        return move
 
     @pytest.fixture
     def outbound_call(self) -> OutboundCall:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from switchboard.plugin_sdk import retries
+from switchboard.plugin_sdk.testing.vendors import VENDORS_ONLY
 from switchboard_telephony_plivo.provider import PlivoTelephony
 from switchboard_telephony_plivo.settings import PlivoSettings
 
@@ -26,6 +27,7 @@ async def plivo() -> AsyncIterator[PlivoServer]:
 async def carrier(plivo: PlivoServer) -> AsyncIterator[PlivoTelephony]:
     """The opened plugin."""
     provider = PlivoTelephony(PlivoSettings.model_validate(plivo.settings))
+    provider.network_policy = VENDORS_ONLY
     await provider.open()
     yield provider
     await provider.close()

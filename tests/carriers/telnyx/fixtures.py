@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from switchboard.plugin_sdk import retries
+from switchboard.plugin_sdk.testing.vendors import VENDORS_ONLY
 from switchboard_telephony_telnyx import stock
 from switchboard_telephony_telnyx.provider import TelnyxTelephony
 from switchboard_telephony_telnyx.settings import TelnyxSettings
@@ -27,6 +28,7 @@ async def telnyx() -> AsyncIterator[TelnyxServer]:
 async def carrier(telnyx: TelnyxServer) -> AsyncIterator[TelnyxTelephony]:
     """The opened plugin."""
     provider = TelnyxTelephony(TelnyxSettings.model_validate(telnyx.settings))
+    provider.network_policy = VENDORS_ONLY
     await provider.open()
     yield provider
     await provider.close()

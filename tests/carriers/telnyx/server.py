@@ -393,7 +393,7 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
         leg_id = query["filter[call_leg_id]"]
         recordings = (
             [{"id": str(uuid4()), "call_leg_id": leg_id, "download_urls": {"wav": self.storage_url(leg_id)}}]
-            if leg_id in self.recordings
+            if leg_id in (*self.recordings, *self.redirects)
             else []
         )
         return {"data": recordings, "meta": {"page_number": 1, "total_pages": 1}}

@@ -6,6 +6,7 @@ import pytest
 import pytest_asyncio
 from pydantic import HttpUrl, SecretStr
 from switchboard.plugin_sdk import retries
+from switchboard.plugin_sdk.testing.vendors import VENDORS_ONLY
 from switchboard_telephony_twilio.provider import TwilioTelephony
 from switchboard_telephony_twilio.settings import TwilioSettings
 
@@ -30,6 +31,7 @@ async def carrier(twilio: TwilioServer) -> AsyncIterator[TwilioTelephony]:
         account_sid=twilio.account_sid, auth_token=SecretStr(twilio.auth_token), base_url=HttpUrl(twilio.address)
     )
     provider = TwilioTelephony(settings)
+    provider.network_policy = VENDORS_ONLY
     await provider.open()
     yield provider
     await provider.close()

@@ -102,7 +102,7 @@ class Rest:
             self._server.authenticate(request)
         except Refused as refused:
             return web.json_response(refused.body, status=refused.status)
-        if request.match_info["sid"] not in self._server.recordings:
+        if request.match_info["sid"] not in (*self._server.recordings, *self._server.redirects):
             return web.Response(status=404)
         raise web.HTTPTemporaryRedirect(self._server.storage_url(request.match_info["sid"]))
 

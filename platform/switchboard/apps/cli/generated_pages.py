@@ -76,7 +76,7 @@ def render_roles_page() -> str:
     text = (
         "Each role may do everything that those before it may ([decision 79](../decisions/0079-roles.md)). A user has\n"
         "the scopes of their role, in the dashboard and in applications that act for them. A superadmin\n"
-        "enters an organization as an owner, by a support session\n"
+        "sees what an owner sees, and acts as a builder, in a support session\n"
         "([decision 83](../decisions/0083-operator-console.md)).\n\n"
     )
     rows = [_render_role_row(f"`{scope}`", get_least_role(scope)) for scope in SCOPES]

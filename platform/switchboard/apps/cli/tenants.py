@@ -39,7 +39,7 @@ async def check(paths: tuple[Path, ...], as_json: bool) -> None:
     settings, registry = load_settings(), Registry.discover()
     files = _read_files(paths, settings, registry)
     faults, warnings = _list_faults(files), list[FileError]()
-    factory = ProviderFactory(registry, settings.data_dir)
+    factory = ProviderFactory(registry, settings.data_dir, policy=settings.network_policy)
     for answers in await asyncio.gather(*(check_vendors(file, factory) for file in files)):
         faults += answers.faults
         warnings += answers.warnings

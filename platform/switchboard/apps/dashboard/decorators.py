@@ -32,7 +32,7 @@ from werkzeug.routing import Rule
 
 from switchboard.apps.dashboard.forms.form import Form, nest_fields, parse_form
 from switchboard.apps.dashboard.ui.live_parts import FINAL_HEADER, FinalPart
-from switchboard.apps.dashboard.viewer import BrowserSessions, PageForbidden, Viewer, get_sending_page
+from switchboard.apps.dashboard.viewer import BrowserSessions, PageForbidden, SupportForbidden, Viewer, get_sending_page
 from switchboard.foundation.languages import gettext
 from switchboard.foundation.web.errors import ApiError, NotFound
 from switchboard.foundation.web.pipeline import Arguments, Handler, HandlerPipeline, parse_path, parse_query
@@ -63,16 +63,25 @@ class PageDeclaration:
     form: type[BaseModel] | None = None
     live_seconds: int | None = None
     """Seconds between two renderings of a live part; None for any other page."""
+    is_action: bool = False
+    outlasts_support: bool = False
+    """Whether an action of a lesser role than an owner's has an effect that a support session must not leave behind."""
+
+    def is_open_to(self, viewer: Viewer) -> bool:
+        """Return whether the viewer's role may open the page, or do the action."""
+        if not self.is_action:
+            return viewer.may_see(self.role)
+        return viewer.has_role(self.role) and not (self.outlasts_support and viewer.support is not None)
 
     def require_access(self, viewer: Viewer) -> None:
-        """Refuse a viewer without the role, or whose organization is suspended. Raises `PageForbidden`, or
-        `OrganizationSuspended`.
+        """Refuse a viewer without the role, or whose organization is suspended. Raises `PageForbidden`,
+        `SupportForbidden`, or `OrganizationSuspended`.
         """
         if not self.is_of_installation:
             _ = viewer.organization_id
             viewer.require_running_organization()
-        if not viewer.has_role(self.role):
-            raise PageForbidden
+        if not self.is_open_to(viewer):
+            raise SupportForbidden if viewer.support is not None else PageForbidden
 
     @property
     def is_of_installation(self) -> bool:
@@ -117,13 +126,22 @@ def _declare_page(role: str, query: type[Query] | None, *, live_seconds: int | N
 
 
 def action(
-    *, role: str = "builder", form: type[BaseModel] | None = None, invalid: View | None = None
+    *,
+    role: str = "builder",
+    form: type[BaseModel] | None = None,
+    invalid: View | None = None,
+    outlasts_support: bool = False,
 ) -> Callable[[Handler], View]:
-    """Make a handler an action: it returns `Next`, or a page to show at once, such as a key that is shown only once."""
+    """Make a handler an action: it returns `Next`, or a page to show at once, such as a key that is shown only once.
+
+    A support session does no owner's action, and none that `outlasts_support`.
+    """
 
     def decorate(handler: Handler) -> View:
         offered = ("viewer", "session", "files", "fields", *(("data",) if form is not None else ()))
-        declared = PageDeclaration(role, HandlerPipeline.of(handler, *offered), form=form)
+        declared = PageDeclaration(
+            role, HandlerPipeline.of(handler, *offered), form=form, is_action=True, outlasts_support=outlasts_support
+        )
 
         @wraps(handler)
         async def serve(**path: str) -> Response:

@@ -79,7 +79,7 @@ def _find_entries(viewer: Viewer, text: str, entries: Sequence[Entry]) -> list[H
     return [
         Hit(entry.name, entry.path, entry.icon)
         for entry in entries
-        if viewer.has_role(entry.role) and all(word in _(entry.name).casefold() for word in words)
+        if viewer.may_see(entry.role) and all(word in _(entry.name).casefold() for word in words)
     ]
 
 

@@ -16,7 +16,7 @@ from switchboard.foundation.web.errors import ApiError, OrganizationSuspended
 from switchboard.foundation.web.principal import Limit, Principal, get_role_scopes, includes_role
 from switchboard.resources.identity import sign_in
 from switchboard.resources.identity.models import Organization, SupportSession, User, UserSession
-from switchboard.resources.identity.support import build_support_actor
+from switchboard.resources.identity.support import SEEING_ROLE, build_support_actor
 from switchboard.resources.identity.system_queries import SESSION_LIFETIME
 
 PAGES = Limit(per_second=20, burst=100)
@@ -34,6 +34,14 @@ class PageForbidden(ApiError):
 
     status, code, title = 403, "forbidden", "Not allowed"
     default_detail = "You do not have permission to do this. Ask an owner of the organization."
+
+
+class SupportForbidden(PageForbidden):
+    """403: a support session changes nothing that is secret or outlasts it."""
+
+    default_detail = (
+        "A support session changes nothing that is secret or outlasts it. Ask an owner of the organization to do this."
+    )
 
 
 class NoOrganization(PageForbidden):
@@ -81,6 +89,10 @@ class Viewer:
             return self.user.is_superadmin
         return self.role is not None and includes_role(self.role, role)
 
+    def may_see(self, role: str) -> bool:
+        """Return whether the user sees the pages of this role. A support session sees more than it may do."""
+        return self.has_role(role) or (self.support is not None and role == SEEING_ROLE)
+
     @property
     def principal(self) -> Principal:
         """The principal for services and the audit log, with the scopes of the user's role."""
@@ -98,13 +110,6 @@ class Viewer:
         if self.support is None and self.organization is not None and self.organization.suspended_at is not None:
             reason = self.organization.suspension_reason
             raise OrganizationSuspended(f"{OrganizationSuspended.default_detail} Reason: {reason}")
-
-    def refuse_support(self) -> None:
-        """Refuse in a support session what would outlast it: credentials, and changes of members. Raises
-        `PageForbidden`.
-        """
-        if self.support is not None:
-            raise PageForbidden(_("A support session creates no credentials and changes no members."))
 
 
 @dataclass(frozen=True, slots=True)

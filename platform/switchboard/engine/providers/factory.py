@@ -10,7 +10,7 @@ from switchboard.engine.providers.containment import contain
 from switchboard.engine.providers.models import OWN_PROCESS
 from switchboard.engine.providers.plugin_processes.plugin_process import PluginProcesses
 from switchboard.engine.providers.plugin_processes.remote import RemoteProviders
-from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings
+from switchboard.plugin_sdk import NetworkPolicy, Provider, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Registry, parse_settings
 
 
@@ -21,6 +21,7 @@ class ProviderFactory:
     registry: Registry
     data_dir: Path
     processes: PluginProcesses = field(default_factory=PluginProcesses)
+    policy: NetworkPolicy = field(default_factory=NetworkPolicy)
 
     def create(
         self, capability: Capability, name: str, settings: Mapping[str, JsonValue], *, process: str
@@ -37,11 +38,12 @@ class ProviderFactory:
         try:
             parsed = parse_settings(kind, settings)
             if process == OWN_PROCESS:
-                kind = RemoteProviders(self.processes, self.data_dir).derive(capability, kind, plugin, settings)
+                remote = RemoteProviders(self.processes, self.data_dir, self.policy)
+                kind = remote.derive(capability, kind, plugin, settings)
             provider = contain(kind, plugin)(parsed)
         except InvalidSettings as error:
             raise refuse_settings(capability, name, error) from error
-        provider.data_dir = self.data_dir
+        provider.data_dir, provider.network_policy = self.data_dir, self.policy
         return provider
 
 

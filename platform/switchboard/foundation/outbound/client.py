@@ -3,9 +3,7 @@ without redirects, cookies, or proxies.
 """
 
 import asyncio
-import ipaddress
-import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,19 +12,16 @@ from types import SimpleNamespace
 from typing import Literal
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.abc import AbstractResolver
 from aiohttp.typedefs import LooseHeaders
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind
-from yarl import URL
 
 from switchboard.foundation.observability import traces
-from switchboard.foundation.outbound.addresses import ForbiddenAddress, Network, check_url, is_allowed, is_exempt
+from switchboard.plugin_sdk.public_addresses import ForbiddenAddress, NetworkPolicy, RefusedConnection
 
 READ_LIMIT = 4096
 CHECKED_URLS = 4096
-LOOK_UP_SECONDS = 1.5
-NAMES_KEPT_SECONDS = 10
 DRAIN_SECONDS = 0.25
 ErrorKind = Literal["timeout", "connection", "tls", "forbidden_address", "invalid_response"]
 MESSAGES: Mapping[ErrorKind, str] = {
@@ -51,34 +46,6 @@ class OutboundError(Exception):
         self.stale = stale
 
 
-class _Refused(OSError):
-    """Raised instead of creating a socket, so that aiohttp treats it as a failed connection."""
-
-
-class _Resolver(AbstractResolver):
-    """Refuses a name if any of its addresses is forbidden, unless the operator has exempted another one of them."""
-
-    def __init__(self, resolver: AbstractResolver, exempt: Sequence[Network]) -> None:
-        self._resolver = resolver
-        self._exempt = exempt
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        found = [
-            (answer, ipaddress.ip_address(answer["host"]))
-            for answer in await self._resolver.resolve(host, port, family)
-        ]
-        allowed = [answer for answer, address in found if is_allowed(address, self._exempt)]
-        vouched = any(is_exempt(address, self._exempt) for _, address in found)
-        if not allowed or (len(allowed) < len(found) and not vouched):
-            raise _Refused("destination address is not allowed")
-        return allowed
-
-    async def close(self) -> None:
-        await self._resolver.close()
-
-
 @dataclass(frozen=True, slots=True)
 class OutboundAnswer:
     """A response: its status, and at most the requested part of its body (never decompressed)."""
@@ -90,32 +57,18 @@ class OutboundAnswer:
 class OutboundClient:
     """One aiohttp session for all requests of a process.
 
-    `own_url` is the platform's public address, to which no request may go. Tests pass their own `resolver`; None asks
-    the system's name servers.
+    Tests pass their own `resolver`; None asks the system's name servers.
     """
 
-    def __init__(
-        self,
-        allowed_networks: Sequence[Network],
-        *,
-        own_url: str | None = None,
-        resolver: AbstractResolver | None = None,
-    ) -> None:
-        self._exempt = tuple(allowed_networks)
-        self._own = None if own_url is None else _place(URL(own_url))
+    def __init__(self, policy: NetworkPolicy, *, resolver: AbstractResolver | None = None) -> None:
+        self._policy = policy
         self._resolver = resolver
         self._session: aiohttp.ClientSession | None = None
-        self._check = lru_cache(CHECKED_URLS)(self._parse)
+        self._check = lru_cache(CHECKED_URLS)(policy.check_url)
 
     def check_url(self, url: str) -> str:
         """Return the URL in the form that will be sent. Raises `ForbiddenAddress`."""
         return str(self._check(url))
-
-    def _parse(self, url: str) -> URL:
-        checked = check_url(url, self._exempt)
-        if _place(checked) == self._own:
-            raise ForbiddenAddress
-        return checked
 
     async def post(
         self, url: str, body: bytes, *, headers: Mapping[str, str], seconds: float, read_limit: int = READ_LIMIT
@@ -173,7 +126,8 @@ class OutboundClient:
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientSSLError):
             raise OutboundError("tls") from None
         except aiohttp.ClientConnectorError as error:
-            raise OutboundError("forbidden_address" if isinstance(error.os_error, _Refused) else "connection") from None
+            is_refused = isinstance(error.os_error, RefusedConnection)
+            raise OutboundError("forbidden_address" if is_refused else "connection") from None
         except (aiohttp.ClientResponseError, aiohttp.ClientPayloadError, aiohttp.InvalidURL, ValueError):
             raise OutboundError("invalid_response") from None
         except (aiohttp.ClientError, OSError):
@@ -187,39 +141,23 @@ class OutboundClient:
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
-            # Not the default resolver: names whose servers do not answer would block its few threads.
-            names = self._resolver or aiohttp.AsyncResolver(timeout=LOOK_UP_SECONDS, tries=2)
-            # No limit: waiting for a slot must not use up the receiver's time; callers bound their own concurrency.
-            connector = aiohttp.TCPConnector(
-                limit=0,
-                ttl_dns_cache=NAMES_KEPT_SECONDS,
-                resolver=_Resolver(names, self._exempt),
-                socket_factory=self._socket,
-            )
             reuse = aiohttp.TraceConfig()
             reuse.on_connection_reuseconn.append(_note_reuse)
             self._session = aiohttp.ClientSession(
-                connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False, trust_env=False,
-                requote_redirect_url=False, trace_configs=[reuse],
-            )  # fmt: skip
+                connector=self._policy.create_connector(self._resolver),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                trust_env=False,
+                requote_redirect_url=False,
+                trace_configs=[reuse],
+            )
         return self._session
-
-    def _socket(self, info: aiohttp.AddrInfoType) -> socket.socket:
-        """Check the address that is really dialed."""
-        family, kind, protocol, _, address = info
-        if not is_allowed(ipaddress.ip_address(str(address[0])), self._exempt):
-            raise _Refused("destination address is not allowed")
-        return socket.socket(family=family, type=kind, proto=protocol)
 
 
 async def _note_reuse(
     _session: aiohttp.ClientSession, context: SimpleNamespace, _: aiohttp.TraceConnectionReuseconnParams
 ) -> None:
     context.trace_request_ctx.append(True)
-
-
-def _place(url: URL) -> tuple[str | None, int | None]:
-    return (url.host or "").rstrip(".").lower(), url.port
 
 
 async def _drain(response: aiohttp.ClientResponse) -> bytes:

@@ -1,8 +1,8 @@
 """Field type of an address in requests."""
 
-from switchboard.foundation.outbound.addresses import ForbiddenAddress
 from switchboard.foundation.outbound.client import OutboundClient
 from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.plugin_sdk.public_addresses import ForbiddenAddress
 
 
 def validate_public_url(outbound: OutboundClient, url: str | None, *, field: str) -> str | None:

@@ -17,7 +17,7 @@ from switchboard.plugin_sdk.testing.event_watchers import EventWatcherContract
 from switchboard.plugin_sdk.testing.llm import LLMContract
 from switchboard.plugin_sdk.testing.private_data import PrivateDataDetectorContract, RemotePrivateDataDetectorContract
 from switchboard.plugin_sdk.testing.speech_to_text import SpeechToTextContract
-from switchboard.plugin_sdk.testing.telephony import MEDIA_URL, CarrierSamples, TelephonyContract
+from switchboard.plugin_sdk.testing.telephony import MEDIA_URL, CarrierSamples, MovedFiles, TelephonyContract
 from switchboard.plugin_sdk.testing.text_to_speech import TextToSpeechContract
 from switchboard.plugin_sdk.testing.tools import AgentToolContract
 from switchboard.plugin_sdk.testing.turn_detectors import TurnDetectorContract
@@ -33,6 +33,7 @@ __all__ = [
     "EventWatcherContract",
     "ExtensionContract",
     "LLMContract",
+    "MovedFiles",
     "PrivateDataDetectorContract",
     "ProviderContract",
     "RemotePrivateDataDetectorContract",

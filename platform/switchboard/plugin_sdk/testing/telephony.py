@@ -13,13 +13,16 @@ from switchboard.plugin_sdk.telephony import (
     CarrierRequest,
     ConnectMedia,
     InvalidCallback,
+    MessageFile,
     NumberOrder,
     OutboundCall,
     OutboundTextMessage,
+    RecordingStream,
     TelephonyProvider,
 )
 from switchboard.plugin_sdk.telephony_events import IncomingCall
 from switchboard.plugin_sdk.testing.contract import ProviderContract
+from switchboard.plugin_sdk.testing.vendors import VENDORS_ONLY, serve_private
 from switchboard.plugin_sdk.trunk_carrier import TrunkCarrier
 
 Telephony = TelephonyProvider[ProviderSettings]
@@ -51,6 +54,16 @@ class CarrierSamples:
     country: str = "US"
 
 
+@dataclass(frozen=True)
+class MovedFiles:
+    """Files of the carrier's whose addresses redirect to another server: a `media_url` of a text message, and
+    a recording's id. None for what the carrier does not have.
+    """
+
+    media_url: str | None = None
+    recording_id: str | None = None
+
+
 class TelephonyContract(ProviderContract[Telephony]):
     """Rules of every carrier.
 
@@ -76,6 +89,13 @@ class TelephonyContract(ProviderContract[Telephony]):
     def outbound_text_message(self, callbacks: CallbackUrls) -> OutboundTextMessage:
         """A text message that the carrier accepts."""
         return OutboundTextMessage("a-text-of-ours", "+12125550100", "+15550100001", "Hello", callbacks)
+
+    @pytest.fixture
+    def move_files(self) -> Callable[[str], MovedFiles] | None:
+        """Lets the vendor's server on 127.0.0.1 redirect a file and a recording to the given address. Override it for
+        a carrier that fetches either.
+        """
+        return None
 
     # callbacks
 
@@ -297,6 +317,41 @@ class TelephonyContract(ProviderContract[Telephony]):
         await open_provider.release_number(bought.carrier_number_id)
         await open_provider.release_number(bought.carrier_number_id)
 
+    # files
+
+    async def test_a_file_on_a_private_network_is_refused(self, open_provider: Telephony) -> None:
+        """An organization signs callbacks with a key of its own, and could read what only this machine reaches.
+
+        If this fails, fetch files with a `PublicHttpClient`, or from your vendor's own address.
+        """
+        async with serve_private("127.0.0.1") as private:
+            port = private.address.rpartition(":")[2]
+            for url in (private.address, f"http://localhost:{port}/metrics", f"http://[::ffff:127.0.0.1]:{port}/"):
+                with pytest.raises(ProviderError):
+                    await _read(await open_provider.fetch_media(url))
+            assert private.requests == []
+
+    async def test_a_redirect_to_a_private_network_is_refused(
+        self, provider: Telephony, move_files: Callable[[str], MovedFiles] | None
+    ) -> None:
+        """A public address may redirect to a private one. If this fails, follow redirects with a `PublicHttpClient`."""
+        if move_files is None:
+            pytest.skip("the carrier fetches no files; otherwise override the fixture `move_files`")
+        provider.network_policy = VENDORS_ONLY
+        async with serve_private() as private:
+            moved = move_files(f"{private.address}/metrics")
+            await provider.open()
+            try:
+                if moved.media_url is not None:
+                    with pytest.raises(ProviderError):
+                        await _read(await provider.fetch_media(moved.media_url))
+                if moved.recording_id is not None:
+                    with pytest.raises(ProviderError):
+                        await _read(await provider.fetch_recording(moved.recording_id, None))
+            finally:
+                await provider.close()
+            assert private.requests == []
+
     # trunks
 
     async def test_each_part_of_a_carrier_over_trunks_is_named_and_described(self, open_provider: Telephony) -> None:
@@ -329,3 +384,7 @@ class TelephonyContract(ProviderContract[Telephony]):
             with pytest.raises(ProviderError) as refusal:
                 await open_provider.buy_number(NumberOrder("+12125550100", CallbackUrls("http://127.0.0.1:9/events")))
             assert not refusal.value.retryable
+
+
+async def _read(file: MessageFile | RecordingStream) -> bytes:
+    return b"".join([chunk async for chunk in file.chunks])

@@ -3,6 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from ipaddress import ip_network
+from typing import Final
+
+import pytest
+
+from switchboard.plugin_sdk.public_addresses import NetworkPolicy
 
 import aiohttp
 from aiohttp import web
@@ -14,6 +21,42 @@ LIMITED = (
     b"Content-Length: 2\r\nConnection: close\r\n\r\n{}"
 )
 RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s"
+
+PRIVATE_HOST: Final = "127.0.0.2"
+VENDORS_ONLY: Final = NetworkPolicy((ip_network("127.0.0.1/32"),))
+"""Policy that allows the vendors of tests, which are on 127.0.0.1, and nothing else of this machine."""
+
+
+@dataclass(slots=True)
+class PrivateServer:
+    """A server that requests to addresses from outside must not reach; the first line of each request."""
+
+    address: str = ""
+    requests: list[str] = field(default_factory=list)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request with a metric."""
+        try:
+            self.requests.append((await reader.readline()).decode(errors="replace"))
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\ncalls_total 1\n")
+            await writer.drain()
+        except OSError:
+            return  # the client has gone
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def serve_private(host: str = PRIVATE_HOST) -> AsyncIterator[PrivateServer]:
+    """Run a server on a private address. The test is skipped on a machine with one loopback address."""
+    private = PrivateServer()
+    try:
+        server = await asyncio.start_server(private.serve, host, 0)
+    except OSError:
+        pytest.skip(f"{host} is no address of this machine")
+    private.address = f"http://{host}:{server.sockets[0].getsockname()[1]}"
+    async with server:
+        yield private
 
 
 @asynccontextmanager

@@ -17,6 +17,10 @@ CONTENT_TYPES: Final[dict[ExportFormat, str]] = {
 }
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """Beginnings of cells that spreadsheets may calculate (OWASP, CSV Injection)."""
+SEPARATED_FORMULA: Final = re.compile(r"""([;\t\r\n][\s"]*)(?=[=+@＝＋－＠-])(?!\+[0-9]{1,15}(?:[\s;"]|$))""")
+"""A formula behind a character that separates cells in some languages of spreadsheets, whatever the quotation marks:
+they count at the beginning of a cell only.
+"""
 PHONE_NUMBER: Final = re.compile(r"\+[0-9]{1,15}")
 
 
@@ -43,11 +47,13 @@ def _to_cell(value: JsonValue) -> str:
         return ""
     if isinstance(value, str):
         return _neutralize(value)
-    return json.dumps(value, ensure_ascii=False)
+    return _neutralize(json.dumps(value, ensure_ascii=False)) if isinstance(value, list | dict) else json.dumps(value)
 
 
 def _neutralize(text: str) -> str:
-    """Return a text that no spreadsheet calculates: an apostrophe goes before one that begins like a formula. A phone
-    number in E.164 is a number and stays, so that the file can be imported again.
+    """Return a text that no spreadsheet calculates: an apostrophe goes before one that begins like a formula, and
+    before each part of it that would, where another character than the comma separates cells. A phone number in E.164
+    is a number and stays, so that the file can be imported again.
     """
+    text = SEPARATED_FORMULA.sub(r"\1'", text)
     return f"'{text}" if text.startswith(FORMULA_STARTS) and not PHONE_NUMBER.fullmatch(text) else text

@@ -17,6 +17,7 @@ from switchboard.resources.identity import passwords, system_queries
 from switchboard.resources.identity.credentials import digest
 from switchboard.resources.identity.models import Organization, SupportSession, User, UserSession
 from switchboard.resources.identity.service import IdentityError, hash_new_password
+from switchboard.resources.identity.support import ACTING_ROLE
 from switchboard.resources.identity.system_queries import SESSION_IDLE_LIFETIME, SESSION_LIFETIME
 
 COARSE = timedelta(minutes=1)
@@ -97,7 +98,7 @@ async def resume_session(database: Database, token: str) -> AuthenticatedSession
         if organization is not None and role is None:
             support = await system_queries.find_support_session(session, user, signed_in.id, organization.id)
             if support is not None:
-                return AuthenticatedSession(signed_in, user, organization, "owner", support)
+                return AuthenticatedSession(signed_in, user, organization, ACTING_ROLE, support)
         return AuthenticatedSession(signed_in, user, organization if role else None, role)
 
 

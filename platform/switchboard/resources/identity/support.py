@@ -1,7 +1,8 @@
 """Support sessions: a superadmin enters an organization for an hour (docs/decisions/0083-operator-console.md).
 
-A superadmin is no member of an organization by being one. A support session gives an owner's role in one browser
-session; the organization's owners see it, may end it, and may forbid such sessions.
+A superadmin is no member of an organization by being one. A support session sees in one browser session what an owner
+sees, and acts in a role that reaches nothing secret and nothing that outlasts the session. The organization's owners
+see it, may end it, and may forbid such sessions.
 """
 
 from dataclasses import dataclass
@@ -16,6 +17,12 @@ from switchboard.foundation.web.errors import Forbidden, NotFound, ValidationFai
 from switchboard.resources.identity.models import Organization, SupportSession, User, UserSession
 from switchboard.resources.identity.system_queries import get_role
 
+ACTING_ROLE = "builder"
+"""Role in which a support session acts. Credentials, members, providers, money, and the addresses that get an
+organization's data are an owner's, and so are their scopes.
+"""
+SEEING_ROLE = "owner"
+"""Role whose pages a support session sees. They show no stored secret."""
 SUPPORT_LIFETIME = timedelta(hours=1)
 SHOWN_DAYS = 30
 MAX_REASON = 500

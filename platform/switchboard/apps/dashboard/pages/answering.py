@@ -53,7 +53,7 @@ async def answering_page(session: TenantSession, viewer: Viewer, settings: Setti
 
 
 @dashboard.post("/dashboard/live/answer")
-@action(role="agent", form=AnsweringForm)
+@action(role="agent", form=AnsweringForm, outlasts_support=True)
 async def begin_answering(
     session: TenantSession, data: AnsweringForm, *, settings: Settings, providers: Providers, registry: Registry
 ) -> Response:

@@ -18,7 +18,7 @@ from switchboard.resources.oauth import connections
 @page()
 async def connected_apps_page(session: TenantSession, viewer: Viewer) -> str:
     """List the applications, newest first."""
-    owner_id = None if viewer.has_role("owner") else viewer.user.id
+    owner_id = None if viewer.may_see("owner") else viewer.user.id
     found = await connections.list_connections(session, user_id=owner_id)
     return await render("dashboard/connected_apps.html", connections=found)
 

@@ -35,7 +35,6 @@ async def leave_support_session(viewer: Viewer, access: SupportAccess) -> Next:
 @action(role="owner", form=SupportPolicy)
 async def change_support_policy(viewer: Viewer, session: TenantSession, data: SupportPolicy) -> Next:
     """Allow or forbid support sessions."""
-    viewer.refuse_support()
     await support.allow_support(session, allowed=data.allowed)
     return Next(url_for("dashboard.team_page"), _("Saved."))
 

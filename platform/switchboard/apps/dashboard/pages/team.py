@@ -53,7 +53,6 @@ async def team_page(session: TenantSession, form: Form) -> str:
 @action(role="owner", form=NewInvitation, invalid=team_page)
 async def invite(viewer: Viewer, data: NewInvitation, inviter: Inviter) -> str:
     """Create an invitation, and send its link; show the link once if it cannot be sent."""
-    viewer.refuse_support()
     sent = await inviter.invite(viewer.principal, email=data.email, role=data.role, invited_by=viewer.user.email)
     return await render("dashboard/team/invited.html", sent=sent)
 
@@ -70,7 +69,6 @@ async def withdraw_invitation(session: TenantSession, invitation_id: UUID) -> Ne
 @action(role="owner", form=RoleChange)
 async def change_role(session: TenantSession, viewer: Viewer, user_id: UUID, data: RoleChange) -> Next:
     """Change a member's role."""
-    viewer.refuse_support()
     await members.change_member_role(session, user_id, data.role)
     return Next(url_for("dashboard.team_page"), _("Role changed."))
 
@@ -79,7 +77,6 @@ async def change_role(session: TenantSession, viewer: Viewer, user_id: UUID, dat
 @action(role="owner")
 async def remove_member(session: TenantSession, viewer: Viewer, user_id: UUID, limiter: RateLimiter) -> Next:
     """Remove a member, and revoke the access that the member granted to applications."""
-    viewer.refuse_support()
     grants = await list_live_grants(session, user_id)
     await members.remove_member(session, user_id)
     revoke_after_commit(session, limiter, grants)

@@ -118,7 +118,7 @@ async def render(template: str, **values: object) -> str:
 def _sections(viewer: Viewer | None) -> list[Section]:
     """Return the sections that the viewer may open."""
     shown = [
-        Section(section.name, tuple(entry for entry in section.entries if viewer and viewer.has_role(entry.role)))
+        Section(section.name, tuple(entry for entry in section.entries if viewer and viewer.may_see(entry.role)))
         for section in SECTIONS
     ]
     return [section for section in shown if section.entries]
@@ -227,7 +227,7 @@ def may_post(action: str) -> bool:
     except HTTPException:
         return True
     declared = getattr(current_app.view_functions[endpoint], "page", None)
-    return declared is None or (viewer is not None and viewer.has_role(declared.role))
+    return declared is None or (viewer is not None and declared.is_open_to(viewer))
 
 
 def with_query(**changed: object) -> str:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import AsyncIterable
 from contextlib import aclosing, suppress
 from importlib.metadata import EntryPoint
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,7 +44,7 @@ from switchboard.engine.providers.plugin_processes.messages import (
     open_child_channel,
 )
 from switchboard.foundation.observability import logs
-from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings, SpeechToTextStream
+from switchboard.plugin_sdk import NetworkPolicy, Provider, ProviderError, ProviderSettings, SpeechToTextStream
 from switchboard.plugin_sdk.registry import Capability, InvalidSettings, Plugin, Registry, parse_settings
 
 logger = structlog.get_logger()
@@ -191,6 +192,8 @@ def _create_provider(start: Start) -> tuple[Provider[ProviderSettings], type[Pro
     plugin = Plugin(start.plugin, start.distribution, start.version)
     provider = contain(kind, plugin)(parse_settings(kind, start.settings))
     provider.data_dir = Path(start.data_dir)
+    networks = tuple(ip_network(network) for network in start.allowed_networks)
+    provider.network_policy = NetworkPolicy(networks, start.own_url)
     return provider, base
 
 

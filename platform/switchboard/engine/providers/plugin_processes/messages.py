@@ -17,7 +17,10 @@ _LENGTH: Final = struct.Struct(">I")
 
 
 class Start(Struct, frozen=True, tag=True):
-    """First message to the child. `module` is the value of the plugin's entry point, `settings` have the secrets."""
+    """First message to the child. `module` is the value of the plugin's entry point, `settings` have the secrets.
+
+    `allowed_networks`, as CIDRs, and `own_url` are those of `NetworkPolicy`.
+    """
 
     plugin: str
     module: str
@@ -27,6 +30,8 @@ class Start(Struct, frozen=True, tag=True):
     name: str
     settings: dict[str, Any]
     data_dir: str
+    allowed_networks: list[str]
+    own_url: str | None
     memory_bytes: int
     log_level: str
 

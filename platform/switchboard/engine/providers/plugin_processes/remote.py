@@ -11,7 +11,7 @@ from pydantic import JsonValue, TypeAdapter
 from switchboard.engine.providers.plugin_processes.interface import RemoteMethod, Shape, list_remote_methods
 from switchboard.engine.providers.plugin_processes.messages import Start
 from switchboard.engine.providers.plugin_processes.plugin_process import PluginProcess, PluginProcesses
-from switchboard.plugin_sdk import AudioFormat, Provider, ProviderSettings
+from switchboard.plugin_sdk import AudioFormat, NetworkPolicy, Provider, ProviderSettings
 from switchboard.plugin_sdk.registry import Capability, Plugin
 
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
@@ -24,6 +24,7 @@ class RemoteProviders:
 
     processes: PluginProcesses
     data_dir: Path
+    policy: NetworkPolicy
 
     def derive(
         self, capability: Capability, kind: type[ProviderT], plugin: Plugin, values: Mapping[str, JsonValue]
@@ -41,6 +42,8 @@ class RemoteProviders:
             name=kind.name.rpartition("/")[2],
             settings=dict(values),
             data_dir=str(self.data_dir.resolve()),
+            allowed_networks=[str(network) for network in self.policy.allowed_networks],
+            own_url=self.policy.own_url,
             memory_bytes=self.processes.limits.memory_bytes,
             log_level=self.processes.log_level,
         )

@@ -67,7 +67,7 @@ async def talk_page(session: TenantSession, agent_id: UUID, finder: TalkCarrierF
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/talk")
-@action()
+@action(outlasts_support=True)
 async def begin_talking(
     session: TenantSession,
     viewer: Viewer,

@@ -43,7 +43,7 @@ async def widgets_page(session: TenantSession, agent_id: UUID, query: PageQuery)
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/widgets")
-@action()
+@action(outlasts_support=True)
 async def add_widget(session: TenantSession, agent_id: UUID) -> Next:
     """Create a widget, to be set up on its page."""
     agent = await agents.get_agent(session, agent_id)
@@ -77,7 +77,7 @@ async def widget_page(session: TenantSession, widget_id: UUID, form: Form) -> Re
 
 
 @dashboard.post("/dashboard/widgets/<widget_id>")
-@action(form=WidgetForm, invalid=widget_page)
+@action(form=WidgetForm, invalid=widget_page, outlasts_support=True)
 async def save_widget(session: TenantSession, widget_id: UUID, data: WidgetForm) -> Next:
     """Update a widget."""
     await widgets.update_widget(session, widget_id, data)
@@ -85,7 +85,7 @@ async def save_widget(session: TenantSession, widget_id: UUID, data: WidgetForm)
 
 
 @dashboard.post("/dashboard/widgets/<widget_id>/turn-on")
-@action()
+@action(outlasts_support=True)
 async def turn_widget_on(session: TenantSession, widget_id: UUID) -> Next:
     """Show the widget on its sites."""
     await widgets.update_widget(session, widget_id, WidgetUpdate(enabled=True))

@@ -51,7 +51,8 @@ def translate(event: dict[str, Any]) -> tuple[CarrierEvent, ...]:
         case {"event": "call.ended", "id": str(number), "outcome": outcome}:
             translated = CallEnded(number, outcome, duration_seconds=event.get("seconds"))
         case {"event": "message.received", "id": str(number), "from": str(sender), "to": str(to), "text": str(text)}:
-            translated = TextMessageReceived(number, sender, to, text)
+            files = tuple(str(url) for url in event.get("files", ()))
+            translated = TextMessageReceived(number, sender, to, text, files)
         case {"event": "message.status", "id": str(number), "status": status}:
             translated = TextMessageStatus(number, status)
     return () if translated is None else (translated,)

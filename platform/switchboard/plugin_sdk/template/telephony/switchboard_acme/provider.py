@@ -16,15 +16,18 @@ from switchboard.plugin_sdk import (
     IncomingCall,
     Instruction,
     MediaCodec,
+    MessageFile,
     NumberOrder,
     OutboundCall,
     OutboundTextMessage,
     ProviderError,
+    PublicHttpClient,
     ReceivedCallback,
     RecordingStream,
     TelephonyCapabilities,
     TelephonyProvider,
 )
+from switchboard.plugin_sdk.recordings import CarrierFiles, stream_carrier_media
 
 from switchboard_acme.callbacks import read_callback, translate
 from switchboard_acme.client import AcmeClient, AcmeSettings
@@ -44,12 +47,16 @@ class AcmeTelephony(TelephonyProvider[AcmeSettings]):
     def __init__(self, settings: AcmeSettings) -> None:
         super().__init__(settings)
         self._client = AcmeClient(settings)
+        self._files: PublicHttpClient | None = None
 
     async def open(self) -> None:
         await self._client.open()
+        self._files = PublicHttpClient(self.network_policy)
 
     async def close(self) -> None:
         await self._client.close()
+        if self._files is not None:
+            await self._files.close()
 
     async def check(self) -> None:
         """Ask Acme whether the key is accepted, which costs nothing."""
@@ -112,6 +119,14 @@ class AcmeTelephony(TelephonyProvider[AcmeSettings]):
             "callback_url": order.callbacks.events,
         }
         return str((await self._client.request("POST", "/messages", creates=True, json=body))["id"])
+
+    async def fetch_media(self, url: str) -> MessageFile:
+        """Stream a file from Acme's API, which may redirect to a storage. The credential goes to Acme alone."""
+        if self._files is None:
+            raise ProviderError("Acme is not open")
+        if not url.startswith(str(self.settings.base_url)):
+            raise ProviderError("the file is not at Acme", retryable=False)
+        return await stream_carrier_media(CarrierFiles(self._files, self.title, self._client.session), url)
 
     async def search_numbers(self, *, country: str, area_code: str | None, limit: int) -> Sequence[AvailableNumber]:
         query = {"country": country, "area_code": area_code or "", "limit": limit}

@@ -9,7 +9,9 @@ TAKEN = "+12125550199"
 
 
 class AcmeCarrier(Acme):
-    """The carrier, with its calls by id and its numbers."""
+    """The carrier, with its calls by id and its numbers. `moved_to` is where its moved file is."""
+
+    moved_to = ""
 
     def __init__(self) -> None:
         super().__init__(
@@ -23,6 +25,7 @@ class AcmeCarrier(Acme):
                 web.get("/available-numbers", self._list_available),
                 web.post("/numbers", self._buy),
                 web.delete("/numbers/{id}", self._release),
+                web.get("/files/moved", self._redirect),
             ]
         )
         self._ids = count(1)
@@ -64,6 +67,9 @@ class AcmeCarrier(Acme):
         for number in known:
             del self._numbers[number]
         return web.json_response({}, status=200 if known else 404)
+
+    async def _redirect(self, _request: web.Request) -> web.Response:
+        raise web.HTTPTemporaryRedirect(self.moved_to)
 
 
 def create_acme() -> Acme:

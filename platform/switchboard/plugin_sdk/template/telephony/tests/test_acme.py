@@ -5,10 +5,10 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable
 
 import pytest
-from acme_server import TAKEN
+from acme_server import TAKEN, AcmeCarrier
 from acme_vendor import KEY, create_settings
 from switchboard.plugin_sdk import CallEnded, CarrierRequest, Frame
-from switchboard.plugin_sdk.testing import CarrierSamples, TelephonyContract
+from switchboard.plugin_sdk.testing import CarrierSamples, MovedFiles, TelephonyContract
 from switchboard_acme.callbacks import SIGNATURE, sign
 from switchboard_acme.client import AcmeSettings
 from switchboard_acme.provider import AcmeTelephony
@@ -38,6 +38,14 @@ class TestAcmeTelephony(TelephonyContract):
     @pytest.fixture
     def create_at(self) -> Callable[[str], AcmeTelephony]:
         return lambda address: AcmeTelephony(create_settings(address))
+
+    @pytest.fixture
+    def move_files(self, acme: AcmeCarrier, settings: AcmeSettings) -> Callable[[str], MovedFiles]:
+        def move(address: str) -> MovedFiles:
+            acme.moved_to = address
+            return MovedFiles(media_url=f"{settings.base_url}files/moved")
+
+        return move
 
     @pytest.fixture
     def samples(self) -> CarrierSamples:

@@ -1,19 +1,26 @@
-"""Allowed destination addresses. The table is our own, because Python's `is_global` differs between versions and
-allows metadata services.
+"""Addresses that come from outside: which ones may be requested, checked as text and again when they are dialed.
+
+The table of networks is our own, because Python's `is_global` differs between versions and allows metadata services.
 """
 
 import ipaddress
 import re
+import socket
 from collections.abc import Sequence
+from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import TypeAlias
 
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
 MAX_URL_LENGTH, MAX_NAME_LENGTH = 2048, 253
+LOOK_UP_SECONDS = 1.5
+NAMES_KEPT_SECONDS = 10
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 
 DENIED_V4 = tuple(
@@ -57,6 +64,80 @@ class ForbiddenAddress(Exception):
             "must be a public http or https address; the operator can allow private networks with "
             "SWITCHBOARD_WEBHOOK_ALLOWED_NETWORKS"
         )
+
+
+class RefusedConnection(OSError):
+    """Raised instead of creating a socket, so that aiohttp treats it as a failed connection: `os_error` of its
+    `ClientConnectorError`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("destination address is not allowed")
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkPolicy:
+    """The operator's rules for addresses that come from outside.
+
+    `allowed_networks` are exempt from the rule against private addresses (`SWITCHBOARD_WEBHOOK_ALLOWED_NETWORKS`).
+    `own_url` is the platform's public address, to which no request may go.
+    """
+
+    allowed_networks: tuple[Network, ...] = ()
+    own_url: str | None = None
+
+    def check_url(self, text: str) -> URL:
+        """Return the address in the form that will be requested. Raises `ForbiddenAddress`."""
+        url = check_url(text, self.allowed_networks)
+        if self.own_url is not None and _place(url) == _place(URL(self.own_url)):
+            raise ForbiddenAddress
+        return url
+
+    def create_connector(self, resolver: AbstractResolver | None = None) -> aiohttp.TCPConnector:
+        """Create a connector that checks each address that is really dialed: a name may resolve differently from one
+        moment to the next. Its connections fail with `RefusedConnection`.
+
+        Tests pass their own `resolver`; None asks the system's name servers.
+        """
+        # Not the default resolver: names whose servers do not answer would block its few threads.
+        names = resolver or aiohttp.AsyncResolver(timeout=LOOK_UP_SECONDS, tries=2)
+        # No limit: waiting for a slot must not use up the receiver's time; callers bound their own concurrency.
+        return aiohttp.TCPConnector(
+            limit=0,
+            ttl_dns_cache=NAMES_KEPT_SECONDS,
+            resolver=_Resolver(names, self.allowed_networks),
+            socket_factory=self._create_socket,
+        )
+
+    def _create_socket(self, info: aiohttp.AddrInfoType) -> socket.socket:
+        family, kind, protocol, _, address = info
+        if not is_allowed(ipaddress.ip_address(str(address[0])), self.allowed_networks):
+            raise RefusedConnection
+        return socket.socket(family=family, type=kind, proto=protocol)
+
+
+class _Resolver(AbstractResolver):
+    """Refuses a name if any of its addresses is forbidden, unless the operator has exempted another one of them."""
+
+    def __init__(self, resolver: AbstractResolver, exempt: Sequence[Network]) -> None:
+        self._resolver = resolver
+        self._exempt = exempt
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = [
+            (answer, ipaddress.ip_address(answer["host"]))
+            for answer in await self._resolver.resolve(host, port, family)
+        ]
+        allowed = [answer for answer, address in found if is_allowed(address, self._exempt)]
+        vouched = any(is_exempt(address, self._exempt) for _, address in found)
+        if not allowed or (len(allowed) < len(found) and not vouched):
+            raise RefusedConnection
+        return allowed
+
+    async def close(self) -> None:
+        await self._resolver.close()
 
 
 def is_exempt(address: Address, exempt: Sequence[Network]) -> bool:
@@ -118,3 +199,7 @@ def _check_name(name: str, exempt: Sequence[Network]) -> None:
     forbidden = len(labels) == 1 or any(name == denied or name.endswith(f".{denied}") for denied in DENIED_NAMES)
     if forbidden and not exempt:
         raise ForbiddenAddress
+
+
+def _place(url: URL) -> tuple[str | None, int | None]:
+    return (url.host or "").rstrip(".").lower(), url.port
