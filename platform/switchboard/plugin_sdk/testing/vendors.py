@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from ipaddress import ip_network
 from typing import Final
 
+import aiohttp
 import pytest
+from aiohttp import web
 
 from switchboard.plugin_sdk.public_addresses import NetworkPolicy
-
-import aiohttp
-from aiohttp import web
 
 NONSENSE = b"<html>This is not what the vendor's documentation says.</html>"
 WAIT_SECONDS = 17
