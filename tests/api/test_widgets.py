@@ -44,6 +44,11 @@ async def test_a_widget_is_created_changed_listed_and_deleted(caller: Caller) ->
         "javascript://example.com",
         "https://example.com; script-src *",
         "https://user@example.com",
+        "https://*.com",
+        "https://*.co.uk",
+        "https://*.github.io",
+        "https://*.unknown-ending",
+        "https://*.localhost",
     ],
 )
 async def test_an_origin_is_a_scheme_and_a_host(caller: Caller, origin: str) -> None:

@@ -3,9 +3,11 @@
 import asyncio
 import base64
 import io
+import sys
 import time
 import zipfile
 import zlib
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -177,6 +179,19 @@ async def test_adversarial_files_take_seconds_at_most(content_type: str, content
     extracted = await extract_text(ORGANIZATION, "file", content, content_type)
     assert split_passages(extracted.text)
     assert time.monotonic() - started_at < 20
+
+
+async def test_the_parser_gets_none_of_the_servers_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A file that takes the parser over must not find the keys there."""
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\nexec /usr/bin/env\n")
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    for name in ("SWITCHBOARD_SECRET_KEYS", "SWITCHBOARD_DATABASE_URL", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "a secret")
+    seen = await parser_process.parse_file(ORGANIZATION, "html", b"")
+    assert "PYTHONPATH=" in seen
+    assert "secret" not in seen.lower()
 
 
 async def test_extraction_times_out(monkeypatch: pytest.MonkeyPatch) -> None:

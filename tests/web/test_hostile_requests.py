@@ -1,6 +1,7 @@
 """Requests that no client of good will sends: each gets a 4xx or is closed, and costs little."""
 
 import asyncio
+import dataclasses
 import json
 import resource
 import time
@@ -11,6 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 from pydantic import JsonValue, SecretStr
+from switchboard.apps.server.app import create_app
 from switchboard.foundation.settings import Settings
 from switchboard.runtime import Runtime
 
@@ -130,6 +132,18 @@ async def test_metrics_are_for_the_same_machine(client: Client) -> None:
     assert (await client.get("/metrics", scope_base={"client": ("192.0.2.1", 1)})).status_code == 401
     forwarded = {"X-Forwarded-For": "192.0.2.1"}
     assert (await client.get("/metrics", headers=forwarded, scope_base=SAME_MACHINE)).status_code == 401
+    public_name = {"Host": "voice.example.com"}
+    assert (await client.get("/metrics", headers=public_name, scope_base=SAME_MACHINE)).status_code == 401
+
+
+async def test_metrics_of_an_installation_with_a_public_address_need_the_token(
+    runtime: Runtime, settings: Settings
+) -> None:
+    """A proxy on the same machine may add no header at all, and name the server by its own address."""
+    for public_url, status in (("https://voice.example.com", 401), ("http://127.0.0.1:8080", 200)):
+        parts = dataclasses.replace(runtime, settings=settings.model_copy(update={"public_url": public_url}))
+        client = create_app(parts).test_client()
+        assert (await client.get("/metrics", scope_base=SAME_MACHINE)).status_code == status
 
 
 @pytest.mark.parametrize("settings", [SecretStr("a token of sixteen")], indirect=True)

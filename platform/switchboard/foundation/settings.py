@@ -179,7 +179,7 @@ class Settings(BaseSettings):
         min_length=16,
         description=(
             "What Prometheus sends as `Authorization: Bearer …` to read `/metrics`; empty: only programs on the same "
-            "machine may."
+            "machine may, and only without a public address in PUBLIC_URL."
         ),
     )
     worker_port: int = Field(

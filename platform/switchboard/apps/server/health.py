@@ -18,7 +18,7 @@ from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica
 from switchboard.foundation.encryption import KeyCheck
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.client_addresses import is_loopback
+from switchboard.foundation.web.client_addresses import is_loopback, is_loopback_url
 from switchboard.foundation.web.pipeline import inject
 from switchboard.resources.calls.recordings.spool import measure_spool
 from switchboard.resources.deliveries import system_queries
@@ -62,11 +62,14 @@ async def readyz(
 async def show_metrics(settings: Settings, database: Database, redis: Redis) -> Response:
     """Serve this process's metrics, the state of its pools and disk, and the age of the delivery queue.
 
-    They cost the event loop 40 ms and name organizations, so they need `SWITCHBOARD_METRICS_TOKEN`, or without one a
-    client on the same machine.
+    They cost the event loop 40 ms and name organizations, so they need `SWITCHBOARD_METRICS_TOKEN`. Without one they
+    are for clients on the same machine, of an installation without a public address.
     """
     if not _may_read_metrics(settings):
-        text = "Send SWITCHBOARD_METRICS_TOKEN as a bearer token; without one, read the metrics on the same machine.\n"
+        text = (
+            "Send SWITCHBOARD_METRICS_TOKEN as a bearer token. Without one, metrics are for the same machine only, "
+            "and not where SWITCHBOARD_PUBLIC_URL is set to an address of another machine.\n"
+        )
         return Response(text, HTTPStatus.UNAUTHORIZED, {"WWW-Authenticate": "Bearer"}, content_type="text/plain")
     measure_pools(database, redis)
     await asyncio.to_thread(_measure_disk, settings)
@@ -81,9 +84,11 @@ def _may_read_metrics(settings: Settings) -> bool:
     if settings.metrics_token is not None:
         expected = f"Bearer {settings.metrics_token.get_secret_value()}"
         return hmac.compare_digest(request.headers.get("Authorization", "").encode(), expected.encode())
-    # What a proxy on the same machine forwards comes from somewhere else.
+    # A proxy on the same machine may add no header, and name this server by its own address. It has a public address,
+    # though: one that is set, or the name that clients ask for.
+    is_local = is_loopback_url(f"//{request.host}") and is_loopback_url(settings.public_url or "//localhost")
     forwarded = {"Forwarded", "X-Forwarded-For"} & set(request.headers.keys())
-    return not forwarded and is_loopback(request.remote_addr or "")
+    return is_local and not forwarded and is_loopback(request.remote_addr or "")
 
 
 def measure_pools(database: Database, redis: Redis) -> None:

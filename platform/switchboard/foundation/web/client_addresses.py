@@ -1,6 +1,7 @@
 """Addresses of clients."""
 
 from ipaddress import IPv6Address, ip_address, ip_network
+from urllib.parse import urlsplit
 
 
 def is_loopback(address: str) -> bool:
@@ -9,6 +10,15 @@ def is_loopback(address: str) -> bool:
         return ip_address(address).is_loopback
     except ValueError:
         return False
+
+
+def is_loopback_url(url: str) -> bool:
+    """Return whether a URL's host is this machine, by its name or address."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return False
+    return host == "localhost" or is_loopback(host)
 
 
 def find_subscriber(address: str) -> str:

@@ -6,9 +6,11 @@ This also keeps slow pure-Python parsing away from the process that holds live c
 """
 
 import asyncio
+import os
 import resource
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from uuid import UUID
 from weakref import WeakValueDictionary
 
@@ -30,12 +32,14 @@ async def parse_file(organization_id: UUID, kind: str, data: bytes) -> str:
     async with turn, _processes:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
+            "-P",
             "-m",
             __name__,
             kind,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            env=_build_environment(),
         )
         try:
             async with asyncio.timeout(ELAPSED_SECONDS):
@@ -51,6 +55,12 @@ async def parse_file(organization_id: UUID, kind: str, data: bytes) -> str:
     if process.returncode != 0:
         raise FormatError("needs more memory or time to read than one file is allowed")
     return text.decode()
+
+
+def _build_environment() -> dict[str, str]:
+    """Return the environment of the parser process: the same modules and libraries, and nothing that is secret."""
+    libraries = os.environ.get("LD_LIBRARY_PATH", "")
+    return {"LD_LIBRARY_PATH": libraries, "PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
 
 
 def _reader(kind: str) -> Callable[[bytes], str]:

@@ -18,16 +18,20 @@ from switchboard.foundation.web.schemas import (
     UpdatedAt,
 )
 from switchboard.resources.widgets.models import Widget
+from switchboard.resources.widgets.origins import is_public_suffix
 
 _ORIGIN = re.compile(
-    r"(https?)://(\*\.)?([a-z0-9]([a-z0-9-]*[a-z0-9])?)(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*(:[0-9]{1,5})?"
+    r"(https?)://(?P<wildcard>\*\.)?(?P<host>[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*)(:[0-9]{1,5})?"
 )
 
 
 def _origin(value: str) -> str:
     origin = value.lower().removesuffix("/")
-    if not _ORIGIN.fullmatch(origin):
+    matched = _ORIGIN.fullmatch(origin)
+    if not matched:
         raise ValueError("must be an origin like https://www.example.com, or https://*.example.com for its subdomains")
+    if matched["wildcard"] and is_public_suffix(matched["host"]):
+        raise ValueError("must not be every site under a public suffix, such as https://*.com or https://*.co.uk")
     return origin
 
 

@@ -94,16 +94,16 @@ class CallRunner:
     agent_tools: AgentTools
     uploader: RecordingUploader
 
-    async def run_call(self, grant: MediaGrant, socket: MediaSocket) -> None:
-        """Run one call to its end.
+    async def run_call(self, grant: MediaGrant, socket: MediaSocket) -> bool:
+        """Run one call to its end, and return whether this socket had the call.
 
-        The socket is closed at once if the call is unknown, over, run by another process, or assigned to another
+        The socket is closed at once if the call is unknown, over, run by another socket, or assigned to another
         carrier.
         """
         with self.engine.hold():
-            await self._run_call(grant, socket)
+            return await self._run_call(grant, socket)
 
-    async def _run_call(self, grant: MediaGrant, socket: MediaSocket) -> None:
+    async def _run_call(self, grant: MediaGrant, socket: MediaSocket) -> bool:
         organization_id, call_id, carrier = grant.organization_id, grant.call_id, grant.carrier
         try:
             attempts = count()
@@ -113,7 +113,7 @@ class CallRunner:
             )
         except NotFound:
             await socket.close()
-            return
+            return False
         call = claimed.call
         structlog.contextvars.bind_contextvars(organization_id=str(organization_id), call_id=str(call_id))
         record = ServiceRecord({"telephony": call.carrier})
@@ -124,7 +124,7 @@ class CallRunner:
                 if call.answered_by == "machine" and calls.get_voicemail_settings(call).action == "hang_up":
                     await leg.hang_up()
                     await _finish_without_result(self.database, call, EndedReason.VOICEMAIL, None, record)
-                    return
+                    return True
                 media_url = format_media_url(self.settings, grant.token)
                 await self._converse(claimed, leg, socket, record, media_url=media_url)
         except ProviderError as error:
@@ -132,6 +132,7 @@ class CallRunner:
             await hang_up(self.providers, call)
         finally:
             await socket.close()
+        return True
 
     async def _claim_call(self, organization_id: UUID, call_id: UUID, carrier: str, *, again: bool) -> _ClaimedCall:
         """Claim a call for this process. `again`: an earlier attempt may have succeeded, and its reply been lost."""

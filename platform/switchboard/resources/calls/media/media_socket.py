@@ -115,9 +115,8 @@ async def serve_media_socket(
     await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
     socket = AsgiMediaSocket(receive, send)
     with runner.engine.hold():
-        if await socket.wait_for_carrier():
-            await runner.run_call(grant, socket)
-        else:
+        if not await socket.wait_for_carrier():
             logger.info("media socket closed before the carrier spoke", call_id=str(grant.call_id))
-    await admission.release_place(grant.call_id)  # a call of less than a second is in no report
+        elif await runner.run_call(grant, socket):
+            await admission.release_place(grant.call_id)  # a call of less than a second is in no report
     await socket.drain()
