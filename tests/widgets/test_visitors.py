@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+import aiohttp
 import pytest
 import pytest_asyncio
 from sqlalchemy import update
@@ -23,7 +24,7 @@ from switchboard.runtime import Runtime
 from switchboard_offline import scripted
 from werkzeug.datastructures import Headers
 
-from tests.fixtures.app import Caller, Client, Organizations
+from tests.fixtures.app import Caller, Client, Organizations, run_server
 from tests.fixtures.json_access import Json
 
 PROMPT = (
@@ -372,8 +373,13 @@ async def test_the_script_is_small_and_revalidated(site: Site) -> None:
     assert (again.status, again.text) == (304, "")
 
 
-async def test_a_visitors_token_reaches_the_widgets_agent_only(site: Site) -> None:
+async def test_a_visitors_token_reaches_the_widgets_agent_only(site: Site, runtime: Runtime) -> None:
     given = await site.visit().ask_for_call()
     assert given.status == 200, given.text
     assert given.json["to_number"] == f"agent:{site.widget['agent_id']}"
     assert str(UUID(str(site.widget["id"])).hex) in str(given.json["token"])
+    async with run_server(runtime), aiohttp.ClientSession() as http:
+        for _ in range(2):
+            async with http.ws_connect(str(given.json["url"])) as socket:
+                await socket.send_str(json.dumps({"event": "register", "token": given.json["token"]}))
+                assert json.loads(await socket.receive_str(timeout=20))["event"] == "ended", "it waits for no calls"

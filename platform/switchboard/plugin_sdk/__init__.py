@@ -98,6 +98,7 @@ from switchboard.plugin_sdk.telephony import (
     UnsubscribedRecipient,
     WarmTransfer,
     find_client_identity,
+    is_client_identity,
 )
 from switchboard.plugin_sdk.telephony_events import (
     INVALID_NUMBER,
@@ -262,5 +263,6 @@ __all__ = [
     "encode_audio",
     "find_client_identity",
     "hookimpl",
+    "is_client_identity",
     "transcode_audio",
 ]

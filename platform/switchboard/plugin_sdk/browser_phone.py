@@ -27,5 +27,6 @@ class BrowserPhone(ABC):
         """Handle one browser's call from its first message to its end; the platform then closes the socket.
 
         The platform has not authenticated the browser: its first message must contain a valid token. The call is
-        announced to `callbacks` as a `BrowserCall`.
+        announced to `callbacks` as a `BrowserCall`. Only a token whose identity is a client's (`is_client_identity`)
+        may wait for calls: others are for one call.
         """

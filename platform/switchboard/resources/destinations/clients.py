@@ -11,6 +11,7 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.plugin_sdk import CLIENT_PREFIX, TelephonyProvider, find_client_identity
 from switchboard.plugin_sdk.registry import Registry
+from switchboard.plugin_sdk.telephony import CLIENT_IDENTITY_PREFIX
 from switchboard.resources.destinations.limits import require_unpaused
 from switchboard.resources.destinations.service import require_allowed_destination
 
@@ -22,7 +23,7 @@ def is_client(destination: str) -> bool:
 
 def build_client_identity(organization_id: UUID, name: str) -> str:
     """Return a client's identity at the carrier: letters, digits, and underscores, which every carrier accepts."""
-    return f"client_{organization_id.hex}_{name}"
+    return f"{CLIENT_IDENTITY_PREFIX}{organization_id.hex}_{name}"
 
 
 def build_carrier_destination(organization_id: UUID, destination: str) -> str:

@@ -6,7 +6,7 @@ import hmac
 import time
 from typing import Final
 
-from switchboard.plugin_sdk import BrowserSocket, CallbackUrls
+from switchboard.plugin_sdk import BrowserSocket, CallbackUrls, is_client_identity
 
 from switchboard_offline.loopback.browser_messages import (
     ConnectedMessage,
@@ -53,10 +53,12 @@ async def serve_browser_socket(exchange: Exchange, secret: str, socket: BrowserS
     identity = verify_token(secret, first.token) if first is not None else None
     if first is None or identity is None:
         await send_to_browser(socket, EndedMessage("The first message must dial, or register, with a valid token."))
-    elif isinstance(first, RegisterMessage):
+    elif not isinstance(first, RegisterMessage):
+        await _serve_call(exchange, socket, callbacks, first, identity)
+    elif is_client_identity(identity):
         await exchange.clients.serve(socket, identity)
     else:
-        await _serve_call(exchange, socket, callbacks, first, identity)
+        await send_to_browser(socket, EndedMessage("This token is for a call, and waits for none."))
 
 
 async def _serve_call(
