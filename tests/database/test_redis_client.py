@@ -51,7 +51,11 @@ async def test_an_event_loop_that_stands_still_does_not_use_up_the_time_of_a_com
 
 
 async def test_a_server_that_does_not_answer_is_given_up() -> None:
-    async with await asyncio.start_server(lambda reader, writer: asyncio.sleep(60), "127.0.0.1", 0) as silent:
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(listen, "127.0.0.1", 0) as silent:
         host, port = silent.sockets[0].getsockname()
         redis = open_redis_clients(f"redis://{host}:{port}").commands
         with pytest.raises(RedisTimeoutError):
