@@ -3,6 +3,7 @@
 from tests.attack import (
     actions,
     anonymous,
+    carrier_callbacks,
     dashboard_pages,
     foreign_ids,
     oauth_flow,
@@ -27,6 +28,7 @@ ATTACKS: dict[str, Attack] = {
     "dashboard-sessions": dashboard_pages.attack_sessions,
     "planted-accounts": planted_accounts.attack_accounts,
     "outbound-urls": outbound_urls.attack_urls,
+    "carrier-callbacks": carrier_callbacks.attack_callbacks,
     "actions-beyond-scopes": actions.attack_actions,
     "toll-fraud": actions.attack_destinations,
     "public-pages": anonymous.attack_public_pages,

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from tests.attack import actions, anonymous, crawl, outbound_urls, visitors
+from tests.attack import actions, anonymous, carrier_callbacks, crawl, outbound_urls, visitors
 from tests.attack.attacks import ATTACKS
 from tests.attack.credentials import REDIRECT_URI, create_credentials
 from tests.attack.http_client import HttpClient
@@ -101,10 +101,21 @@ def limit_nothing(_: Scene, holes: Holes) -> None:
     holes.replace_response = lambda _, response: web.Response(status=422) if response.status == 429 else response
 
 
+def serve_files(_: Scene, holes: Holes) -> None:
+    """Serve the files that were refused."""
+
+    def replace(request: web.Request, response: web.Response) -> web.Response:
+        refused = request.path.startswith("/v1/sms/media/") and response.status == 404
+        return web.Response(text="calls_total 1") if refused else response
+
+    holes.replace_response = replace
+
+
 # Forged forms come last: with their hole, they end the sessions of the owner.
 PLANTED = (
     Planted("oauth", redirect_anywhere, "authorize"),
     Planted("outbound-urls", accept_post("/v1/webhook-endpoints", 201), "POST /v1/webhook-endpoints"),
+    Planted("carrier-callbacks", serve_files, "file of telnyx at"),
     Planted("actions-beyond-scopes", forget_action_scopes, "by a narrow key"),
     Planted("toll-fraud", accept_post("/v1/calls", 201), "call +"),
     Planted("hostile-requests", accept_post("/v1/agents", 200), "POST /v1/agents with"),
@@ -129,6 +140,7 @@ def short_attacks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crawl, "MAX_PAGES", PAGES)
     monkeypatch.setattr(outbound_urls, "HOSTILE_URLS", HOSTILE_URLS[:2])
     monkeypatch.setattr(outbound_urls, "LOOPBACK", outbound_urls.LOOPBACK[:1])
+    monkeypatch.setattr(carrier_callbacks, "LOOPBACK", outbound_urls.LOOPBACK[:1])
     monkeypatch.setattr(outbound_urls, "TEMPLATES", outbound_urls.TEMPLATES[:1])
     monkeypatch.setattr(actions, "FRAUD", actions.FRAUD[:1])
     monkeypatch.setattr(anonymous, "SLOW_PAGE", "<p>slow</p>")

@@ -22,7 +22,7 @@ from switchboard.plugin_sdk.audio import (
     encode_audio,
     transcode_audio,
 )
-from switchboard.plugin_sdk.browser_phone import BrowserPhone, BrowserSocket
+from switchboard.plugin_sdk.browser_phone import BrowserPhone, BrowserSocket, is_client_identity
 from switchboard.plugin_sdk.commands import CarrierCall, Installation, InstallationAccess
 from switchboard.plugin_sdk.embeddings import EmbeddingProvider, Embeddings
 from switchboard.plugin_sdk.event_watchers import EventWatcher, PublishedEvent
@@ -98,7 +98,6 @@ from switchboard.plugin_sdk.telephony import (
     UnsubscribedRecipient,
     WarmTransfer,
     find_client_identity,
-    is_client_identity,
 )
 from switchboard.plugin_sdk.telephony_events import (
     INVALID_NUMBER,

@@ -3,10 +3,18 @@ SDK.
 """
 
 from abc import ABC, abstractmethod
-from typing import Protocol
+from typing import Final, Protocol
 
 from switchboard.plugin_sdk.media import Frame
 from switchboard.plugin_sdk.telephony import CallbackUrls
+
+CLIENT_IDENTITY_PREFIX: Final = "client_"
+"""Begins the identity of a client at the carrier."""
+
+
+def is_client_identity(identity: str) -> bool:
+    """Return whether the identity of a browser token is a client's, which may wait for calls. Others only call."""
+    return identity.startswith(CLIENT_IDENTITY_PREFIX)
 
 
 class BrowserSocket(Protocol):

@@ -29,9 +29,6 @@ ACCEPT_PROMPTS: Final = 2
 CLIENT_PREFIX: Final = "client:"
 """Begins the destination of a call to a client: a browser or an app, by the identity of its browser token."""
 
-CLIENT_IDENTITY_PREFIX: Final = "client_"
-"""Begins the identity of a client at the carrier."""
-
 # --- requests from the carrier ---
 
 
@@ -261,11 +258,6 @@ class TelephonyCapabilities:
 def find_client_identity(destination: str) -> str | None:
     """Return the identity of a destination that is a client; None for a phone number."""
     return destination.removeprefix(CLIENT_PREFIX) if destination.startswith(CLIENT_PREFIX) else None
-
-
-def is_client_identity(identity: str) -> bool:
-    """Return whether the identity of a browser token is a client's, which may wait for calls. Others only call."""
-    return identity.startswith(CLIENT_IDENTITY_PREFIX)
 
 
 class TelephonyProvider(Provider[SettingsT_co]):

@@ -10,8 +10,8 @@ from switchboard.engine.providers.service import find_first_provider
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.plugin_sdk import CLIENT_PREFIX, TelephonyProvider, find_client_identity
+from switchboard.plugin_sdk.browser_phone import CLIENT_IDENTITY_PREFIX
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.plugin_sdk.telephony import CLIENT_IDENTITY_PREFIX
 from switchboard.resources.destinations.limits import require_unpaused
 from switchboard.resources.destinations.service import require_allowed_destination
 

@@ -21,7 +21,8 @@ from switchboard.resources.widgets.models import Widget
 from switchboard.resources.widgets.origins import is_public_suffix
 
 _ORIGIN = re.compile(
-    r"(https?)://(?P<wildcard>\*\.)?(?P<host>[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*)(:[0-9]{1,5})?"
+    r"(https?)://(?P<wildcard>\*\.)?"
+    r"(?P<host>[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*)(:[0-9]{1,5})?"
 )
 
 
