@@ -49,9 +49,12 @@ async def transfer_to_client(live: LivePlatform, introduction: str = "") -> None
     assert (await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"system_prompt": prompt})).status == 200
 
 
-async def call(live: LivePlatform) -> Json:
-    """Let a person call the agent, and return the call in the end."""
-    await LoopbackPeople(live.runtime, live).simulate_call(PERSON, live.number, LINES)
+async def call(live: LivePlatform, *, stays: bool = False) -> Json:
+    """Let a person call the agent, and return the call in the end. A person who `stays` goes on talking with whoever
+    answers, and leaves it to them to hang up.
+    """
+    lines = [*LINES, *["Please go on"] * 20] if stays else LINES
+    await LoopbackPeople(live.runtime, live).simulate_call(PERSON, live.number, lines)
     (found,) = objects_at((await live.caller.get("/v1/calls")).json, "items")
     return await live.wait_for_end(found["id"])
 

@@ -43,7 +43,7 @@ async def test_a_user_declines_and_answers_calls(live: LivePlatform, tmp_path: P
         await page.get_by_role("link", name="Answer calls here").click()
         await wait_for_calls(page)
         await window.check_accessibility()
-        calling = asyncio.create_task(call(live))
+        calling = asyncio.create_task(call(live, stays=True))
         await page.get_by_role("button", name="Decline").click(timeout=40_000)
         await page.get_by_text("Waiting for calls to client:reception.").wait_for()
         # The caller stays with the agent, who tries again at the caller's next words.
