@@ -167,8 +167,8 @@ async def test_a_media_socket_requires_the_streams_state(
 async def test_opt_outs_known_to_telnyx_count_and_pictures_are_fetched(at_telnyx: TelnyxLine) -> None:
     (_, telnyx), live = at_telnyx, at_telnyx[0].live
     await check_opt_out(live, refusal_code="STOP")
-    telnyx.recordings["picture"] = b"a picture"
-    link = telnyx.storage_url("picture")
+    telnyx.recordings["a-file"] = b"a picture"
+    link = telnyx.storage_url("a-file")
     await telnyx.text(
         PERSON, live.number, "STOP", autoresponse_type="STOP", media=[{"url": link, "content_type": "image/png"}]
     )
