@@ -1,17 +1,14 @@
 """The setup list of the overview: from the offline providers to an own telephone."""
 
-from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from pydantic import SecretStr
 from switchboard.foundation.settings import Settings
-from switchboard.plugin_sdk import ChatEvent, ChatRequest, LLMProvider, ProviderError, ProviderSettings, hookimpl
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.identity.models import Organization
 from switchboard.runtime import Runtime
 
+from tests.fixtures import owl
 from tests.fixtures.app import Caller
 from tests.fixtures.dashboard import People, Person, Window
 from tests.fixtures.json_access import at
@@ -20,35 +17,10 @@ OWL = "/dashboard/providers/llm/owl"
 LIST = "From the demo to your own telephone"
 
 
-class OwlSettings(ProviderSettings):
-    """Settings of the owl provider."""
-
-    api_key: SecretStr
-
-
-class Owl(LLMProvider[OwlSettings]):
-    """A model that says nothing, and whose check knows one key."""
-
-    name, title, Settings = "owl", "Night owl", OwlSettings
-
-    async def check(self) -> None:
-        if self.settings.api_key.get_secret_value() != "hoot":
-            raise ProviderError("the owl does not know this key", retryable=False)
-
-    async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
-        return
-        yield
-
-
-@hookimpl
-def llm_providers() -> Sequence[type[Owl]]:
-    return [Owl]
-
-
 @pytest.fixture
 def registry() -> Registry:
     registry = Registry.discover()
-    assert not registry.add("owl", SimpleNamespace(llm_providers=llm_providers)).faults
+    assert not registry.add("owl", owl).faults
     return registry
 
 
@@ -68,17 +40,17 @@ async def read_overview(owner: Person) -> str:
 
 async def test_a_provider_is_chosen_first_and_done_once_its_check_succeeds(owner: Person, caller: Caller) -> None:
     assert f"{LIST}: 0 of 7" in await read_overview(owner)
-    added = await owner.post(f"{OWL}?after=setup", {"settings.api_key": "wrong"})
+    added = await owner.post(f"{OWL}?after=setup", {"settings.api_key": "wrong-wrong"})
     assert added.location == "/dashboard"
     page = await read_overview(owner)
     assert "Language model: Night owl" in page
     assert "to check" in page
     await owner.post(f"{OWL}/check")
     assert f"{LIST}: 0 of 7" in await read_overview(owner)
-    await owner.post(OWL, {"settings.api_key": "hoot"})
+    await owner.post(OWL, {"settings.api_key": owl.KEY})
     await owner.post(f"{OWL}/check")
     assert f"{LIST}: 1 of 7" in await read_overview(owner)
-    await owner.post(OWL, {"settings.api_key": "another"})
+    await owner.post(OWL, {"settings.api_key": "another-key"})
     assert f"{LIST}: 0 of 7" in await read_overview(owner), "changed settings have not been checked"
     agent = await caller.post("/v1/agents", {"name": "New"})
     assert at(agent.json, "llm_provider") == "owl"
@@ -90,7 +62,7 @@ async def test_an_agent_takes_the_own_providers(owner: Person, caller: Caller) -
     await owner.post(use)
     assert "Choose a model, a voice, and transcription first." in await read_overview(owner)
     for path in ("llm/owl", "text_to_speech/elevenlabs", "speech_to_text/deepgram"):
-        added = await owner.post(f"/dashboard/providers/{path}?after=setup", {"settings.api_key": "key"})
+        added = await owner.post(f"/dashboard/providers/{path}?after=setup", {"settings.api_key": "some-vendors-key"})
         assert added.status == 303
     assert "Use for Front desk" in await read_overview(owner)
     await owner.post(use)
