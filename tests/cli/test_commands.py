@@ -106,7 +106,7 @@ def test_a_command_without_servers_explains_the_fix(operator: Operator, tmp_path
 
 def _read_page(url: str) -> str:
     """Return the page, or an empty text as long as nothing answers there, as on a busy machine."""
-    with contextlib.suppress(URLError, TimeoutError), urlopen(url, timeout=2) as response:  # noqa: S310 - our own worker
+    with contextlib.suppress(URLError, TimeoutError), urlopen(url, timeout=2) as response:  # noqa: S310 - our worker
         return str(response.read().decode())
     return ""
 
