@@ -40,6 +40,24 @@ def test_voice_activity_is_counted_as_in_pipecat(pattern: str, started: list[int
     assert [index for index, change in enumerate(changes) if change is SpeechChange.STOPPED] == stopped
 
 
+@pytest.mark.parametrize(
+    ("pattern", "belonging"),
+    [
+        ("." * 20 + "v" * 6, 20),
+        ("." * 20 + "v" * 5 + "." * 6 + "v" * 6, 31),  # a short first word
+        ("." * 20 + "v" * 5 + "." * 15 + "v" * 6, 20),  # a noise that was over
+        ("." * 20 + "v....." * 40 + "v" * 6, 76),  # noises without end: two seconds of them
+        ("v" * 6 + "." * 6 + "v" * 6, 20),  # what counted as speech before
+    ],
+)
+def test_speech_begins_before_its_first_voice(pattern: str, belonging: int) -> None:
+    activity = VoiceActivity(confidence=0.7, start_seconds=0.2, min_volume=0.0)
+    for letter in pattern:
+        activity.add_energy(LOUD)
+        change = activity.update(0.9 if letter == "v" else 0.1, [LOUD])
+    assert (change, activity.pre_roll_windows) == (SpeechChange.STARTED, belonging)
+
+
 def test_loudness_is_zero_for_400_ms_and_then_smoothed() -> None:
     activity = VoiceActivity(confidence=0.7, start_seconds=0.2, min_volume=0.6)
     volumes = []

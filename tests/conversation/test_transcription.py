@@ -3,10 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+import numpy as np
+import pytest
+from switchboard.engine.conversation.speech.speech_input import SpeechEvents, SpeechInput
 from switchboard.engine.conversation.speech.transcription import FINAL_SECONDS, TranscriptionStream
+from switchboard.engine.conversation.speech.vad import WINDOW, VoiceDetector
 from switchboard.plugin_sdk import ProviderError, SpeechToTextStream, Transcript, TranscriptionRequest, TurnReport
+from switchboard.plugin_sdk.audio import decode_audio, encode_audio
 
+from tests.fixtures.caller_voice import speak_as_caller
 from tests.fixtures.conversation import Model, Transcriber, create_call
+from tests.fixtures.recorded_audio import find_best_match
 
 VIRTUAL_CLOCK = True
 AUDIO = b"\x00" * 160
@@ -78,14 +85,15 @@ async def test_words_before_a_stream_was_lost_are_heard_once() -> None:
 
 
 class _Counting(SpeechToTextStream):
-    """Counts the requests for the final transcript, and yields what the test puts into its queue."""
+    """Counts the requests for the final transcript, and yields what the test puts into its queue. `heard` is PCM."""
 
     def __init__(self) -> None:
         self.finalized = 0
+        self.heard = bytearray()
         self.transcripts: asyncio.Queue[Transcript] = asyncio.Queue()
 
     async def send(self, audio: bytes) -> None:
-        """Hear nothing."""
+        self.heard += audio
 
     async def finalize(self) -> None:
         self.finalized += 1
@@ -123,6 +131,36 @@ async def test_a_speaker_who_goes_on_is_not_finalized_with_each_piece_of_audio()
     assert provider.stream.finalized == 2
     running.cancel()
     await asyncio.wait({running})
+
+
+class _Silent(SpeechEvents):
+    def handle_speech_started(self) -> None:
+        """Do nothing."""
+
+    handle_speech_stopped = handle_speech_started
+
+    def handle_transcript(self, text: str, finished: bool) -> None:
+        """Do nothing."""
+
+
+@pytest.mark.parametrize("offset", [0, 64, 128, 248])
+async def test_a_short_first_word_is_transcribed_wherever_the_windows_of_the_detector_begin(offset: int) -> None:
+    """The first word, of 0.2 seconds, and the pause after it are too short to count as speech at some of them."""
+    provider, detector = _OneStream(), VoiceDetector()
+    call = create_call(Model(), provider)
+    speech_input = SpeechInput(call, "mulaw", asyncio.get_running_loop().time, _Silent(), lambda: None)
+    running = asyncio.create_task(speech_input.transcription.run())
+    said = speak_as_caller("can I speak to a human")
+    audio = encode_audio(np.frombuffer(bytes(2 * (16_000 + offset)) + said + bytes(8_000), "<i2"), "mulaw")
+    for at in range(0, len(audio) - WINDOW, WINDOW):
+        window = audio[at : at + WINDOW]
+        (change,) = detector.detect([speech_input.activity], decode_audio(window, "mulaw")[np.newaxis])
+        speech_input.handle_window(window, change)
+    await asyncio.sleep(0.02)
+    running.cancel()
+    await asyncio.wait({running})
+    heard = np.frombuffer(provider.stream.heard, "<i2").astype(float)
+    assert find_best_match(said[: 2 * 2_000], heard) > 0.9
 
 
 async def _report_utterance(*transcripts: Transcript, after_seconds: float) -> list[tuple[str, bool]]:

@@ -29,6 +29,7 @@ from tests.fixtures.free_ports import find_free_port
 
 VOICE = bytes([0x20, 0xA0] * 80)
 OURS = "+12125550100"
+LAST_WORDS_SECONDS = 0.1
 
 
 @dataclass
@@ -48,6 +49,8 @@ class SmallPlatform:
     """Cleared, the platform does not say what happens to a call that comes in."""
     may_connect: asyncio.Event = field(default_factory=asyncio.Event)
     """Cleared, the platform does not open media sockets."""
+    last_words_sent: bool = False
+    """Set once a socket was still open after the platform had heard of the call's end, and had taken its time."""
     gateway: TestGateway | None = None
     idle_sockets: int = 0
     """Sockets for signaling, whose ports may be among those for audio."""
@@ -88,6 +91,10 @@ class SmallPlatform:
             if parsed["event"] == "start":
                 await socket.send_bytes(VOICE * 25)
                 await socket.send_str('{"event":"mark","mark":{"name":"greeted"}}')
+            elif parsed["event"] == "stop":
+                await asyncio.sleep(LAST_WORDS_SECONDS)
+                await socket.send_bytes(VOICE)
+                self.last_words_sent = True
         return socket
 
     async def place(self, to_number: str, **more: object) -> str:

@@ -1,6 +1,7 @@
 """One call of a gateway: a SIP dialog with its audio, connected to the platform's media socket or to another dialog."""
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Final
 from uuid import uuid4
 
@@ -34,6 +35,7 @@ class GatewayCall:
         self.leg: Leg | None = None
         self._changed = asyncio.Event()
         self._target: asyncio.Future[Leg] | None = None
+        self._closing: asyncio.Task[None] | None = None
         self._answered_at: float | None = None
 
     @property
@@ -102,9 +104,7 @@ class GatewayCall:
         try:
             end = await self._wait_for_end(running, until, target=None)
         finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-            await link.close(stopped=True)
+            self._closing = asyncio.create_task(_close(link, running))
         if self._target is not None and end is None:
             end = await self._bridge(self._target, until)
         return end or COMPLETED
@@ -169,11 +169,20 @@ class GatewayCall:
             end = CANCELED
         self.hung_up.set()
         self.notices.post(EndedNotice(self.call_id, end.outcome, self.seconds, end.message, end.code, quality))
-        ending = [] if leg is None else [_hang_up(leg)]
+        ending: list[Awaitable[None]] = [] if leg is None else [_hang_up(leg)]
+        if self._closing is not None:
+            ending.append(self._closing)
         if self._target is not None:
             ending.append(give_up(self._target))
         await asyncio.gather(*ending)
         await self.notices.close()
+
+
+async def _close(link: MediaLink, running: "asyncio.Task[None]") -> None:
+    """Close the platform's socket while the call goes on or ends: the platform may take a moment."""
+    await link.close(stopped=True)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
 
 
 async def _hang_up(leg: Leg) -> None:

@@ -64,13 +64,19 @@ class MediaLink:
         self._media.on_audio = self._media.on_digit = self._media.on_mark = _ignore
 
     async def close(self, *, stopped: bool) -> None:
-        """Close the socket. `stopped`: tell the platform that the caller has hung up, or that the call was moved."""
+        """Close the socket. `stopped`: tell the platform that the caller has hung up, or that the call was moved.
+
+        `run` goes on meanwhile: a socket that closes without reading on is reset, and the platform, whose next audio
+        then fails, never reads what it was told.
+        """
         self.detach()
         with suppress(ConnectionError, RuntimeError, TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 if stopped and not self._socket.closed:
                     await self._socket.send_str(write_media_event(Stop()))
-        await self._socket.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._socket.close()
 
     def _put(self, message: str | bytes) -> None:
         if self._waiting.full():

@@ -16,8 +16,8 @@ from switchboard.plugin_sdk import Encoding, transcode_audio
 from switchboard.plugin_sdk.audio import decode_audio
 
 BYTES_PER_SECOND = 8000
-PRE_ROLL_WINDOWS = 20
-PRE_ROLL_SECONDS = PRE_ROLL_WINDOWS * WINDOW / BYTES_PER_SECOND
+PRE_ROLL_SECONDS = 0.64
+"""Time before speech counts as such in which it usually began."""
 RECENT_WINDOWS = 8 * BYTES_PER_SECOND // WINDOW
 MUTE_SECONDS = 1.0
 """A speaker whose audio stops for this long has stopped speaking: many phones and browsers send nothing while muted."""
@@ -74,7 +74,7 @@ class SpeechInput:
         self._recent.append(window)
         self._detected_at = self._clock()
         if change is SpeechChange.STARTED:
-            pre_roll = list(islice(self._recent, max(0, len(self._recent) - PRE_ROLL_WINDOWS), None))
+            pre_roll = list(islice(self._recent, max(0, len(self._recent) - self.activity.pre_roll_windows), None))
             self.speech_started_at = self._clock() - self._start_seconds
             if self.unfinished_since is None:
                 # Of a burst of late audio, the windows that wait were spoken after this one.

@@ -30,6 +30,10 @@ STOP_SECONDS = 0.2
 LOUDNESS_WINDOWS = 13
 SMOOTHING = 0.2
 GATE_LUFS = -70.0
+LEAD_WINDOWS = 14
+"""Windows before the first voice that belong to speech: its soft beginning, in which Silero is not certain yet. Voice
+that stopped within them, such as a short first word, is a part of the speech, too."""
+MAX_ONSET_WINDOWS = round(2.0 / WINDOW_SECONDS)
 QUIET_MARGIN = 0.05
 RESET_WINDOWS = round(2.0 / WINDOW_SECONDS)
 RESET_CONFIDENCE, RESET_QUIET_WINDOWS = 0.1, 5
@@ -55,6 +59,8 @@ class VoiceActivity:
         self._count = 0
         self._since_reset = 0
         self._quiet_windows = 0
+        self._onset: int | None = None
+        self._pause = 0
         self.volume = 0.0
         self.speaking = False
         self.level = VoiceLevel()
@@ -65,6 +71,11 @@ class VoiceActivity:
     def is_starting(self) -> bool:
         """Return whether there is a voice that has not lasted long enough yet to count as speech."""
         return not self.speaking and self._count > 0
+
+    @property
+    def pre_roll_windows(self) -> int:
+        """Return how many of the last windows belong to the speech that begins, or may begin."""
+        return LEAD_WINDOWS + (self._onset or 0)
 
     def add_energy(self, energy: float) -> bool:
         """Add a window's weighted energy; return whether Silero must run: it is loud enough, or a change is pending."""
@@ -77,6 +88,7 @@ class VoiceActivity:
         self._maybe_reset(confidence)
         voiced = confidence >= self._confidence and self.volume >= self._min_volume
         self.level.add_window(steps, is_voice=voiced and self.speaking)
+        self._follow_onset(voiced)
         if voiced == self.speaking:
             self._count = 0
             return SpeechChange.NONE
@@ -86,6 +98,17 @@ class VoiceActivity:
         self._count = 0
         self.speaking = voiced
         return SpeechChange.STARTED if voiced else SpeechChange.STOPPED
+
+    def _follow_onset(self, voiced: bool) -> None:
+        """Count the windows since the first voice that did not count as speech, for as long as its pauses are short."""
+        if self.speaking:
+            self._onset = None
+            return
+        self._pause = 0 if voiced else self._pause + 1
+        if self._pause > LEAD_WINDOWS or (self._onset is None and not voiced):
+            self._onset = None
+        else:
+            self._onset = min((self._onset or 0) + 1, MAX_ONSET_WINDOWS)
 
     def _loudness(self) -> float:
         if len(self._energies) < LOUDNESS_WINDOWS:
