@@ -80,7 +80,7 @@ class AssemblyAI(SpeechVendor):
             elif (
                 message.type is WSMsgType.TEXT and json.loads(message.data)["type"] == "ForceEndpoint" and self.answers
             ):
-                turn = _turn(turns, await recognize_mulaw(bytes(audio), keyterms), end=True)
+                turn = _turn(turns, recognize_mulaw(bytes(audio), keyterms), end=True)
                 await socket.send_json(turn)
                 if request.query.get("format_turns") == "true" and self.formats:
                     await self.release.wait()
@@ -101,12 +101,12 @@ class AssemblyAI(SpeechVendor):
             if message.type is WSMsgType.BINARY:
                 audio += message.data
                 was_quiet, quiet = quiet, quiet + len(message.data) if is_quiet(message.data) else 0
-                if was_quiet < 1600 <= quiet and (text := await recognize_mulaw(bytes(audio), keyterms)):
+                if was_quiet < 1600 <= quiet and (text := recognize_mulaw(bytes(audio), keyterms)):
                     await socket.send_json(_turn(turns, text, end=False) | {"utterance": text})
             elif not is_forced:
                 await socket.close()
             if is_forced or (quiet >= 3200 and text and self.ends_turns):
-                text = text or await recognize_mulaw(bytes(audio), keyterms)
+                text = text or recognize_mulaw(bytes(audio), keyterms)
                 await socket.send_json(_turn(turns, text, end=True))
                 audio.clear()
                 text, turns, quiet = "", turns + 1, 0

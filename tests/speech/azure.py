@@ -151,7 +151,7 @@ class AzureSpeech(SpeechVendor):
         elif self.ends_requests or (not audio and self.answers):
             self.ends_requests = False
             del requests[request_id]
-            await self._answer(socket, request_id, await recognize_mulaw(bytes(utterance.audio)))
+            await self._answer(socket, request_id, recognize_mulaw(bytes(utterance.audio)))
 
     async def _answer(self, socket: web.WebSocketResponse, request_id: str, text: str) -> None:
         phrase: dict[str, object] = {"RecognitionStatus": "InitialSilenceTimeout", "Offset": 0, "Duration": 0}

@@ -130,7 +130,7 @@ class Cartesia(SpeechVendor):
                     is_reported = True
                     await socket.send_json(_chunk("ca", is_final=False))
             elif message.data == "finalize" and self.answers:
-                await self._flush(socket, await recognize_mulaw(bytes(audio)))
+                await self._flush(socket, recognize_mulaw(bytes(audio)))
                 audio.clear()
                 is_reported = False
             elif message.data == "close":

@@ -128,7 +128,7 @@ class _Session:
         elif control == "Finalize" and self._server.closing is not None:
             await self._socket.close(code=1011, message=self._server.closing.encode())
         elif control == "Finalize" and len(self._audio) >= NOTICEABLE_SECONDS * 8000:
-            await self._results(await recognize_mulaw(bytes(self._audio), self._keyterms), is_final=True)
+            await self._results(recognize_mulaw(bytes(self._audio), self._keyterms), is_final=True)
 
     async def _results(self, text: str, *, is_final: bool) -> None:
         seconds = len(self._audio) / 8000

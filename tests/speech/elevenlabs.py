@@ -142,7 +142,7 @@ class ElevenLabs(SpeechVendor):
                 reason = "Commit request ignored: You need at least 0.3s of uncommitted audio before committing."
                 await socket.send_json({"message_type": "commit_throttled", "error": reason})
             elif chunk["commit"] and self.answers:
-                text = await recognize_mulaw(bytes(audio))
+                text = recognize_mulaw(bytes(audio))
                 await socket.send_json({"message_type": "committed_transcript", "text": text})
                 words = [
                     {"text": word, "type": "word", "start": 0.5 + at / 10, "end": 0.6 + at / 10, "logprob": -0.1}

@@ -69,7 +69,7 @@ class FluxSession:
         if self._state == "idle" or not self._quiet:
             return False
         if self._segment is None:
-            self._segment = await recognize_mulaw(bytes(self._audio), self._keyterms)
+            self._segment = recognize_mulaw(bytes(self._audio), self._keyterms)
         if not self._list_words():
             return False
         if self._quiet >= END_SECONDS * 8000 and self.ends:
@@ -86,7 +86,8 @@ class FluxSession:
 
     def _list_words(self) -> list[str]:
         words = " ".join([*self._spoken, self._segment or ""]).split()
-        return words or (["can"] if self._segment is None and len(self._audio) > 4000 else [])
+        is_heard = self._state != "idle" and self._segment is None and len(self._audio) > 4000
+        return words or (["can"] if is_heard else [])
 
     async def _send_turn(self, event: str, confidence: float = 0.1) -> None:
         words = self._list_words()

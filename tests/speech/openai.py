@@ -68,7 +68,7 @@ class OpenAI(SpeechVendor):
         hints = tuple(form["prompt"].split(", ")) if "prompt" in form else ()
         if self.broken:
             return web.json_response({"result": []})
-        text = f" {await recognize_mulaw(encode_audio(samples, 'mulaw'), hints)} "
+        text = f" {recognize_mulaw(encode_audio(samples, 'mulaw'), hints)} "
         return web.json_response({"text": text, **({"usage": self.usage} if self.usage else {})})
 
     async def _speak(self, request: web.Request) -> web.StreamResponse:

@@ -48,7 +48,7 @@ async def synthesize(provider: GoogleTextToSpeech, request: SpeechRequest) -> by
 async def test_audio_is_mulaw_without_a_header(open_provider: GoogleTextToSpeech) -> None:
     audio = await synthesize(open_provider, SpeechRequest(SENTENCE))
     assert b"RIFF" not in audio
-    assert await recognize_mulaw(audio) == SENTENCE
+    assert recognize_mulaw(audio) == SENTENCE
 
 
 async def test_audio_that_is_no_wave_file_is_an_error(open_provider: GoogleTextToSpeech, server: GoogleSpeech) -> None:
