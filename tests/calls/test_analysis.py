@@ -1,5 +1,6 @@
 """Analysis of calls after their end."""
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
@@ -25,8 +26,8 @@ from tests.fixtures.json_access import Json, at
 SAID = "Good day, my name is Ada Lovelace, write to ada@example.com please."
 
 
-async def create_analyzed_call(runtime: Runtime, caller: Caller, agent_id: JsonValue) -> Json:
-    """Create an ended call with a transcript, and return it once it is analyzed."""
+async def create_ended_call(runtime: Runtime, caller: Caller, agent_id: JsonValue) -> UUID:
+    """Create an ended call with a transcript whose analysis is due, and return its id."""
     await add_call(runtime, caller, now(), agent_id=UUID(str(agent_id)), analysis_due_at=now())
     call = at((await caller.get("/v1/calls")).json, "items", 0)
     call_id = UUID(str(at(call, "id")))
@@ -42,6 +43,12 @@ async def create_analyzed_call(runtime: Runtime, caller: Caller, agent_id: JsonV
                 ended_ms=1000,
             )
         )
+    return call_id
+
+
+async def create_analyzed_call(runtime: Runtime, caller: Caller, agent_id: JsonValue) -> Json:
+    """Create an ended call with a transcript, and return it once it is analyzed."""
+    call_id = await create_ended_call(runtime, caller, agent_id)
     await analysis.run_analysis(runtime.database, runtime.providers, caller.organization_id, call_id)
     return (await caller.get(f"/v1/calls/{call_id}")).json
 
@@ -132,6 +139,36 @@ async def test_the_analysis_cost_is_part_of_the_call_and_a_separate_entry(
     assert (await caller.get("/v1/billing/balance")).json["balance"] == -0.25
     await analysis.run_analysis(runtime.database, runtime.providers, caller.organization_id, UUID(str(call["id"])))
     assert (await caller.get("/v1/billing/balance")).json["balance"] == -0.25
+
+
+async def test_workers_ask_for_an_analysis_once(
+    runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job of a call that has ended, and the reconcilers of two workers, find the same calls."""
+    asked = 0
+
+    class Counting(ScriptedLLM):
+        async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+            nonlocal asked
+            asked += 1
+            async for event in super().chat(request):
+                yield event
+
+    @asynccontextmanager
+    async def counting(*_: object) -> AsyncIterator[Counting]:
+        yield Counting(ProviderSettings())
+
+    monkeypatch.setattr(analysis, "open_agent_model", counting)
+    agent = (await caller.post("/v1/agents", {"name": "Agent"})).json
+    ended = [await create_ended_call(runtime, caller, agent["id"]) for _ in range(5)]
+    await asyncio.gather(
+        *(runtime.call(CallReconciler).reconcile_due_calls() for _ in range(2)),
+        *(
+            analysis.run_analysis(runtime.database, runtime.providers, caller.organization_id, call_id)
+            for call_id in ended
+        ),
+    )
+    assert asked == len(ended)
 
 
 async def test_a_failing_analysis_of_one_organization_leaves_the_others_alone(

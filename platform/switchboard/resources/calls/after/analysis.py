@@ -1,5 +1,6 @@
 """Analysis of a finished call: summary, success, sentiment, and extracted data, in one structured model request."""
 
+import asyncio
 from datetime import timedelta
 from typing import Annotated, Any, Final, Literal, TypeAlias
 from uuid import UUID
@@ -28,6 +29,10 @@ from switchboard.resources.identity.service import get_policy
 logger = structlog.get_logger()
 MAX_ATTEMPTS = 3
 RETRY_AFTER = timedelta(seconds=60)
+"""Time for which who begins an analysis has it for itself."""
+LONGEST_SECONDS: Final = 50.0
+JUST_DUE: Final = timedelta(seconds=1)
+"""More than the clocks of two processes differ: a later due time means that another process is at work."""
 INSTRUCTION = (
     "You analyze a phone call between an agent and a caller. "
     "Answer with one JSON object of the given schema and nothing else. "
@@ -79,7 +84,7 @@ class Analysis(BaseModel):
 async def run_analysis(database: Database, providers: Providers, organization_id: UUID, call_id: UUID) -> None:
     """Analyze a finished call and publish that its transcript is ready, even if the analysis fails.
 
-    If two analyses run, the first result counts.
+    A call that another process analyzes is left alone.
     """
     with traces.span("analysis", context=traces.build_call_context(call_id)):
         await _run_analysis(database, providers, organization_id, call_id)
@@ -88,7 +93,7 @@ async def run_analysis(database: Database, providers: Providers, organization_id
 async def _run_analysis(database: Database, providers: Providers, organization_id: UUID, call_id: UUID) -> None:
     async with database.tenant(organization_id) as session:
         call = await calls.get_call(session, call_id, lock=True)
-        if call.analysis_due_at is None:
+        if call.analysis_due_at is None or call.analysis_due_at > now() + JUST_DUE:
             return
         call.analysis_attempts += 1
         call.analysis_due_at = now() + RETRY_AFTER
@@ -96,10 +101,13 @@ async def _run_analysis(database: Database, providers: Providers, organization_i
     spoken = [line for line in lines if line.role in ("user", "agent")]
     usage, record = list[ModelUsage](), ServiceRecord()
     try:
-        analysis = (
-            await _request_analysis(database, providers, call, spoken, usage=usage, record=record) if spoken else None
-        )
-    except (ProviderError, ValidationError) as error:
+        async with asyncio.timeout(LONGEST_SECONDS):
+            analysis = (
+                await _request_analysis(database, providers, call, spoken, usage=usage, record=record)
+                if spoken
+                else None
+            )
+    except (ProviderError, ValidationError, TimeoutError) as error:
         logger.warning(
             "call not analyzed", call_id=str(call_id), attempt=call.analysis_attempts, error=type(error).__name__
         )
