@@ -204,6 +204,9 @@ async def test_a_draft_is_changed_in_the_organizations_time_zone_and_contacts_ar
     assert (await owner.post(f"{path}/people", {"people": "+15550100001\n+15550100002"})).status == 303
     assert "1 person was added." in (await owner.get(path)).html
     assert len(await list_campaign_contacts(caller, campaign)) == 2
+    many = "\n".join(f"+1555{number:07}" for number in range(33_000))  # more than a statement has parameters
+    assert (await owner.post(f"{path}/people", {"people": many})).status == 303
+    assert (await get_only_campaign(caller))["total_contacts"] == 33_002
 
 
 async def test_campaign_actions_are_refused_in_the_wrong_state(

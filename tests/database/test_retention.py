@@ -5,6 +5,8 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
+import sqlalchemy
+from sqlalchemy import func
 from sqlmodel import col, delete, select, update
 from switchboard.apps.worker.retention import delete_expired_data
 from switchboard.foundation.audit import AuditEntry
@@ -27,6 +29,8 @@ from tests.fixtures.json_access import at
 from tests.fixtures.webhooks import list_items
 
 DAY = timedelta(days=1)
+MOST_PARAMETERS = 32_767
+"""Of one statement, for asyncpg."""
 CONSENT = {
     "rules": ["agent: default"],
     "place": "US-CA",
@@ -131,6 +135,25 @@ async def test_a_call_with_open_work_is_kept(
     assert await list_call_ids(caller) == {str(call.id)}
     assert await count_rows(runtime, caller, TranscriptLine) == 2
     assert (await caller.get(f"/v1/calls/{call.id}")).json["recording_url"] is not None
+
+
+async def test_calls_are_deleted_while_thousands_of_others_await_their_webhooks(
+    runtime: Runtime, organizations: Organizations
+) -> None:
+    caller = await create_keeper(organizations, calls=1)
+    old, kept = [await add_ended_call(runtime, caller, 2 * DAY) for _ in range(2)]
+    pending = await add_pending_delivery(runtime, caller, kept)
+    copied = {
+        column.name: func.gen_random_uuid() if column.name in {"id", "subject_id"} else column
+        for column in sqlalchemy.inspect(Delivery).local_table.columns
+    }
+    async with runtime.database.tenant(caller.organization_id) as session:
+        numbers = func.generate_series(1, MOST_PARAMETERS).table_valued("number")
+        copies = sqlalchemy.select(*copied.values()).join(numbers, sqlalchemy.true())
+        rows = copies.where(col(Delivery.id) == pending)
+        await session.exec(sqlalchemy.insert(Delivery).from_select(list(copied), rows))
+    await runtime.call(delete_expired_data)
+    assert await list_call_ids(caller) == {str(kept.id)} != {str(old.id)}
 
 
 @pytest.mark.parametrize(("encrypts", "names_subject"), [(False, True), (True, True), (False, False)])

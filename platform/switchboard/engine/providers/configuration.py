@@ -18,7 +18,7 @@ from switchboard.engine.providers.models import (
     StoredConfiguration,
 )
 from switchboard.engine.providers.secret_settings import find_secret_settings
-from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.database import TenantSession, is_among, new_id, now
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.plugin_sdk.provider import Configurable
 from switchboard.plugin_sdk.registry import AnyCapability, Registry, parse_settings
@@ -82,7 +82,7 @@ async def configure_providers(
         changes.append(f"remove {capability} {name}")
     gone = [row.id for row in rows.values()]
     if gone:
-        await session.exec(delete(ProviderConfiguration).where(col(ProviderConfiguration.id).in_(gone)))
+        await session.exec(delete(ProviderConfiguration).where(is_among(col(ProviderConfiguration.id), gone)))
     return changes
 
 

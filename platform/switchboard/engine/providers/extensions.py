@@ -12,7 +12,7 @@ from sqlmodel import col
 
 from switchboard.engine.providers.configuration import format_secrets_label
 from switchboard.engine.providers.models import ProviderConfiguration
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import Database, TenantSession, is_among
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.foundation.observability.extension_faults import record_extension_fault
 from switchboard.plugin_sdk import Extension, ProviderSettings
@@ -111,7 +111,7 @@ async def configure_extensions(
     rows: dict[tuple[str, str], ProviderConfiguration] = {}
     if any(extension.Settings.model_fields for extension in extensions):
         kinds = [kind.value for kind in ExtensionKind]
-        found = session.select(ProviderConfiguration).where(col(ProviderConfiguration.capability).in_(kinds))
+        found = session.select(ProviderConfiguration).where(is_among(col(ProviderConfiguration.capability), kinds))
         rows = {(row.capability, row.name): row for row in (await session.exec(found)).all()}
     return [
         _configure(keyring, extension, rows.get((find_extension_kind(extension), extension.name)))

@@ -10,6 +10,7 @@ from switchboard.foundation.database.columns import (
     json_column,
     new_id,
 )
+from switchboard.foundation.database.conditions import are_among, is_among, is_not_among
 from switchboard.foundation.database.engine import DatabaseUrlError, create_engine
 from switchboard.foundation.database.inserts import NewRow, insert_row, insert_together
 from switchboard.foundation.database.locks import build_lock, lock_name
@@ -34,13 +35,16 @@ __all__ = [
     "TenantSession",
     "TenantTable",
     "after_commit",
+    "are_among",
     "build_lock",
     "create_engine",
     "encryption_label",
     "fetch_rows",
     "insert_row",
     "insert_together",
+    "is_among",
     "is_database_away",
+    "is_not_among",
     "is_refused_value",
     "json_column",
     "lock_name",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, LargeBinary, func
+from sqlalchemy import Column, ColumnElement, LargeBinary, Text, func
 from sqlmodel import SQLModel
 
 from switchboard.foundation.database import ENCRYPTION_LABEL
@@ -38,7 +38,7 @@ class EncryptedColumn:
     def fingerprint(self) -> ColumnElement[str]:
         """The fingerprint of a value's key, as an SQL expression that reads only the beginning of the value."""
         start = func.substr(self.column, 1, FINGERPRINT_END)
-        return func.split_part(func.convert_from(start, "UTF8") if self.is_binary else start, ".", 2)
+        return func.split_part(func.convert_from(start, "UTF8") if self.is_binary else start, ".", 2, type_=Text)
 
     @property
     def is_binary(self) -> bool:

@@ -11,7 +11,7 @@ from sqlalchemy import Index
 from sqlalchemy.orm import Session
 from sqlmodel import Field, col, delete, insert, select
 
-from switchboard.foundation.database import TenantSession, TenantTable, build_lock, encryption_label, new_id
+from switchboard.foundation.database import TenantSession, TenantTable, build_lock, encryption_label, is_among, new_id
 from switchboard.foundation.keyring import KeyRing
 
 KEY_BYTES = 32
@@ -75,7 +75,7 @@ def get_or_create_key(session: Session, organization_id: UUID, purpose: str) -> 
 
 async def destroy_organization_keys(session: TenantSession, purposes: Sequence[str]) -> list[UUID]:
     """Delete the organization's keys, and with them all that is encrypted under them; return their ids."""
-    ours = (session.owns(OrganizationKey), col(OrganizationKey.purpose).in_(purposes))
+    ours = (session.owns(OrganizationKey), is_among(col(OrganizationKey.purpose), purposes))
     destroyed = delete(OrganizationKey).where(*ours).returning(col(OrganizationKey.id))
     return list((await session.exec(destroyed)).scalars())
 

@@ -9,7 +9,7 @@ from sqlalchemy import RowMapping, tuple_
 from sqlmodel import select, update
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from switchboard.foundation.database import Database
+from switchboard.foundation.database import Database, is_among
 from switchboard.foundation.encryption.columns import EncryptedColumn, list_encrypted_columns
 from switchboard.foundation.encryption.system_queries import list_owners_to_rotate
 from switchboard.foundation.keyring import KeyRing, SecretError
@@ -59,7 +59,7 @@ async def _lock_batch(
     table = encrypted.column.table
     key = list(table.primary_key)
     columns = dict.fromkeys([*key, *encrypted.label_fields, encrypted.column])
-    rows = select(*columns).where(encrypted.fingerprint.in_(retired))
+    rows = select(*columns).where(is_among(encrypted.fingerprint, retired))
     if organization_id is not None:
         rows = rows.where(table.c.organization_id == organization_id)
     if after is not None:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from sqlmodel import func, null, select
 
-from switchboard.foundation.database import Database
+from switchboard.foundation.database import Database, is_among, is_not_among
 from switchboard.foundation.encryption.columns import EncryptedColumn, list_encrypted_columns
 
 
@@ -26,7 +26,7 @@ async def find_missing_keys(database: Database, fingerprints: Sequence[str]) -> 
     missing: set[str] = set()
     async with database.system() as session:
         for encrypted in list_encrypted_columns():
-            others = encrypted.fingerprint.not_in(fingerprints)
+            others = is_not_among(encrypted.fingerprint, fingerprints)
             missing.update((await session.exec(select(encrypted.fingerprint).where(others).distinct())).all())
     return sorted(missing)
 
@@ -36,6 +36,6 @@ async def list_owners_to_rotate(
 ) -> list[UUID | None]:
     """Return the organizations with values of the column under one of these keys; None stands for users."""
     owner = encrypted.column.table.c.organization_id if encrypted.is_tenants else null()
-    rows = select(owner).where(encrypted.fingerprint.in_(fingerprints)).distinct()
+    rows = select(owner).where(is_among(encrypted.fingerprint, fingerprints)).distinct()
     async with database.system() as session:
         return list((await session.exec(rows)).all())

@@ -14,7 +14,7 @@ from uuid import UUID
 from sqlalchemy import func
 from sqlmodel import col, delete, select
 
-from switchboard.foundation.database import SystemSession, TenantSession, now
+from switchboard.foundation.database import SystemSession, TenantSession, is_among, now
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.foundation.web.errors import IdempotencyInFlight, IdempotencyMismatch, ValidationFailed
 from switchboard.foundation.web.models import BODY_LABEL, IdempotencyRecord
@@ -108,7 +108,7 @@ async def delete_responses(session: TenantSession, keyring: KeyRing, is_wanted: 
             if not is_wanted(record.key) and not is_wanted(_decrypt_body(record, keyring)):
                 continue
         found.append(record.key)
-    ours = (session.owns(IdempotencyRecord), col(IdempotencyRecord.key).in_(found))
+    ours = (session.owns(IdempotencyRecord), is_among(col(IdempotencyRecord.key), found))
     return (await session.exec(delete(IdempotencyRecord).where(*ours))).rowcount
 
 

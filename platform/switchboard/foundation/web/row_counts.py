@@ -15,7 +15,7 @@ from sqlalchemy.sql.elements import BooleanClauseList
 from sqlmodel import SQLModel, col, delete, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import SystemSession, TenantSession
+from switchboard.foundation.database import SystemSession, TenantSession, is_among
 from switchboard.foundation.web.models import RowCount
 
 
@@ -64,10 +64,10 @@ async def count_rows(session: TenantSession, rows: SelectOfScalar[Any]) -> int:
         return counted
     kept = select_row_count(table, session.organization_id)
     if counter.parent in required:
-        kept = kept.where(col(RowCount.parent).in_(required[counter.parent]))
+        kept = kept.where(is_among(col(RowCount.parent), required[counter.parent]))
     for facet in counter.facets:
         if facet in required:
-            kept = kept.where(col(RowCount.facets)[facet].astext.in_([str(value) for value in required[facet]]))
+            kept = kept.where(is_among(col(RowCount.facets)[facet].astext, [str(value) for value in required[facet]]))
     return int((await session.exec(kept)).one())
 
 

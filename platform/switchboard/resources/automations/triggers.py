@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import func, update
 from sqlmodel import col, select
 
-from switchboard.foundation.database import Database, TenantSession, lock_name, new_id
+from switchboard.foundation.database import Database, TenantSession, is_among, lock_name, new_id
 from switchboard.foundation.events.models import Event
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.observability import metrics
@@ -45,7 +45,7 @@ async def record_triggered_runs(database: Database, organization_id: UUID, event
         body = build_event_context(event)
         # In the order of ids, so that two events never wait for each other's counters.
         wanted = (
-            col(Automation.id).in_(event.triggered),
+            is_among(col(Automation.id), event.triggered),
             col(Automation.enabled),
             col(Automation.trigger_type) == event.name,
         )

@@ -11,7 +11,7 @@ from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.database import TenantSession, is_among, new_id, now
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.resources.call_queue.models import CallQueueEntry, QueueAttendant
 
@@ -153,7 +153,7 @@ def _select_entry(*statuses: str) -> SelectOfScalar[CallQueueEntry]:
     rows = select(CallQueueEntry).where(
         col(CallQueueEntry.organization_id) == bindparam("organization_id"),
         col(CallQueueEntry.call_id) == bindparam("call_id"),
-        col(CallQueueEntry.status).in_(statuses),
+        is_among(col(CallQueueEntry.status), statuses),
     )
     return rows.order_by(col(CallQueueEntry.created_at)).with_for_update()
 

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, SelectBase, SQLColumnExpression, any_, exi
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import TenantSession, TenantTable
+from switchboard.foundation.database import TenantSession, TenantTable, is_among
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import paginate, select_after
 from switchboard.foundation.web.schemas import Page, parse_id
@@ -97,7 +97,7 @@ async def list_call_batch(
         return list(rows), last
     await _require_searchable(session)
     matching = select(TranscriptLine.call_id).where(session.owns(TranscriptLine))
-    matching = matching.where(col(TranscriptLine.call_id).in_([call.id for call in rows]))
+    matching = matching.where(is_among(col(TranscriptLine.call_id), [call.id for call in rows]))
     async with _show_only(session, query.transcript):
         ids = set((await session.exec(matching)).all())
     return [call for call in rows if call.id in ids], last
@@ -117,7 +117,7 @@ async def _list_ids(session: TenantSession, rows: SelectOfScalar[Call]) -> Seque
 
 async def _list_by_id(session: TenantSession, ids: Sequence[UUID]) -> list[Call]:
     """List calls newest first. The tenant role may decrypt their texts, and the role of the search may not."""
-    rows = session.select(Call).where(col(Call.id).in_(ids))
+    rows = session.select(Call).where(is_among(col(Call.id), ids))
     return list((await session.exec(select_after(rows, None))).all())
 
 

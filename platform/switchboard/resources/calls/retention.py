@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, func, literal
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import col, delete, or_, select, update
 
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import Database, TenantSession, is_among, is_not_among
 from switchboard.resources.billing.deleted_usage import ADD_CALLS, keep_usage
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.recordings.archive import RecordingArchive
@@ -47,16 +47,18 @@ class CallDeleter:
         """Delete a batch: the recordings first, so that a crash leaves none behind. Raises `ObjectStoreAway`."""
         async with self.database.tenant(organization_id) as session:
             ids = await _list_settled_calls(session, self.rows, cutoff, most=self.most)
-            recorded = await session.exec(select(Call.id).where(session.owns(Call), col(Call.id).in_(ids), RECORDED))
+            recorded = await session.exec(
+                select(Call.id).where(session.owns(Call), is_among(col(Call.id), ids), RECORDED)
+            )
             with_recording = recorded.all()
         await _delete_recordings(self.archive, organization_id, with_recording)
         async with self.database.tenant(organization_id) as session:
             # Locked and judged again: another worker may have deleted the batch, or a server that is back may have
             # begun to upload a recording.
-            left = select(Call.id).where(session.owns(Call), col(Call.id).in_(ids), *self.rows.conditions)
+            left = select(Call.id).where(session.owns(Call), is_among(col(Call.id), ids), *self.rows.conditions)
             ids = (await session.exec(left.order_by(col(Call.id)).with_for_update())).all()
             await keep_usage(session, ADD_CALLS, ids)
-            await session.exec(delete(Call).where(session.owns(Call), col(Call.id).in_(ids)))
+            await session.exec(delete(Call).where(session.owns(Call), is_among(col(Call.id), ids)))
         return len(ids)
 
 
@@ -76,7 +78,7 @@ class RecordingDeleter:
             ids = await _list_settled_calls(session, self.rows, cutoff, most=self.most)
         await _delete_recordings(self.archive, organization_id, ids)
         async with self.database.tenant(organization_id) as session:
-            gone = update(Call).where(session.owns(Call), col(Call.id).in_(ids))
+            gone = update(Call).where(session.owns(Call), is_among(col(Call.id), ids))
             await session.exec(gone.values(has_recording=False, carrier_recording_id=None))
         return len(ids)
 
@@ -95,9 +97,9 @@ class TranscriptDeleter:
         async with self.database.tenant(organization_id) as session:
             ids = await _list_settled_calls(session, self.rows, cutoff, most=self.most)
             await session.exec(
-                delete(TranscriptLine).where(session.owns(TranscriptLine), col(TranscriptLine.call_id).in_(ids))
+                delete(TranscriptLine).where(session.owns(TranscriptLine), is_among(col(TranscriptLine.call_id), ids))
             )
-            gone = update(Call).where(session.owns(Call), col(Call.id).in_(ids))
+            gone = update(Call).where(session.owns(Call), is_among(col(Call.id), ids))
             await session.exec(
                 gone.values(
                     has_transcript=False,
@@ -114,7 +116,7 @@ async def _list_settled_calls(
 ) -> Sequence[UUID]:
     """List calls with nothing left to do, and no webhook left to deliver. Nothing starts for them any more."""
     awaited = await list_undelivered_subjects(session)
-    found = rows.select_ids(session, cutoff, most=most).where(col(Call.id).not_in(awaited))
+    found = rows.select_ids(session, cutoff, most=most).where(is_not_among(col(Call.id), awaited))
     return (await session.exec(found)).all()
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy import func
 from sqlmodel import col, select, update
 
-from switchboard.foundation.database import SystemSession, now
+from switchboard.foundation.database import SystemSession, is_among, now
 from switchboard.plugin_sdk import CarrierCall
 from switchboard.resources.calls.models import Call
 from switchboard.resources.identity.models import Organization
@@ -54,7 +54,7 @@ async def extend_call_leases(session: SystemSession, call_ids: Collection[UUID],
     """Extend the leases of calls that a process still runs; return the ids of those that a machine has answered."""
     extended = (
         update(Call)
-        .where(col(Call.id).in_(call_ids), col(Call.watch_at).is_not(None))
+        .where(is_among(col(Call.id), call_ids), col(Call.watch_at).is_not(None))
         .values(watch_at=until)
         .returning(col(Call.id), col(Call.answered_by))
     )
@@ -65,7 +65,9 @@ async def list_prepaid_calls(session: SystemSession, call_ids: Collection[UUID])
     """List organization, id and start of the calls whose organization is prepaid."""
     organizations = select(Organization.id).where(col(Organization.policy)["billing_mode"].astext == "prepaid")
     rows = select(Call.organization_id, Call.id, Call.started_at).where(
-        col(Call.id).in_(call_ids), col(Call.started_at).is_not(None), col(Call.organization_id).in_(organizations)
+        is_among(col(Call.id), call_ids),
+        col(Call.started_at).is_not(None),
+        col(Call.organization_id).in_(organizations),
     )
     return [
         (organization, call, started)

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from sqlmodel import col, delete
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import TenantSession, is_among, is_not_among
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.lifecycle import IN_FLIGHT
 from switchboard.resources.campaigns.models import CampaignContact
@@ -17,7 +17,7 @@ async def delete_contacts_of_number(session: TenantSession, phone_number: str) -
     The counters of their campaigns count the contacts that are left.
     """
     rows = campaigns.list_all_campaign_contacts(session).where(
-        col(CampaignContact.phone_number) == phone_number, col(CampaignContact.status).not_in(IN_FLIGHT)
+        col(CampaignContact.phone_number) == phone_number, is_not_among(col(CampaignContact.status), IN_FLIGHT)
     )
     found = (await session.exec(rows.order_by(col(CampaignContact.id)).with_for_update())).all()
     changes: dict[UUID, Counter[str]] = {}
@@ -28,7 +28,9 @@ async def delete_contacts_of_number(session: TenantSession, phone_number: str) -
         if contact.status in campaigns.COUNTERS:
             less[contact.status] -= 1
     ids = [contact.id for contact in found]
-    await session.exec(delete(CampaignContact).where(session.owns(CampaignContact), col(CampaignContact.id).in_(ids)))
+    await session.exec(
+        delete(CampaignContact).where(session.owns(CampaignContact), is_among(col(CampaignContact.id), ids))
+    )
     for campaign_id in sorted(changes):
         await campaigns.add_to_counters(session, campaign_id, **changes[campaign_id])
     return len(found)

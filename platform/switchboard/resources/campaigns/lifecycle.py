@@ -10,7 +10,7 @@ from sqlalchemy import update
 from sqlmodel import col
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.database import TenantSession, is_among, now
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.resources.agents import service as agents
@@ -113,7 +113,7 @@ async def _hang_up(session: TenantSession, campaign_id: UUID) -> bool:
     """Hang up the calls that nobody has answered; return whether there were any."""
     ringing = campaigns.list_campaign_contacts(session, campaign_id).where(col(CampaignContact.status) == "dialing")
     call_ids = [contact.call_id for contact in (await session.exec(ringing)).all()]
-    rows = session.select(Call).where(col(Call.id).in_(call_ids))
+    rows = session.select(Call).where(is_among(col(Call.id), call_ids))
     for call in (
         await session.exec(rows.order_by(col(Call.id)).with_for_update().execution_options(populate_existing=True))
     ).all():

@@ -11,7 +11,7 @@ from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.database import TenantSession, is_among, new_id, now
 from switchboard.foundation.events.triggers import get_cause_depth
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
@@ -126,7 +126,7 @@ async def add_contacts(session: TenantSession, campaign_id: UUID, people: Sequen
     if campaign.total_contacts + len(people) > MAX_CONTACTS:
         raise InvalidState(f"A campaign has at most {MAX_CONTACTS} contacts.")
     rows = list_campaign_contacts(session, campaign_id).where(
-        col(CampaignContact.phone_number).in_([person.phone_number for person in people])
+        is_among(col(CampaignContact.phone_number), [person.phone_number for person in people])
     )
     there = {contact.phone_number for contact in (await session.exec(rows)).all()}
     campaign = await _write(session, campaign, [person for person in people if person.phone_number not in there])

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import ARRAY, ColumnElement, Uuid, any_, func, literal, or_
 from sqlmodel import col, select
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import TenantSession, is_among
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.contacts.models import Contact, ContactSearch
 from switchboard.resources.contacts.schemas import ContactOut
@@ -76,7 +76,7 @@ async def find_matching_contacts(
 
 async def keep_matching_ids(session: TenantSession, wanted: list[str], ids: Collection[UUID]) -> set[UUID]:
     """Return those of these contacts that contain all words."""
-    rows = select(ContactSearch.id).where(session.owns(ContactSearch), col(ContactSearch.id).in_(ids))
+    rows = select(ContactSearch.id).where(session.owns(ContactSearch), is_among(col(ContactSearch.id), ids))
     return set((await session.exec(rows.where(*map(_contains, wanted)))).all())
 
 

@@ -12,7 +12,7 @@ from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, build_audit_rows, record_audit
-from switchboard.foundation.database import NewRow, TenantSession, TenantTable, insert_together, new_id, now
+from switchboard.foundation.database import NewRow, TenantSession, TenantTable, insert_together, is_among, new_id, now
 from switchboard.foundation.web.errors import Conflict, InvalidState, NotFound
 from switchboard.foundation.web.paging import select_after
 from switchboard.resources.contacts import search
@@ -80,7 +80,7 @@ async def get_contact_name(session: TenantSession, phone_number: str) -> str | N
 async def get_contact_names(session: TenantSession, phone_numbers: Collection[str]) -> dict[str, str]:
     """Return the names of the contacts with these E.164 numbers, by number."""
     rows = select(Contact.phone_number, Contact.name).where(session.owns(Contact))
-    found = await session.exec(rows.where(col(Contact.phone_number).in_(phone_numbers)))
+    found = await session.exec(rows.where(is_among(col(Contact.phone_number), phone_numbers)))
     return {number: name for number, name in found.all() if name}
 
 
@@ -105,7 +105,7 @@ async def import_contacts(session: TenantSession, given: Sequence[ContactCreate]
     numbers, created, updated = list(by_number), 0, 0
     for start in range(0, len(numbers), IMPORT_BATCH):
         part = numbers[start : start + IMPORT_BATCH]
-        rows = list_contacts(session).where(col(Contact.phone_number).in_(part)).with_for_update()
+        rows = list_contacts(session).where(is_among(col(Contact.phone_number), part)).with_for_update()
         known = {contact.phone_number: contact for contact in (await session.exec(rows)).all()}
         for number in part:
             if number in known:
@@ -150,7 +150,7 @@ async def add_tag(session: TenantSession, contact: Contact, tag: str) -> bool:
 
 async def list_contacts_by_id(session: TenantSession, contact_ids: Collection[UUID]) -> list[Contact]:
     """List the contacts with these ids; unknown ids are left out."""
-    return list((await session.exec(list_contacts(session).where(col(Contact.id).in_(contact_ids)))).all())
+    return list((await session.exec(list_contacts(session).where(is_among(col(Contact.id), contact_ids)))).all())
 
 
 async def get_or_create_contact(session: TenantSession, phone_number: str) -> tuple[Contact, bool]:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from sqlmodel import col, select
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import TenantSession, is_among
 from switchboard.foundation.web.errors import Conflict, InvalidState
 from switchboard.foundation.web.principal import Principal
 from switchboard.plugin_sdk.registry import Registry
@@ -29,7 +29,7 @@ async def list_results(session: TenantSession, agent: Agent, draft: AgentDraft) 
         session.owns(Simulation),
         col(Simulation.agent_id) == agent.id,
         col(Simulation.draft_revision) == draft.revision,
-        col(Simulation.name).in_(agent.required_simulations),
+        is_among(col(Simulation.name), agent.required_simulations),
     )
     last = dict((await session.exec(rows.order_by(col(Simulation.created_at), col(Simulation.id)))).all())
     return {name: last.get(name, NOT_RUN) for name in agent.required_simulations}

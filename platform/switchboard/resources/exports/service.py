@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import TenantSession, TenantTable
+from switchboard.foundation.database import TenantSession, TenantTable, is_among
 from switchboard.foundation.web.paging import select_after
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.calls.filters import list_call_batch
@@ -68,7 +68,7 @@ def export_transcripts(filters: CallFilters) -> Export:
 
 async def _list_lines(session: TenantSession, found: Sequence[Call]) -> list[TranscriptLine]:
     places = {call.id: place for place, call in enumerate(found) if call.has_transcript}
-    rows = session.select(TranscriptLine).where(col(TranscriptLine.call_id).in_(places))
+    rows = session.select(TranscriptLine).where(is_among(col(TranscriptLine.call_id), places))
     lines = (await session.exec(rows)).all()
     return sorted(lines, key=lambda line: (places[line.call_id], line.timestamp_ms, line.position))
 

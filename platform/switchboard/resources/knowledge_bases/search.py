@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlmodel import col
 
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import Database
+from switchboard.foundation.database import Database, is_among
 from switchboard.plugin_sdk import ChunkMatch, ModelUsage, VectorStore
 from switchboard.resources.billing import ledger
 from switchboard.resources.knowledge_bases import service as knowledge
@@ -129,7 +129,7 @@ class PassageSearch:
         async with self.database.tenant(organization_id) as session:
             wanted = {match.document_id for match in matches}
             rows = knowledge.list_documents(session).where(
-                col(KnowledgeDocument.id).in_(wanted), col(KnowledgeDocument.status) == "ready"
+                is_among(col(KnowledgeDocument.id), wanted), col(KnowledgeDocument.status) == "ready"
             )
             known = {document.id: document for document in (await session.exec(rows)).all()}
         return [

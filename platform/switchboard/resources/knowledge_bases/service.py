@@ -11,7 +11,7 @@ from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.database import TenantSession, is_among, new_id, now
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
@@ -146,7 +146,7 @@ async def retry_document(session: TenantSession, document_id: UUID) -> Knowledge
 
 async def reindex_documents(session: TenantSession, ids: Collection[UUID]) -> None:
     """Queue documents whose text has changed: their vectors are replaced."""
-    rows = list_documents(session).where(col(KnowledgeDocument.id).in_(ids))
+    rows = list_documents(session).where(is_among(col(KnowledgeDocument.id), ids))
     for document in (await session.exec(rows.with_for_update())).all():
         document.status, document.error_message, document.attempts = "processing", None, 0
         document.process_after = now()

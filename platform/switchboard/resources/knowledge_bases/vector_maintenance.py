@@ -8,7 +8,7 @@ from sqlalchemy import update
 from sqlmodel import col, delete
 
 from switchboard.engine.providers.instances import Providers
-from switchboard.foundation.database import Database, now
+from switchboard.foundation.database import Database, is_among, now
 from switchboard.plugin_sdk import ProviderError, VectorStore
 from switchboard.resources.knowledge_bases import indexing
 from switchboard.resources.knowledge_bases import service as knowledge
@@ -35,7 +35,7 @@ async def delete_due_vectors(database: Database, providers: Providers, organizat
         bases = (
             await session.exec(
                 knowledge.list_knowledge_bases(session).where(
-                    col(KnowledgeBase.id).in_([one.knowledge_base_id for one in due])
+                    is_among(col(KnowledgeBase.id), [one.knowledge_base_id for one in due])
                 )
             )
         ).all()

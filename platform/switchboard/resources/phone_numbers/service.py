@@ -11,7 +11,7 @@ from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.database import TenantSession, is_among, new_id, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.outbound.fields import validate_public_url
@@ -63,7 +63,7 @@ async def list_numbers_answered_by(
     """Return the numbers that each of these agents answers, oldest first."""
     rows = (
         list_phone_numbers(session)
-        .where(col(PhoneNumber.inbound_agent_id).in_(agent_ids))
+        .where(is_among(col(PhoneNumber.inbound_agent_id), agent_ids))
         .order_by(col(PhoneNumber.created_at))
     )
     found: dict[UUID, list[PhoneNumber]] = {agent_id: [] for agent_id in agent_ids}

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from sqlmodel import col, select
 
-from switchboard.foundation.database import SystemSession, now
+from switchboard.foundation.database import SystemSession, is_among, now
 from switchboard.resources.phone_numbers.models import PhoneNumber
 
 PURCHASE_PATIENCE = timedelta(minutes=1)
@@ -53,7 +53,7 @@ async def list_numbers_of_others(
 ) -> list[str]:
     """List those of the numbers, in E.164, that other organizations have."""
     rows = select(PhoneNumber.phone_number).where(
-        col(PhoneNumber.phone_number).in_(phone_numbers),
+        is_among(col(PhoneNumber.phone_number), phone_numbers),
         col(PhoneNumber.organization_id) != organization_id,
         col(PhoneNumber.status).in_(IN_USE),
     )

@@ -13,7 +13,7 @@ from sqlalchemy import Column, ColumnElement, Table
 from sqlmodel import SQLModel, col
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import Database, TenantSession, is_among
 from switchboard.foundation.object_store import ObjectNotFound
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.filters import filter_by_number
@@ -101,7 +101,7 @@ async def _read_rows(session: TenantSession, phone_number: str) -> dict[str, lis
         if about is not None:
             found[table.name] = await _read_table(session, table, about, columns=list(table.columns))
     transcripts = SQLModel.metadata.tables["transcript_line"]
-    theirs = transcripts.c.call_id.in_([call["id"] for call in found["call"]])
+    theirs = is_among(transcripts.c.call_id, [call["id"] for call in found["call"]])
     found[transcripts.name] = await _read_table(session, transcripts, theirs, columns=list(transcripts.columns))
     return found
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from sqlalchemy import Table, tuple_
+from sqlalchemy import Table
 from sqlmodel import delete, func, select, update
 
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import Database, TenantSession, are_among
 from switchboard.foundation.encryption.texts import encrypt_values
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.privacy.number_pattern import NumberPattern
@@ -39,7 +39,7 @@ class MentionRemover:
         while not is_over:
             async with self.database.tenant(self.organization_id) as session:
                 rows, after = await read_mentions(session, table, self.pattern, after=after)
-                same = tuple_(*table.primary_key).in_([get_key(table, row) for row in rows])
+                same = are_among(list(table.primary_key), [get_key(table, row) for row in rows])
                 await (await session.connection()).execute(delete(table).where(match_owner(session, table), same))
             deleted += len(rows)
             is_over = after is None

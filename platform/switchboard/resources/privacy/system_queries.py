@@ -5,7 +5,7 @@ from uuid import UUID
 from sqlalchemy import func
 from sqlmodel import col, delete, select
 
-from switchboard.foundation.database import Database, SystemSession, now
+from switchboard.foundation.database import Database, SystemSession, is_among, now
 from switchboard.foundation.web.row_counts import delete_row_counts
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import ORDER
@@ -34,7 +34,7 @@ async def delete_organization_rows(database: Database, organization_id: UUID) ->
         await session.exec(select(func.set_config("statement_timeout", "0", True)))
         await session.exec(select(Organization.id).where(mine).with_for_update())
         unfinished = select(func.count()).where(
-            col(Call.organization_id) == organization_id, col(Call.status).in_(list(ORDER))
+            col(Call.organization_id) == organization_id, is_among(col(Call.status), ORDER)
         )
         live = (await session.exec(unfinished)).one()
         if not live:

@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy.orm import aliased
 from sqlmodel import col, or_, select
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import TenantSession, is_among
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.row_counts import count_rows
 from switchboard.foundation.web.schemas import PageQuery
@@ -70,7 +70,7 @@ async def get_last_messages(session: TenantSession, conversations: Sequence[SmsC
         .scalar_subquery()
     )
     wanted = sms.list_conversations(session).where(
-        col(SmsConversation.id).in_([conversation.id for conversation in conversations])
+        is_among(col(SmsConversation.id), [conversation.id for conversation in conversations])
     )
     found = await session.exec(
         sms.list_messages(session).where(col(SmsMessage.id).in_(wanted.with_only_columns(newest)))

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import TenantSession, new_id
+from switchboard.foundation.database import TenantSession, is_among, new_id
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.outbound.fields import validate_public_url
@@ -52,7 +52,7 @@ async def get_media(session: TenantSession, media_id: UUID) -> SmsMedia:
 async def list_stored_media(session: TenantSession, message_ids: Sequence[UUID]) -> Sequence[SmsMedia]:
     """List the stored files of messages."""
     rows = session.select(SmsMedia).where(
-        col(SmsMedia.message_id).in_(message_ids), col(SmsMedia.content_type).is_not(None)
+        is_among(col(SmsMedia.message_id), message_ids), col(SmsMedia.content_type).is_not(None)
     )
     return (await session.exec(rows)).all()
 

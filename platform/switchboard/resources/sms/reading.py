@@ -10,7 +10,7 @@ from sqlalchemy.orm import Mapped
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import TenantSession, new_id, now
+from switchboard.foundation.database import TenantSession, is_among, new_id, now
 from switchboard.resources.sms.models import SmsConversation, SmsConversationReader, SmsMessage
 
 RECENT = 500
@@ -39,7 +39,7 @@ async def count_unread_messages(
         .where(
             session.owns(SmsMessage),
             session.owns(SmsConversation),
-            col(SmsMessage.conversation_id).in_(conversation_ids),
+            is_among(col(SmsMessage.conversation_id), conversation_ids),
             col(SmsMessage.direction) == "inbound",
             col(SmsConversation.last_inbound_at).is_not(None),
             col(SmsConversation.resolved_at).is_(None),

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import func
 from sqlmodel import col, delete, select
 
-from switchboard.foundation.database import Database, TenantSession
+from switchboard.foundation.database import Database, TenantSession, is_among, is_not_among
 from switchboard.foundation.object_store import ObjectStore
 from switchboard.resources.billing.deleted_usage import ADD_MESSAGES, keep_usage
 from switchboard.resources.deliveries.retention import list_undelivered_subjects
@@ -40,7 +40,7 @@ SETTLED_MESSAGES: Final = ExpiringRows(
     (
         col(SmsMessage.created_at) < func.now() - SETTLING_TIME,
         col(SmsMessage.watch_at).is_(None),
-        col(SmsMessage.status).not_in(("queued", "sending")),
+        is_not_among(col(SmsMessage.status), ("queued", "sending")),
         ~_ANSWER_DUE,
         ~_FILE_DUE,
     ),
@@ -65,20 +65,22 @@ class MessageDeleter:
         """
         async with self.database.tenant(organization_id) as session:
             awaited = await list_undelivered_subjects(session)
-            wanted = self.rows.select_ids(session, cutoff, most=self.most).where(col(SmsMessage.id).not_in(awaited))
+            wanted = self.rows.select_ids(session, cutoff, most=self.most).where(
+                is_not_among(col(SmsMessage.id), awaited)
+            )
             ids = (await session.exec(wanted)).all()
-            theirs = select(SmsMedia.id).where(session.owns(SmsMedia), col(SmsMedia.message_id).in_(ids))
+            theirs = select(SmsMedia.id).where(session.owns(SmsMedia), is_among(col(SmsMedia.message_id), ids))
             files = (await session.exec(theirs)).all()
         await self.recordings.delete([build_media_key(organization_id, file) for file in files])
         async with self.database.tenant(organization_id) as session:
             left = select(SmsMessage.id).where(
-                session.owns(SmsMessage), col(SmsMessage.id).in_(ids), *self.rows.conditions
+                session.owns(SmsMessage), is_among(col(SmsMessage.id), ids), *self.rows.conditions
             )
             ids = (await session.exec(left.with_for_update(skip_locked=True, of=SmsMessage))).all()
             await keep_usage(session, ADD_MESSAGES, ids)
             emptied = await session.exec(
                 delete(SmsMessage)
-                .where(session.owns(SmsMessage), col(SmsMessage.id).in_(ids))
+                .where(session.owns(SmsMessage), is_among(col(SmsMessage.id), ids))
                 .returning(col(SmsMessage.conversation_id))
             )
             await _delete_empty_conversations(session, set(emptied.scalars()), cutoff)
@@ -92,7 +94,7 @@ async def _delete_empty_conversations(session: TenantSession, ids: set[UUID], cu
     await session.exec(
         delete(SmsConversation).where(
             session.owns(SmsConversation),
-            col(SmsConversation.id).in_(ids),
+            is_among(col(SmsConversation.id), ids),
             col(SmsConversation.status) == "open",
             col(SmsConversation.last_message_at) < cutoff,
             ~message.exists(),

@@ -14,7 +14,7 @@ from sqlalchemy import RowMapping, text
 from sqlmodel import col, select
 
 from switchboard.foundation.audit import AuditAction, record_audit_as
-from switchboard.foundation.database import Database, now
+from switchboard.foundation.database import Database, is_among, now
 from switchboard.resources.identity import suspension
 from switchboard.resources.identity.models import Membership, Organization, User
 
@@ -229,7 +229,7 @@ class ConsoleQueries:
         found: dict[UUID, list[tuple[UUID, str, str]]] = defaultdict(list)
         async with self.database.system() as session:
             for user_id, organization_id, name, role in await session.exec(
-                rows.where(col(Membership.user_id).in_(user_ids)).order_by(Organization.name)
+                rows.where(is_among(col(Membership.user_id), user_ids)).order_by(Organization.name)
             ):
                 found[user_id].append((organization_id, name, role))
         return found

@@ -17,7 +17,7 @@ from switchboard.apps.dashboard.ui.labels import ENDED, VALUES, describe_value
 from switchboard.apps.dashboard.ui.list_filters import WrittenNumber
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import TenantSession, is_among
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.pipeline import parse_query
@@ -107,7 +107,7 @@ async def change_contacts_of_calls(session: TenantSession, data: ContactsOfCalls
 
     Callers who are no contacts become some. Callers without a number are left out.
     """
-    selected = (await session.exec(calls.list_calls(session).where(col(Call.id).in_(data.ids)))).all()
+    selected = (await session.exec(calls.list_calls(session).where(is_among(col(Call.id), data.ids)))).all()
     numbers = sorted(filter(is_phone_number, {calls.get_other_number(call) for call in selected}))
     if data.act == "tag" and not data.tag:
         raise ValidationFailed.field("tag", _("is required"))

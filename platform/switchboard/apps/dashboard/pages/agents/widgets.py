@@ -10,7 +10,7 @@ from switchboard.apps.dashboard.decorators import HTML, Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.forms.widget import WidgetForm
 from switchboard.apps.dashboard.ui.rendering import load_list, render
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import TenantSession, is_among
 from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery
@@ -60,7 +60,7 @@ async def widget_page(session: TenantSession, widget_id: UUID, form: Form) -> Re
     held = session.select(WidgetSession).where(col(WidgetSession.widget_id) == widget.id)
     newest = (await session.exec(held.order_by(col(WidgetSession.created_at).desc()).limit(LATEST))).all()
     ids = [session_row.call_id for session_row in newest]
-    latest = calls.list_calls(session).where(col(Call.id).in_(ids)).order_by(col(Call.created_at).desc())
+    latest = calls.list_calls(session).where(is_among(col(Call.id), ids)).order_by(col(Call.created_at).desc())
     shown = await render(
         "dashboard/agents/widget.html",
         agent=agent,
