@@ -13,8 +13,8 @@ from switchboard.plugin_sdk.testing import SpeechToTextContract, TextToSpeechCon
 from switchboard_llm.transcription import TRANSCRIBERS, VendorTranscriber
 from switchboard_llm.vendor_api import VendorSettings
 from switchboard_llm.voices import VOICES, VendorVoice, VoiceSettings
-from switchboard_offline.espeak import speak_text
 
+from tests.fixtures.caller_voice import speak_as_caller
 from tests.speech.openai import OpenAI
 from tests.speech.vendor import KEY, PHRASES, SENTENCE
 
@@ -46,7 +46,7 @@ class TestTranscriptions(SpeechToTextContract[VendorTranscriber]):
 
     @pytest.fixture
     def utterance(self) -> tuple[bytes, str]:
-        return speak_text(SENTENCE), SENTENCE
+        return speak_as_caller(SENTENCE), SENTENCE
 
     @pytest.fixture
     def transcription(self) -> TranscriptionRequest:
@@ -66,7 +66,7 @@ class TestSpeech(TextToSpeechContract[VendorVoice]):
 async def synthesize(provider: VendorTranscriber, request: TranscriptionRequest) -> Transcript:
     try:
         stream = await provider.transcribe(request)
-        await stream.send(speak_text(SENTENCE))
+        await stream.send(speak_as_caller(SENTENCE))
         await stream.finalize()
         async with asyncio.timeout(30):
             return await anext(aiter(stream))
