@@ -14,7 +14,7 @@ from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica
 from switchboard.foundation.encryption import KeyCheck
 from switchboard.foundation.injection import Parts, resolve_parameters
-from switchboard.foundation.jobs import Queue
+from switchboard.foundation.jobs import BeatWatch, Queue
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.object_store import ObjectStore
 from switchboard.foundation.outbound import OutboundClient
@@ -48,6 +48,7 @@ class Runtime:
     outbound: OutboundClient
     recordings: ObjectStore
     engine: CallEngine
+    call_beats: BeatWatch
     deliveries_due: asyncio.Event
     runs_due: asyncio.Event
     recordings_due: asyncio.Event

@@ -42,6 +42,7 @@ from tests.carriers.vendor import BROKEN, DONE
 from tests.fixtures.app import LivePlatform, Organizations
 from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import number_at
+from tests.fixtures.leases import look_for
 
 TwilioLine = tuple[Line, TwilioServer]
 MACHINE_SECONDS = 20
@@ -104,6 +105,7 @@ async def test_a_transfer_target_is_hung_up_when_the_calls_server_dies(at_twilio
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
         call = await calls.get_call(session, UUID(str(placed_call["id"])), lock=True)
         call.watch_at = now() - timedelta(seconds=1)
+    await look_for(live.runtime)
     await live.runtime.call(CallReconciler).reconcile_due_calls()
     assert (await live.wait_for_end(placed_call["id"]))["status"] == "failed"
 

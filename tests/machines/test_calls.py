@@ -26,6 +26,7 @@ from switchboard.resources.phone_numbers import purchases
 from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy
 
 from tests.fixtures.app import fresh_number
+from tests.fixtures.leases import look_for
 from tests.machines.machine import PlatformMachine, play
 
 LEG = "leg-1"
@@ -74,6 +75,7 @@ class CallMachine(PlatformMachine):
             async with self.runtime.database.tenant(self.organization_id) as session:
                 call = await calls.get_call(session, self.call.id, lock=True)
                 call.watch_at = call.watch_at and now().replace(year=2000)
+            await look_for(self.runtime)
             await self.runtime.call(CallReconciler).reconcile_due_calls()
 
         self.run(wait())

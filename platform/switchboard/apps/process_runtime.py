@@ -14,13 +14,14 @@ from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation import keyring
 from switchboard.foundation.database import Database, DatabaseCheck, ReadReplica
 from switchboard.foundation.encryption import KeyCheck
-from switchboard.foundation.jobs import Queue
+from switchboard.foundation.jobs import BeatWatch, Queue
 from switchboard.foundation.languages import add_plugin_catalogs
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.redis_client import InvalidRedisUrl, RedisClients, open_redis_clients
 from switchboard.foundation.settings import PREFIX, Settings, SettingsError
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.calls.live.heartbeat import LEASE
 from switchboard.resources.calls.recordings.archive import open_recording_store
 from switchboard.resources.campaigns.outcomes import update_campaign_contact as follow_campaign
 from switchboard.resources.identity.service import encrypts_texts
@@ -79,6 +80,7 @@ async def open_process_runtime(
         recordings=recordings,
         outbound=OutboundClient(settings.network_policy),
         engine=CallEngine(most_calls=settings.call_capacity),
+        call_beats=BeatWatch(LEASE.total_seconds()),
         deliveries_due=asyncio.Event(),
         runs_due=asyncio.Event(),
         recordings_due=asyncio.Event(),

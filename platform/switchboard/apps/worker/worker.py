@@ -15,7 +15,14 @@ from switchboard.foundation.jobs import CronJob, Job, Reconciler, run_reconciler
 from switchboard.foundation.settings import Settings
 from switchboard.resources.automations.jobs import evaluate_triggers, reconcile_triggers, wake_run_worker
 from switchboard.resources.automations.run_worker import RunWorker
-from switchboard.resources.calls.jobs import analyze_call, dial_call, hang_up_call, reconcile_calls, recover_recordings
+from switchboard.resources.calls.jobs import (
+    analyze_call,
+    dial_call,
+    hang_up_call,
+    reconcile_calls,
+    recover_recordings,
+    watch_leases,
+)
 from switchboard.resources.campaigns.jobs import dial_campaigns, reconcile_campaigns
 from switchboard.resources.deliveries.delivery_worker import DeliveryWorker
 from switchboard.resources.deliveries.jobs import expire_deliveries, wake_delivery_worker
@@ -67,6 +74,7 @@ CLOCK = (
 def build_reconcilers(settings: Settings) -> tuple[Reconciler, ...]:
     """Return the reconcilers, which find work whose wake-up was lost or whose worker died."""
     return (
+        Reconciler(watch_leases, 1),
         Reconciler(reconcile_calls, 2),
         Reconciler(recover_recordings, 5),
         Reconciler(reconcile_texts, 2),

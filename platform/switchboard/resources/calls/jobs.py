@@ -1,10 +1,13 @@
 """Jobs that workers run for calls."""
 
+from datetime import datetime
 from uuid import UUID
 
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database
+from switchboard.foundation.jobs import BeatWatch
 from switchboard.resources.calls import service as calls
+from switchboard.resources.calls import system_queries
 from switchboard.resources.calls.after import analysis
 from switchboard.resources.calls.dialing import CallDialer, hang_up
 from switchboard.resources.calls.reconciler import CallReconciler
@@ -30,6 +33,16 @@ async def analyze_call(database: Database, providers: Providers, *, organization
 async def reconcile_calls(reconciler: CallReconciler) -> int:
     """Recover calls whose job was lost or whose process died; return how many."""
     return await reconciler.reconcile_due_calls()
+
+
+async def watch_leases(database: Database, call_beats: BeatWatch) -> None:
+    """Look which processes that run calls still extend their leases."""
+
+    async def read() -> dict[str | UUID, datetime]:
+        async with database.system() as session:
+            return await system_queries.read_beats(session)
+
+    await call_beats.look(read())
 
 
 async def recover_recordings(reconciler: CallReconciler) -> int:

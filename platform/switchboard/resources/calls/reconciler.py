@@ -8,7 +8,7 @@ import structlog
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, now
-from switchboard.foundation.jobs import work_on_each
+from switchboard.foundation.jobs import BeatWatch, work_on_each
 from switchboard.resources.calls import dialing, system_queries
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.after import analysis
@@ -29,11 +29,12 @@ class CallReconciler:
     providers: Providers
     dialer: CallDialer
     recovery: RecordingRecovery
+    call_beats: BeatWatch
 
     async def reconcile_due_calls(self) -> int:
         """Recover every call that is overdue, and analyze finished ones whose analysis is due; return how many."""
         async with self.database.system() as session:
-            overdue = await system_queries.list_overdue_calls(session)
+            overdue = await system_queries.list_overdue_calls(session, self.call_beats.silent)
             to_analyze = await system_queries.list_calls_to_analyze(session)
         # Both are worked on if one fails: a model of one organization must not end the recovery of another's calls.
         work = [partial(self._recover, call) for call in overdue]
@@ -60,7 +61,7 @@ class CallReconciler:
     async def _end(self, overdue: Call) -> None:
         async with self.database.tenant(overdue.organization_id) as session:
             call = await calls.get_call(session, overdue.id, lock=True)
-            if call.watch_at is None or call.watch_at >= now():
+            if call.watch_at != overdue.watch_at:
                 return
             if call.carrier == CHAT:
                 await finish_chat(session, call)

@@ -1,10 +1,10 @@
 """Queries for calls across organizations, for reconciler, heartbeat, and command line. They need the system role."""
 
 from collections.abc import Collection
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import func
+from sqlalchemy import func, or_
 from sqlmodel import col, select, update
 
 from switchboard.foundation.database import SystemSession, is_among, now
@@ -13,18 +13,28 @@ from switchboard.resources.calls.models import Call
 from switchboard.resources.identity.models import Organization
 
 BATCH = 100
-RETURN_TIME = timedelta(seconds=20)
 
 
-async def list_overdue_calls(session: SystemSession) -> list[Call]:
-    """List calls whose `watch_at` has passed, the oldest first.
-
-    A call that a process runs is not among them until the database has been up for `RETURN_TIME`: while it was away
-    nobody could extend a lease or write a result.
+async def list_overdue_calls(session: SystemSession, silent: Collection[str | UUID]) -> list[Call]:
+    """List calls whose `watch_at` has passed, the oldest first. Of those that a process runs, only those are among them
+    that are silent, or whose process is.
     """
-    may_judge_leases = func.pg_postmaster_start_time() < now() - RETURN_TIME
-    overdue = select(Call).where(col(Call.watch_at) < now(), col(Call.holder).is_(None) | may_judge_leases)
+    may_end = or_(
+        col(Call.holder).is_(None),
+        is_among(col(Call.holder), [key for key in silent if isinstance(key, str)]),
+        is_among(col(Call.id), [key for key in silent if isinstance(key, UUID)]),
+    )
+    overdue = select(Call).where(col(Call.watch_at) < now(), may_end)
     return list((await session.exec(overdue.order_by(col(Call.watch_at)).limit(BATCH))).all())
+
+
+async def read_beats(session: SystemSession) -> dict[str | UUID, datetime]:
+    """Return the latest lease of each process that runs calls, and the leases that have lapsed, by call."""
+    held = col(Call.holder).is_not(None), col(Call.watch_at).is_not(None)
+    processes = select(Call.holder, func.max(Call.watch_at)).where(*held).group_by(col(Call.holder))
+    lapsed = select(Call.id, Call.watch_at).where(*held, col(Call.watch_at) < now())
+    found = [*(await session.exec(processes)).all(), *(await session.exec(lapsed)).all()]
+    return {key: beat for key, beat in found if key is not None and beat is not None}
 
 
 async def find_carrier_call(session: SystemSession, call_id: UUID) -> CarrierCall | None:

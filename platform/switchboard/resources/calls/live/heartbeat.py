@@ -32,7 +32,8 @@ async def run_heartbeat(database: Database, engine: CallEngine) -> None:
         if not live:
             continue
         try:
-            async with database.system() as session:
+            # A connection to a server that has died may hang, where a new one leads to its successor.
+            async with asyncio.timeout(BEAT_SECONDS), database.system() as session:
                 answered_by_machines = await extend_call_leases(session, live, now() + LEASE)
                 prepaid = await list_prepaid_calls(session, live)
             for call_id in answered_by_machines:  # the message of the carrier's callback may be lost
