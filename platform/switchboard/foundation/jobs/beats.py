@@ -12,8 +12,9 @@ MOST_BETWEEN_LOOKS = 5.0
 class BeatWatch:
     """Beats, which others write into the database again and again; a key is a process, or a thing that it holds.
 
-    Those are `silent` whose beat was the same for `seconds`, in which every look succeeded: who lives cannot write
-    while the database is away, and what was written last may be lost where a standby takes over. `clock` is monotonic.
+    `silent` has the keys whose beat has not changed for `seconds` in which every look succeeded. A process that lives
+    cannot write while the database is away, and a standby that takes over may have lost its last beat. `clock` is
+    monotonic, in seconds.
     """
 
     def __init__(self, seconds: float) -> None:

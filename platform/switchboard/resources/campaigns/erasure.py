@@ -5,7 +5,7 @@ from uuid import UUID
 
 from sqlmodel import col, delete
 
-from switchboard.foundation.database import TenantSession, is_among, is_not_among
+from switchboard.foundation.database import TenantSession, is_among
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.lifecycle import IN_FLIGHT
 from switchboard.resources.campaigns.models import CampaignContact
@@ -17,7 +17,7 @@ async def delete_contacts_of_number(session: TenantSession, phone_number: str) -
     The counters of their campaigns count the contacts that are left.
     """
     rows = campaigns.list_all_campaign_contacts(session).where(
-        col(CampaignContact.phone_number) == phone_number, is_not_among(col(CampaignContact.status), IN_FLIGHT)
+        col(CampaignContact.phone_number) == phone_number, col(CampaignContact.status).not_in(IN_FLIGHT)
     )
     found = (await session.exec(rows.order_by(col(CampaignContact.id)).with_for_update())).all()
     changes: dict[UUID, Counter[str]] = {}

@@ -40,7 +40,7 @@ SETTLED_MESSAGES: Final = ExpiringRows(
     (
         col(SmsMessage.created_at) < func.now() - SETTLING_TIME,
         col(SmsMessage.watch_at).is_(None),
-        is_not_among(col(SmsMessage.status), ("queued", "sending")),
+        col(SmsMessage.status).not_in(("queued", "sending")),
         ~_ANSWER_DUE,
         ~_FILE_DUE,
     ),
