@@ -82,6 +82,8 @@ async def test_members_of_a_suspended_organization_see_why(operator: Person, peo
     assert (await operator.post(f"{PAGE}/{caller.organization_id}/suspend", {"reason": " "})).status == 422
     assert (await owner.get("/dashboard")).status == 200
     await operator.post(f"{PAGE}/{caller.organization_id}/suspend", {"reason": "unpaid invoices"})
+    warning = '<p class="notice warning" role="status">The organization is suspended.</p>'
+    assert warning in (await operator.get(f"{PAGE}/{caller.organization_id}")).html
     refused = await owner.get("/dashboard")
     assert refused.status == 403
     assert "unpaid invoices" in refused.html

@@ -15,7 +15,7 @@ from switchboard.foundation.database import Database, now
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.identity import passwords, system_queries
 from switchboard.resources.identity.credentials import digest
-from switchboard.resources.identity.models import Organization, SupportSession, User, UserSession
+from switchboard.resources.identity.models import NoticeTone, Organization, SupportSession, User, UserSession
 from switchboard.resources.identity.service import IdentityError, hash_new_password
 from switchboard.resources.identity.support import ACTING_ROLE
 from switchboard.resources.identity.system_queries import SESSION_IDLE_LIFETIME, SESSION_LIFETIME
@@ -161,12 +161,12 @@ async def enter_organization(database: Database, user: User, session_id: UUID, o
         (await session.get_one(UserSession, session_id)).organization_id = organization_id
 
 
-async def save_notice(database: Database, session_id: UUID, notice: str | None) -> None:
+async def save_notice(database: Database, session_id: UUID, notice: str | None, tone: NoticeTone = "done") -> None:
     """Store a notice for the session's next page."""
     async with database.system() as session:
         found = await session.get(UserSession, session_id)
         if found is not None:
-            found.notice = notice
+            found.notice, found.notice_tone = notice, tone
 
 
 async def change_password(database: Database, user: User, *, new: str, keep: UUID) -> None:
