@@ -60,8 +60,19 @@ def test_an_unclosed_quotation_mark_loses_no_earlier_lines() -> None:
     assert [(fault.line, fault.text) for fault in contact_list.faults] == [(2, '+15550100002,"Bob')]
 
 
-def test_repeated_numbers_are_counted_and_an_empty_list_is_empty() -> None:
-    assert parse_contact_list("+15550100001\n+1 555 010 0001\n+15550100002", region=None).repeated == 1
+def test_a_number_without_its_area_code_is_reported() -> None:
+    contact_list = parse_contact_list("555-0100,Desk\n1 555-0100,Desk\n555 010 0001,Ada", region="US")
+    assert [(person.phone_number, person.name) for person in contact_list.people] == [ADA]
+    assert [fault.message for fault in contact_list.faults] == [
+        "555-0100 has no area code: write it like +15550100001",
+        "1 555-0100 is not a phone number",
+    ]
+
+
+def test_the_first_of_repeated_numbers_counts_and_an_empty_list_is_empty() -> None:
+    found = parse_contact_list("+15550100001,Ada\n+1 555 010 0001,Again\n+15550100002,Bob", region=None)
+    assert [(person.phone_number, person.name) for person in found.people] == [ADA, BOB]
+    assert (found.repeated, found.lines) == (1, [1, 3])
     assert parse_contact_list(" \n\n", region="US").people == []
 
 

@@ -150,6 +150,29 @@ async def test_a_takeover_silences_the_agent_and_the_agent_knows_what_was_said(
     assert result.usage.speech_to_text_seconds > 2.0, "both voices were transcribed"
 
 
+async def test_words_that_are_transcribed_after_the_hand_back_stand_where_they_were_said(engine: CallEngine) -> None:
+    final_after = asyncio.Event()
+    words = Transcriber("I would like a table for", "four people", final_after=final_after)
+    monitored = await start_monitored_call(engine, create_call(Model(), words, greeting_message="Hello."))
+    await monitored.socket.spoke.wait()
+    await monitored.keep_attached(1.0)
+    await monitored.socket.say(synthesize_caller("I would like a table for"))
+    monitored.supervision.take_over(monitored.ada)
+    await monitored.keep_attached(0.1)
+    monitored.supervision.hand_back(monitored.ada)
+    await monitored.keep_attached(0.1)
+    final_after.set()
+    await monitored.keep_attached(0.5)
+    await monitored.socket.say(synthesize_caller("Four people."))
+    await monitored.keep_attached(1.5)
+    result = await monitored.hang_up()
+    greeting, turn = (next(entry for entry in result.transcript if entry.role == role) for role in ("agent", "user"))
+    assert turn.content == "I would like a table for four people"
+    assert greeting.ended_ms <= turn.started_ms < turn.ended_ms - 2000
+    assert turn.pauses
+    assert all(turn.started_ms + pause.after_ms <= turn.ended_ms for pause in turn.pauses)
+
+
 async def test_a_whisper_reaches_the_model_and_never_the_caller(engine: CallEngine) -> None:
     speech, model = Speech(), Model("Gladly.")
     monitored = await start_monitored_call(

@@ -254,6 +254,20 @@ async def test_versions_name_their_author_and_can_be_restored(member: Person, ca
         assert (await member.get(f"{page}/versions/{number}")).status == 404
 
 
+async def test_the_line_ends_of_browsers_are_no_change(member: Person, caller: Caller) -> None:
+    """A browser sends the lines of a text area with CR LF, as HTML says of form submission."""
+    prompt = "Answer politely.\nAsk for the day.\nAsk for the number of guests."
+    page = await create_agent(caller, system_prompt=prompt)
+    sent = prompt.replace("\n", "\r\n")
+    await member.post(page, {**FORM, "system_prompt": sent, "greeting_message": "Two"})
+    assert (await get_agent(caller, page))["system_prompt"] == prompt
+    await caller.send("PUT", page.replace("/dashboard", "/v1"), {"system_prompt": sent})
+    await member.post(page, {**FORM, "system_prompt": sent, "greeting_message": "Three"})
+    versions = (await member.get(f"{page}/versions")).html
+    assert ("Greeting" in versions, "Prompt" in versions) == (True, False)
+    assert "Prompt" not in (await member.get(f"{page}/versions/4")).html
+
+
 async def test_voices_and_models_are_listed_by_provider(
     member: Person, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:

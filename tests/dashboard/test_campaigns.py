@@ -96,7 +96,7 @@ async def test_a_preview_saves_nothing_and_a_campaign_contains_only_confirmed_co
     html = (await owner.post("/dashboard/campaigns/new/preview", {**campaign_fields, **lines})).html
     assert "No campaigns yet" in (await owner.get("/dashboard/campaigns")).html
     for fragment in (
-        "3 people, 1 duplicate removed",
+        "2 people, 1 duplicate removed",
         "77 is not a phone number",
         "<td>4</td>",
         '<option value="0" selected>Phone</option>',
@@ -119,7 +119,9 @@ async def test_a_preview_saves_nothing_and_a_campaign_contains_only_confirmed_co
     }
     assert (await owner.post("/dashboard/campaigns/new", {**campaign_fields, **lines, **chosen})).status == 303
     campaign = await get_only_campaign(caller)
-    assert (campaign["status"], campaign["max_concurrent"], campaign["skipped"]) == ("draft", 3, 1)
+    page = (await owner.get(f"/dashboard/campaigns/{campaign['id']}")).html
+    assert ("0 of 2 done" in page, "up to 2, if busy, no-answer, after" in page) == (True, True)
+    assert (campaign["status"], campaign["max_concurrent"], campaign["skipped"]) == ("draft", 3, 0)
     assert campaign["voicemail_policy"] == {
         "action": "leave_message",
         "message": "Please call back.",
@@ -128,7 +130,6 @@ async def test_a_preview_saves_nothing_and_a_campaign_contains_only_confirmed_co
     }
     assert campaign["retry"] == {"attempts": 2, "delay_seconds": 3600, "on": ["busy", "no-answer"]}
     assert await list_campaign_contacts(caller, campaign) == [
-        ("+15550100001", None),
         ("+15550100001", None),
         ("+15550100002", None),
     ]

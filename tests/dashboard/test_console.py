@@ -82,6 +82,8 @@ async def test_members_of_a_suspended_organization_see_why(operator: Person, peo
     assert (await operator.post(f"{PAGE}/{caller.organization_id}/suspend", {"reason": " "})).status == 422
     assert (await owner.get("/dashboard")).status == 200
     await operator.post(f"{PAGE}/{caller.organization_id}/suspend", {"reason": "unpaid invoices"})
+    warning = '<p class="notice warning" role="status">The organization is suspended.</p>'
+    assert warning in (await operator.get(f"{PAGE}/{caller.organization_id}")).html
     refused = await owner.get("/dashboard")
     assert refused.status == 403
     assert "unpaid invoices" in refused.html
@@ -184,6 +186,20 @@ async def test_leaving_and_signing_out_end_a_support_session(
         assert not [one for one in (await session.exec(select(SupportSession))).all() if one.is_active]
     entries = await people.list_audit_entries(caller.organization_id)
     assert [action for _, action, _ in entries].count("support_session.ended") == 1
+
+
+async def test_a_superadmin_who_leaves_is_in_the_own_organization_again(
+    people: People, caller: Caller, stranger: Caller, runtime: Runtime
+) -> None:
+    operator = await people.join(stranger.organization_id, superadmin=True)
+    await enter(operator, caller)
+    left = (await operator.post("/dashboard/support/leave")).location
+    assert 'class="organization" href="/dashboard/organizations"' in (await operator.get(left)).html
+    assert (await operator.get("/dashboard")).status == 200
+    await enter(operator, caller)
+    async with runtime.database.system() as session:
+        await session.exec(update(SupportSession).values(expires_at=now()))
+    assert (await operator.get("/dashboard")).status == 200, "a support session that has ended strands nobody, either"
 
 
 async def test_users_are_found_signed_out_and_their_second_factor_is_reset(

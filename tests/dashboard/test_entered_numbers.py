@@ -17,10 +17,11 @@ async def test_owners_enter_a_list_after_its_faults_are_shown(people: People, ca
     assert PAGE in (await owner.get("/dashboard/numbers")).html
     assert (await member.get(PAGE)).status == 403
     number = fresh_number()
-    rows = f"{number}, Front desk\nnobody, Nothing"
+    rows = f"{number}, Front desk\nnobody, Nothing\n{number}, Another name"
     assert (await member.post(PAGE, {"people": rows})).status == 403
     preview = (await owner.post(f"{PAGE}/preview", {"people": rows})).html
-    assert "1 line cannot be used." in preview
+    assert ("1 line cannot be used." in preview, "1 phone number, 1 duplicate removed" in preview) == (True, True)
+    assert "Another name</td>" not in preview
     assert (await owner.post(PAGE, {"people": rows})).status == 422
     assert (await caller.get("/v1/phone-numbers")).json["total"] == 0
     assert (await owner.post(PAGE, {"people": rows, "leave_out": "true"})).status == 303

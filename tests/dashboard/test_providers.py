@@ -215,7 +215,12 @@ async def test_concurrent_additions_of_one_provider_both_succeed(
 async def test_a_check_shows_the_providers_message(owner: Person) -> None:
     await owner.post(OWL, {"settings.api_key": "a wrong key"})
     assert (await owner.post(f"{OWL}/check")).status == 303
-    assert "owl does not work: the owl does not know this key" in (await owner.get("/dashboard/providers")).html
+    page = (await owner.get("/dashboard/providers")).html
+    notice = '<p class="notice failure" role="alert">Night owl does not work: the owl does not know this key</p>'
+    assert (notice in page, "Its last check failed." in page) == (True, True)
+    assert "Its last check failed." in (await owner.get("/dashboard/providers")).html
+    await owner.post(OWL, {"settings.api_key": "another key"})
+    assert "Its last check failed." not in (await owner.get("/dashboard/providers")).html, "it is yet to be checked"
 
 
 async def test_only_the_operator_sets_the_providers_address(

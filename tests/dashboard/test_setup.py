@@ -46,7 +46,8 @@ async def test_a_provider_is_chosen_first_and_done_once_its_check_succeeds(owner
     assert "Language model: Night owl" in page
     assert "to check" in page
     await owner.post(f"{OWL}/check")
-    assert f"{LIST}: 0 of 7" in await read_overview(owner)
+    page = await read_overview(owner)
+    assert (f"{LIST}: 0 of 7" in page, "does not work</span>" in page, "to check" in page) == (True, True, False)
     await owner.post(OWL, {"settings.api_key": owl.KEY})
     await owner.post(f"{OWL}/check")
     assert f"{LIST}: 1 of 7" in await read_overview(owner)

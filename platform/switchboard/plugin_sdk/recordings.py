@@ -6,6 +6,7 @@ from typing import Final
 
 import aiohttp
 
+from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.provider import ProviderError
 from switchboard.plugin_sdk.public_addresses import ForbiddenAddress
 from switchboard.plugin_sdk.public_http import PublicHttpClient
@@ -61,7 +62,7 @@ async def _get(files: CarrierFiles, url: str, headers: Mapping[str, str], *, kin
     except ForbiddenAddress as error:
         raise ProviderError(f"{carrier}'s address of the {kind} {error}", retryable=False) from None
     except (aiohttp.ClientError, TimeoutError) as error:
-        raise ProviderError(f"{carrier} does not return the {kind}: {str(error) or type(error).__name__}") from error
+        raise ProviderError(f"{carrier} does not return the {kind}: {describe_connection_fault(error)}") from error
     if answer.status not in (200, 206):
         answer.close()
         raise _refusal(answer.status, kind, carrier)

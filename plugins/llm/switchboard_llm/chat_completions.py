@@ -14,6 +14,7 @@ from typing import Final
 import aiohttp
 import msgspec
 from switchboard.plugin_sdk import ChatEvent, ChatRequest, ProviderError, TextDelta
+from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 
 from switchboard_llm.chat_body import build_body, strip_fences
 from switchboard_llm.model_map import ListedModel
@@ -92,7 +93,7 @@ class ChatCompletionsModel(VendorModel):
         except TimeoutError:
             raise ProviderError(f"{title} did not answer within {request.timeout_seconds:.0f} seconds") from None
         except aiohttp.ClientError as error:
-            raise ProviderError(f"{title} cannot be reached: {error}") from error
+            raise ProviderError(f"{title} cannot be reached: {describe_connection_fault(error)}") from error
         async with response:
             if response.status != HTTPStatus.OK:
                 raise await read_refusal(self.vendor, self.settings, response)
@@ -126,7 +127,7 @@ class ChatCompletionsModel(VendorModel):
             if not is_complete:
                 raise ProviderError(f"{title} broke the answer off")
         except aiohttp.ClientError as error:
-            raise ProviderError(f"{title} broke the answer off: {error}") from error
+            raise ProviderError(f"{title} broke the answer off: {describe_connection_fault(error)}") from error
         except (msgspec.DecodeError, ValueError) as error:
             raise ProviderError(f"{title} answered with something that is no chat completion") from error
 

@@ -21,6 +21,7 @@ from switchboard.plugin_sdk import (
     Transcript,
     TranscriptionRequest,
 )
+from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.languages import get_single_language
 
 from switchboard_llm.openai_api import build_openai_url, read_refusal
@@ -85,7 +86,7 @@ class _Stream(SpeechToTextStream):
                     raise await read_refusal(self._vendor, self._settings, response)
                 return _Answer.model_validate_json(await response.read()).text.strip()
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise ProviderError(f"{title} cannot be reached: {str(error) or type(error).__name__}") from error
+            raise ProviderError(f"{title} cannot be reached: {describe_connection_fault(error)}") from error
         except ValidationError as error:
             raise ProviderError(f"{title} answered with something that is not a transcription") from error
 

@@ -17,6 +17,7 @@ from pydantic import (
     WrapValidator,
 )
 from switchboard.plugin_sdk import OPERATOR_ONLY, Provider, ProviderError, ProviderSettings
+from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 
 from switchboard_llm.default_models import DEFAULT_MODELS, Purpose
 from switchboard_llm.model_ends import MODEL_ENDS, OfferedModel, combine_ends
@@ -144,7 +145,9 @@ async def list_models(vendor: Vendor, address: str, headers: Mapping[str, str]) 
     except ValidationError:
         return []
     except (aiohttp.ClientError, TimeoutError) as error:
-        raise ProviderError(f"{vendor.title} cannot be reached at {address}: {error}") from error
+        raise ProviderError(
+            f"{vendor.title} cannot be reached at {address}: {describe_connection_fault(error)}"
+        ) from error
 
 
 def create_vendor_class(kind: type[ProviderT], vendor: Vendor, noun: str, purpose: Purpose) -> type[ProviderT]:

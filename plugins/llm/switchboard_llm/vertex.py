@@ -13,6 +13,7 @@ from google.auth.transport.requests import Request
 from google.oauth2 import service_account
 from pydantic import Field, SecretStr, field_validator
 from switchboard.plugin_sdk import OPERATOR_ONLY, JsonObject, ProviderError
+from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.google_cloud import read_service_account
 
 from switchboard_llm.litellm_client import build_arguments
@@ -72,7 +73,9 @@ class VertexModel(LiteLLMModel):
                 if response.status != HTTPStatus.OK:
                     raise await read_refusal(self.vendor, self.settings, response)
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise ProviderError(f"{self.vendor.title} cannot be reached at {self._address}: {error}") from error
+            raise ProviderError(
+                f"{self.vendor.title} cannot be reached at {self._address}: {describe_connection_fault(error)}"
+            ) from error
 
     async def list_models(self) -> Sequence[str]:
         """List the chat models of Google and Anthropic in LiteLLM's map."""

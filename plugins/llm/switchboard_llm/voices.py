@@ -19,6 +19,7 @@ from switchboard.plugin_sdk import (
     TextToSpeechSettings,
     Voice,
 )
+from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.retries import read_retry_after
 
 from switchboard_llm.vendor_api import (
@@ -165,7 +166,7 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
         return self._session
 
     def _connection_error(self, error: Exception) -> ProviderError:
-        return ProviderError(f"{self.title}: the connection failed ({str(error) or type(error).__name__})")
+        return ProviderError(f"{self.title}: the connection failed ({describe_connection_fault(error)})")
 
     def _status_error(self, response: aiohttp.ClientResponse, body: str) -> ProviderError:
         status = response.status

@@ -10,6 +10,7 @@ from typing import Annotated, Final, TypeVar
 import aiohttp
 from pydantic import BaseModel, Field, HttpUrl, JsonValue, StringConstraints, TypeAdapter, ValidationError
 from switchboard.plugin_sdk import ProviderError, ProviderSettings, RemotePrivateDataDetector, SpokenText
+from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.languages import get_base_language
 
 REQUEST_SECONDS: Final = 5.0
@@ -107,7 +108,7 @@ async def _convert_failures() -> AsyncIterator[None]:
     try:
         yield
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise ProviderError(f"Presidio cannot be reached: {type(error).__name__}") from error
+        raise ProviderError(f"Presidio cannot be reached: {describe_connection_fault(error)}") from error
 
 
 def _build_error(status: int, body: bytes) -> ProviderError:

@@ -21,6 +21,7 @@ from pydantic import (
     WrapValidator,
 )
 from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings
+from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.retries import read_retry_after
 from yarl import URL
 
@@ -239,7 +240,7 @@ class VendorConnection:
             reason = error.headers.get("dg-error", error.message) if error.headers else error.message
             raise self.status_error(error.status, f"{error.status} {reason}", error.headers) from error
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise self.error(f"the connection failed ({str(error) or type(error).__name__})") from error
+            raise self.error(f"the connection failed ({describe_connection_fault(error)})") from error
 
 
 class ConnectedProvider(Provider[AnySettings]):

@@ -8,6 +8,7 @@ from typing import Final
 
 import aiohttp
 from switchboard.plugin_sdk import PHONE_MULAW, ProviderError, SpeechToTextStream, Transcript
+from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 
 from switchboard_speech.connection import VendorConnection, parse_vendor_data
 
@@ -125,7 +126,7 @@ class SocketStream(QueuedStream):
             else:
                 await self._socket.send_str(message)
         except (aiohttp.ClientError, ConnectionError) as error:
-            raise self._connection.error(f"the stream was lost ({str(error) or type(error).__name__})") from error
+            raise self._connection.error(f"the stream was lost ({describe_connection_fault(error)})") from error
 
     async def _keep_alive(self, message: bytes | str) -> None:
         while True:

@@ -225,7 +225,9 @@ async def test_check_and_streams_report_a_wrong_key(server: Deepgram) -> None:
 async def test_an_unreachable_vendor_is_a_retryable_error() -> None:
     provider = DeepgramSpeechToText(DeepgramSettings(api_key=SecretStr(KEY), base_url=HttpUrl("http://127.0.0.1:9")))
     await provider.open()
-    with pytest.raises(ProviderError, match="connection failed") as failure:
+    with pytest.raises(
+        ProviderError, match=r"connection failed .nothing listens at 127\.0\.0\.1:9; check the address"
+    ) as failure:
         await provider.transcribe(REQUEST)
     assert failure.value.retryable
     await provider.close()

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias, TypeVar
 import aiohttp
 import msgspec
 from switchboard.plugin_sdk import OutcomeUnknown, ProviderError
+from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.retries import (
     ATTEMPT_SECONDS,
     CONNECT_SECONDS,
@@ -77,9 +78,9 @@ class PlivoClient:
                     body = await response.read()
             except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
                 # Without a connection Plivo has not seen the request.
-                raise ConnectionFailed(str(error) or type(error).__name__) from error
+                raise ConnectionFailed(describe_connection_fault(error)) from error
             except (aiohttp.ClientError, TimeoutError) as error:
-                raise NoResponse(str(error) or type(error).__name__) from error
+                raise NoResponse(describe_connection_fault(error)) from error
             refused = translate_refusal(response.status, body) if response.status >= 300 else None
             return Response(response.status, response.headers, refused or body)
 

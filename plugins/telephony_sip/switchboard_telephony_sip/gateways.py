@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 from switchboard.plugin_sdk import OutcomeUnknown, ProviderError
+from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.retries import (
     ATTEMPT_SECONDS,
     CONNECT_SECONDS,
@@ -111,9 +112,9 @@ class Gateways:
                 ) as response:
                     return Response(response.status, response.headers, (response.status, await response.read()))
             except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-                raise ConnectionFailed(str(error) or type(error).__name__) from error
+                raise ConnectionFailed(describe_connection_fault(error)) from error
             except (aiohttp.ClientError, TimeoutError) as error:
-                raise NoResponse(str(error) or type(error).__name__) from error
+                raise NoResponse(describe_connection_fault(error)) from error
 
         try:
             status, text = await send_with_retries(f"the SIP gateway {gateway}", send, creates=creates)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 import aiohttp
+from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.retries import (
     ATTEMPT_SECONDS,
     CONNECT_SECONDS,
@@ -75,6 +76,6 @@ class TwilioHttpClient:
                 return Response(response.status, response.headers, result)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             # Without a connection Twilio has not seen the request.
-            raise ConnectionFailed(str(error) or type(error).__name__) from error
+            raise ConnectionFailed(describe_connection_fault(error)) from error
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise NoResponse(str(error) or type(error).__name__) from error
+            raise NoResponse(describe_connection_fault(error)) from error

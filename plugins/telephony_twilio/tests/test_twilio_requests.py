@@ -152,7 +152,9 @@ async def test_an_unreachable_twilio_has_placed_no_call(twilio: TwilioServer) ->
     )
     unreachable = TwilioTelephony(settings)
     await unreachable.open()
-    with pytest.raises(ProviderError, match="cannot be reached") as failure:
+    with pytest.raises(
+        ProviderError, match=r"cannot be reached: nothing listens at 127\.0\.0\.1:9; check the address"
+    ) as failure:
         await unreachable.place_call(CALL)
     assert (failure.value.retryable, isinstance(failure.value, OutcomeUnknown)) == (True, False)
     await unreachable.close()

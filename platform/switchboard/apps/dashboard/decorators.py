@@ -38,6 +38,7 @@ from switchboard.foundation.web.errors import ApiError, NotFound
 from switchboard.foundation.web.pipeline import Arguments, Handler, HandlerPipeline, parse_path, parse_query
 from switchboard.foundation.web.schemas import Query
 from switchboard.resources.identity import sign_in
+from switchboard.resources.identity.models import NoticeTone
 from switchboard.resources.identity.service import IdentityError
 from switchboard.runtime import current_runtime
 
@@ -47,10 +48,11 @@ HTML = "text/html; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """The address that an action redirects to, and a notice that the page there shows once."""
+    """The address that an action redirects to, and a notice that the page there shows once, in its tone."""
 
     url: str
     notice: str = ""
+    tone: NoticeTone = "done"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +212,7 @@ async def _act(
 async def redirect_to_next(done: Next, viewer: Viewer) -> Response:
     """Redirect to the action's next page. The status is 303, so that reloading that page repeats nothing."""
     if done.notice:
-        await sign_in.save_notice(_get_sessions().database, viewer.session.id, done.notice)
+        await sign_in.save_notice(_get_sessions().database, viewer.session.id, done.notice, done.tone)
     return Response("", 303, {"Location": done.url})
 
 
@@ -227,7 +229,7 @@ async def _refuse(
     errors = error.errors if isinstance(error, ApiError) else []
     if invalid is None:
         notice = "; ".join([f"{fault['field']}: {gettext(fault['message'])}" for fault in errors]) or message
-        return await redirect_to_next(Next(_came_from(), notice), viewer)
+        return await redirect_to_next(Next(_came_from(), notice, "failure"), viewer)
     form = Form(values, errors=errors, message=message)
     return await show_page(invalid, viewer, path, form, error.status if isinstance(error, ApiError) else 422)
 

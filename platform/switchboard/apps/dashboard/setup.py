@@ -41,7 +41,13 @@ class ProviderStep:
     def is_done(self) -> bool:
         """Return whether the provider works with its current settings, as far as the last check shows."""
         checked_at = self.chosen.checked_at if self.chosen else None
-        return self.chosen is not None and checked_at is not None and checked_at >= self.chosen.updated_at
+        is_checked = self.chosen is not None and checked_at is not None and checked_at >= self.chosen.updated_at
+        return is_checked and not self.has_failed
+
+    @property
+    def has_failed(self) -> bool:
+        """Return whether the last check has shown that the provider does not work with its current settings."""
+        return self.chosen is not None and self.chosen.last_check_failed
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,14 @@ class _Builder:
             return _pack(self.guides.files[path].read_bytes(), PNG)
         template, values = self._find_template(path) or (MISSING, {})
         shell = Shell(
-            viewer=None, sections=[], path=path, notice="", theme=theme, language=DEFAULT_LANGUAGE, script_messages={}
+            viewer=None,
+            sections=[],
+            path=path,
+            notice="",
+            notice_tone="",
+            theme=theme,
+            language=DEFAULT_LANGUAGE,
+            script_messages={},
         )
         page = self._app.jinja_env.get_template(f"docs/{template}.html")
         with use_language(DEFAULT_LANGUAGE):

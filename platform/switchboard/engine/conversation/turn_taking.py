@@ -202,10 +202,11 @@ class TurnTaking:
         self.generator.retrieval.interim_transcript = ""
         if not text and not self._endpointing.words.kept:
             self._answer_unanswered()
-        elif not busy:
-            self._endpointing.add_words(words, text)
+            return
+        speech = self.speech_input
+        if not busy:
+            self._endpointing.add_words(words, text, speech.speech_started_at)
         else:
-            speech = self.speech_input
             self._interruptions.add_words(words, text, speech.speech_started_at, speech.last_voice_at)
 
     def _handle_interim(self, words: RedactedText, text: str) -> None:

@@ -160,11 +160,17 @@ def _merge_settings(
     return {**{name: value for name, value in kept.items() if name in hidden}, **given}
 
 
-async def record_check(session: TenantSession, capability: AnyCapability, name: str, began_at: datetime) -> None:
-    """Record that a check of a provider's or an extension's settings succeeded."""
+async def record_check(
+    session: TenantSession, capability: AnyCapability, name: str, began_at: datetime, *, works: bool
+) -> None:
+    """Record the result of a check of a provider's or an extension's settings."""
     row = await find_provider(session, capability, name)
-    if row is not None:
-        row.checked_at = began_at
+    if row is None:
+        return
+    if works:
+        row.checked_at, row.check_failed_at = began_at, None
+    else:
+        row.check_failed_at = began_at
 
 
 async def remove_provider(session: TenantSession, capability: AnyCapability, name: str) -> None:

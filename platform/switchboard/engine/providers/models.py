@@ -40,7 +40,7 @@ class ProviderConfiguration(TenantTable, table=True):
 
     `position` is its place in the order of failover; extensions have no order. `secrets` is a JSON object encrypted by
     the key ring. `process` is a `ProcessMode`. `checked_at` is when the last check that
-    succeeded began.
+    succeeded began, and `check_failed_at` when the last check began, if it failed.
     """
 
     __tablename__ = "provider_configuration"
@@ -54,6 +54,12 @@ class ProviderConfiguration(TenantTable, table=True):
     secrets: str = Field(sa_column_kwargs=encryption_label(SECRETS_LABEL))
     updated_at: datetime = Field(default_factory=now)
     checked_at: datetime | None = None
+    check_failed_at: datetime | None = None
+
+    @property
+    def last_check_failed(self) -> bool:
+        """Return whether the last check of the current settings failed."""
+        return self.check_failed_at is not None and self.check_failed_at >= self.updated_at
 
 
 @dataclass(frozen=True, slots=True)

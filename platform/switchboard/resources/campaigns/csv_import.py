@@ -47,7 +47,7 @@ class LineError:
 @dataclass(slots=True)
 class ContactList:
     """A parsed list. `lines` and `cells` hold the line number and the cells of each contact; `repeated` counts the
-    contacts whose number stands above already.
+    lines that were left out, because their number stands above already.
     """
 
     columns: list[str]
@@ -56,10 +56,7 @@ class ContactList:
     lines: list[int] = field(default_factory=list)
     cells: list[Sequence[str]] = field(default_factory=list)
     faults: list[LineError] = field(default_factory=list)
-
-    @property
-    def repeated(self) -> int:
-        return len(self.people) - len({person.phone_number for person in self.people})
+    repeated: int = 0
 
 
 def parse_contact_list(text: str, *, region: str | None, layout: ColumnLayout | None = None) -> ContactList:
@@ -83,8 +80,9 @@ def parse_contact_list(text: str, *, region: str | None, layout: ColumnLayout | 
     )
     heads = rows[0][1] if rows and used.header else []
     found = ContactList([_head(heads, index) for index in range(width)], used, faults=faults)
+    seen = set[str]()
     for line, cells in rows[1:] if used.header else rows:
-        _add(found, line, cells, region)
+        _add(found, seen, line, cells, region)
     found.faults.sort(key=lambda fault: fault.line)
     return found
 
@@ -132,7 +130,7 @@ def _recognize_layout(rows: Sequence[Row], width: int, region: str | None) -> Co
     first = rows[0][1] if rows else []
     header = (
         bool(first)
-        and not any(_number(cell, region) for cell in first)
+        and not any(_parse(cell, region) for cell in first)
         and (len(rows) > 1 or _find_column(first, PHONE_HEADERS) is not None)
     )
     body = [cells for _, cells in rows[1 if header else 0 :][:LOOKED_AT]]
@@ -163,7 +161,8 @@ def _head(heads: Sequence[str], index: int) -> str:
     return heads[index] if index < len(heads) and heads[index] else f"Column {index + 1}"
 
 
-def _add(found: ContactList, line: int, cells: Sequence[str], region: str | None) -> None:
+def _add(found: ContactList, seen: set[str], line: int, cells: Sequence[str], region: str | None) -> None:
+    """Add the contact of a line, unless its number is among those `seen` above, or report the line."""
     given = cells[found.layout.phone] if found.layout.phone < len(cells) else ""
     name = cells[found.layout.name] if found.layout.name is not None and found.layout.name < len(cells) else ""
     # A number that is in E.164 already needs no parsing: the model validates it anyway, and lists are long.
@@ -179,13 +178,28 @@ def _add(found: ContactList, line: int, cells: Sequence[str], region: str | None
         )
         found.faults.append(LineError(line, ", ".join(cells)[:SHOWN], problem))
     else:
+        if person.phone_number in seen:
+            found.repeated += 1
+            return
+        seen.add(person.phone_number)
         found.people.append(person)
         found.lines.append(line)
         found.cells.append(cells)
 
 
 def _number(given: str, region: str | None) -> str | None:
-    """Return a number in E.164; None for text that is not exactly one phone number."""
+    """Return a number in E.164; None for text that is not exactly one phone number that can be dialed from abroad."""
+    number = _parse(given, region)
+    if (
+        number is None
+        or phonenumbers.is_possible_number_with_reason(number) != phonenumbers.ValidationResult.IS_POSSIBLE
+    ):
+        return None
+    return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
+
+
+def _parse(given: str, region: str | None) -> phonenumbers.PhoneNumber | None:
+    """Return a number as the library reads it; None for text that is more than a number, or none."""
     text = f"+{given[2:]}" if given.startswith("00") else given
     if not any(character.isdigit() for character in text) or any(character.isalpha() for character in text):
         return None
@@ -193,8 +207,7 @@ def _number(given: str, region: str | None) -> str | None:
         number = phonenumbers.parse(text, region)
     except phonenumbers.NumberParseException:
         return None
-    possible = phonenumbers.is_possible_number(number) and not number.extension
-    return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164) if possible else None
+    return None if number.extension else number
 
 
 def _explain_number(given: str, region: str | None) -> str:
@@ -202,4 +215,8 @@ def _explain_number(given: str, region: str | None) -> str:
         return "has no phone number"
     if region is None and not given.startswith(("+", "00")):
         return f"{given} has no country code: write it like +15550100001"
+    number = _parse(given, region)
+    local = phonenumbers.ValidationResult.IS_POSSIBLE_LOCAL_ONLY
+    if number is not None and phonenumbers.is_possible_number_with_reason(number) == local:
+        return f"{given} has no area code: write it like +15550100001"
     return f"{given} is not a phone number"

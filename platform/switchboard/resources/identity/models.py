@@ -1,7 +1,7 @@
 """Organizations, API keys, users, and their sessions."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
 from sqlalchemy import ARRAY, BigInteger, CheckConstraint, Index, LargeBinary, Text, UniqueConstraint
@@ -87,8 +87,15 @@ class User(SQLModel, table=True):
     created_at: datetime = Field(default_factory=now)
 
 
+NoticeTone: TypeAlias = Literal["done", "warning", "failure"]
+"""Tone of a notice: `done` confirms an action, `warning` names what an action has taken away, or what needs attention,
+and `failure` says what did not work."""
+
+
 class UserSession(SQLModel, table=True):
-    """A browser session of a user. Only its token's hash is stored. `notice` is shown once on the next page."""
+    """A browser session of a user. Only its token's hash is stored. `notice` is shown once on the next page, in its
+    `NoticeTone`.
+    """
 
     __tablename__ = "user_session"
 
@@ -99,6 +106,7 @@ class UserSession(SQLModel, table=True):
     address: str
     user_agent: str
     notice: str | None = None
+    notice_tone: str = "done"
     created_at: datetime = Field(default_factory=now)
     last_seen_at: datetime = Field(default_factory=now)
 

@@ -11,11 +11,11 @@ from uuid import UUID
 
 from sqlmodel import col, delete, select
 
-from switchboard.foundation.database import Database, now
+from switchboard.foundation.database import Database, SystemSession, now
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.identity import passwords, system_queries
 from switchboard.resources.identity.credentials import digest
-from switchboard.resources.identity.models import Organization, SupportSession, User, UserSession
+from switchboard.resources.identity.models import NoticeTone, Organization, SupportSession, User, UserSession
 from switchboard.resources.identity.service import IdentityError, hash_new_password
 from switchboard.resources.identity.support import ACTING_ROLE
 from switchboard.resources.identity.system_queries import SESSION_IDLE_LIFETIME, SESSION_LIFETIME
@@ -99,7 +99,21 @@ async def resume_session(database: Database, token: str) -> AuthenticatedSession
             support = await system_queries.find_support_session(session, user, signed_in.id, organization.id)
             if support is not None:
                 return AuthenticatedSession(signed_in, user, organization, ACTING_ROLE, support)
-        return AuthenticatedSession(signed_in, user, organization if role else None, role)
+        if role is None:
+            organization, role = await _return_to_organization(session, signed_in, user)
+        return AuthenticatedSession(signed_in, user, organization, role)
+
+
+async def _return_to_organization(
+    session: SystemSession, signed_in: UserSession, user: User
+) -> tuple[Organization | None, str | None]:
+    """Let a session whose organization is no longer the user's go on in the first of the user's own, as after sign-in;
+    the user has left a support session, or was removed. Return the organization and the role there, None without one.
+    """
+    organizations = await system_queries.list_organizations(session, user, limit=1)
+    organization, role = organizations[0] if organizations else (None, None)
+    signed_in.organization_id = organization.id if organization else None
+    return organization, role
 
 
 async def can_enter(database: Database, session_id: UUID, organization_id: UUID) -> bool:
@@ -161,12 +175,12 @@ async def enter_organization(database: Database, user: User, session_id: UUID, o
         (await session.get_one(UserSession, session_id)).organization_id = organization_id
 
 
-async def save_notice(database: Database, session_id: UUID, notice: str | None) -> None:
+async def save_notice(database: Database, session_id: UUID, notice: str | None, tone: NoticeTone = "done") -> None:
     """Store a notice for the session's next page."""
     async with database.system() as session:
         found = await session.get(UserSession, session_id)
         if found is not None:
-            found.notice = notice
+            found.notice, found.notice_tone = notice, tone
 
 
 async def change_password(database: Database, user: User, *, new: str, keep: UUID) -> None:

@@ -78,11 +78,12 @@ class Form:
 def nest_fields(fields: "MultiDict[str, str]") -> dict[str, JsonValue]:
     """Turn a form's flat fields into the object that their names describe.
 
-    A NUL, which PostgreSQL cannot store, becomes U+FFFD, as in HTML (13.2.5).
+    A NUL, which PostgreSQL cannot store, becomes U+FFFD, as in HTML (13.2.5). A line ends with LF, as in the API:
+    browsers send CR LF, as its algorithm of form submission says.
     """
     root: dict[str, JsonValue] = {}
     for sent, given in fields.lists():
-        name, values = sent.replace("\0", "\ufffd"), [value.replace("\0", "\ufffd") for value in given]
+        name, *values = (text.replace("\0", "\ufffd").replace("\r\n", "\n") for text in (sent, *given))
         if name not in OWN:
             _put(root, name.removesuffix("[]").split("."), list(values) if name.endswith("[]") else values[-1])
     return {name: _turn_into_lists(value) for name, value in root.items()}

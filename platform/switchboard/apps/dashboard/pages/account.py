@@ -120,7 +120,7 @@ async def end_session(viewer: Viewer, session_id: UUID, database: Database) -> N
     """End one session."""
     await sign_in.sign_out(database, viewer.user.id, only=session_id)
     await record_in_current_organization(database, viewer, AuditAction.USER_SESSIONS_ENDED, session_id)
-    return Next(url_for("dashboard.account_page"), _("The session was signed out."))
+    return Next(url_for("dashboard.account_page"), _("The session was signed out."), "warning")
 
 
 @dashboard.post("/dashboard/account/sessions/end")
@@ -129,4 +129,4 @@ async def end_other_sessions(viewer: Viewer, database: Database) -> Next:
     """End all other sessions."""
     await sign_in.sign_out(database, viewer.user.id, but=viewer.session.id)
     await record_in_current_organization(database, viewer, AuditAction.USER_SESSIONS_ENDED, viewer.user.id)
-    return Next(url_for("dashboard.account_page"), _("All other sessions were signed out."))
+    return Next(url_for("dashboard.account_page"), _("All other sessions were signed out."), "warning")

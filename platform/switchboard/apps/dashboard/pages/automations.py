@@ -184,6 +184,7 @@ async def switch_automation(
     return Next(
         url_for("dashboard.automations_page"),
         (_("%(name)s is enabled.") if changed.enabled else _("%(name)s is disabled.")) % {"name": changed.name},
+        "done" if changed.enabled else "warning",
     )
 
 
@@ -192,7 +193,7 @@ async def switch_automation(
 async def delete_automation(session: TenantSession, automation_id: UUID) -> Next:
     """Delete an automation and its runs."""
     await automations.delete_automation(session, automation_id)
-    return Next(url_for("dashboard.automations_page"), _("Automation deleted."))
+    return Next(url_for("dashboard.automations_page"), _("Automation deleted."), "warning")
 
 
 @dashboard.get("/dashboard/automations/<automation_id>/runs")

@@ -137,7 +137,7 @@ async def save_calls_view(session: TenantSession, data: NewView) -> Next:
 async def delete_calls_view(session: TenantSession, view_id: UUID) -> Next:
     """Delete a saved view."""
     await saved_views.delete_view(session, view_id)
-    return Next(url_for("dashboard.calls_page"), _("The view was deleted."))
+    return Next(url_for("dashboard.calls_page"), _("The view was deleted."), "warning")
 
 
 def _list_options(noun: str) -> list[tuple[str, str]]:

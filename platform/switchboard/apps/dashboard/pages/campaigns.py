@@ -133,7 +133,7 @@ async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> Next:
 async def delete_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     """Delete a campaign; a running one is canceled first. Its calls are kept."""
     await lifecycle.delete_campaign(session, campaign_id)
-    return Next(url_for("dashboard.campaigns_page"), _("Campaign deleted. Its calls are kept."))
+    return Next(url_for("dashboard.campaigns_page"), _("Campaign deleted. Its calls are kept."), "warning")
 
 
 def _back(campaign_id: UUID) -> Next:

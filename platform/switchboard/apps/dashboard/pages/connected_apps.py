@@ -32,4 +32,4 @@ async def disconnect_app(
     if user_id != viewer.user.id and not viewer.has_role("owner"):
         raise PageForbidden
     await connections.disconnect(session, limiter, application=application_id, user_id=user_id)
-    return Next(url_for("dashboard.connected_apps_page"), _("Application disconnected."))
+    return Next(url_for("dashboard.connected_apps_page"), _("Application disconnected."), "warning")

@@ -20,6 +20,7 @@ from switchboard.resources.contacts import service as contacts
 from switchboard.resources.contacts.models import Contact
 from switchboard.resources.contacts.schemas import MAX_LABEL, ContactCreate, ContactQuery, ContactUpdate
 from switchboard.resources.do_not_call import service as do_not_call
+from switchboard.resources.identity.models import NoticeTone
 
 
 @dashboard.get("/dashboard/contacts")
@@ -58,7 +59,8 @@ async def change_selected_contacts(session: TenantSession, data: SelectedContact
             await contacts.add_tag(session, contact, data.tag)
         else:
             raise ValidationFailed.field("tag", _("is required"))
-    return Next(url_for("dashboard.contacts_page"), describe_contact_change(data.act, len(selected)))
+    tone: NoticeTone = "warning" if data.act == "delete" else "done"
+    return Next(url_for("dashboard.contacts_page"), describe_contact_change(data.act, len(selected)), tone)
 
 
 def describe_contact_change(act: Literal["tag", "do_not_call", "delete"], number: int) -> str:
@@ -120,4 +122,4 @@ async def save_contact(session: TenantSession, contact_id: UUID, data: ContactUp
 async def delete_contact(session: TenantSession, contact_id: UUID) -> Next:
     """Delete a contact permanently. Its calls and text messages are kept."""
     await contacts.delete_contact(session, contact_id)
-    return Next(url_for("dashboard.contacts_page"), _("Contact deleted."))
+    return Next(url_for("dashboard.contacts_page"), _("Contact deleted."), "warning")

@@ -55,4 +55,6 @@ async def forbid_calling(session: TenantSession, data: DoNotCallCreate) -> Next:
 async def allow_calling(session: TenantSession, entry_id: UUID) -> Next:
     """Remove a number from the do-not-call list."""
     await do_not_call.delete_entry(session, entry_id)
-    return Next(url_for("dashboard.do_not_call_page"), _("The number was removed from the do-not-call list."))
+    return Next(
+        url_for("dashboard.do_not_call_page"), _("The number was removed from the do-not-call list."), "warning"
+    )

@@ -54,4 +54,4 @@ async def forget_integration_secret(
     """Delete one of the secrets."""
     forgotten = IntegrationUpdate.model_validate({data.secret: None})
     await integrations.update_integration(session, forgotten, keyring=keyring, outbound=outbound)
-    return Next(url_for("dashboard.integration_page"), _("Secret deleted."))
+    return Next(url_for("dashboard.integration_page"), _("Secret deleted."), "warning")

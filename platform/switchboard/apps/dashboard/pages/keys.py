@@ -91,4 +91,4 @@ async def revoke_key(session: TenantSession, viewer: Viewer, key_id: UUID, limit
     """Revoke a key."""
     key = await identity.revoke_api_key(session, key_id)
     after_commit(session, partial(limiter.announce_revocation, str(key.id)))
-    return Next(url_for("dashboard.keys_page"), _("%(name)s was revoked.", name=key.name))
+    return Next(url_for("dashboard.keys_page"), _("%(name)s was revoked.", name=key.name), "warning")

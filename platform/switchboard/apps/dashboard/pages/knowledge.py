@@ -177,7 +177,7 @@ async def save_knowledge_base(session: TenantSession, base_id: UUID, data: Knowl
 async def delete_knowledge_base(session: TenantSession, base_id: UUID) -> Next:
     """Delete a knowledge base and its documents."""
     await knowledge.delete_knowledge_base(session, base_id)
-    return Next(url_for("dashboard.knowledge_page"), _("Knowledge base deleted."))
+    return Next(url_for("dashboard.knowledge_page"), _("Knowledge base deleted."), "warning")
 
 
 @dashboard.get("/dashboard/documents/<document_id>")
@@ -229,7 +229,9 @@ async def delete_document(session: TenantSession, document_id: UUID) -> Next:
     """Delete a document permanently."""
     document = await knowledge.get_document(session, document_id)
     await knowledge.delete_document(session, document_id)
-    return Next(_address(document.knowledge_base_id), _("%(filename)s was deleted.", filename=document.filename))
+    return Next(
+        _address(document.knowledge_base_id), _("%(filename)s was deleted.", filename=document.filename), "warning"
+    )
 
 
 def _address(base_id: UUID) -> str:

@@ -60,8 +60,9 @@ async def import_numbers(session: TenantSession, registry: Registry) -> Next:
     found = require_usable(await _parse(session, values), values, faults)
     if len(found.people) > MAX_NUMBERS:
         raise ValidationFailed.field("people", f"has more than {MAX_NUMBERS:,} numbers")
-    given = {person.phone_number: person.name for person in found.people}
-    rows: list[JsonValue] = [{"phone_number": number, "friendly_name": name or None} for number, name in given.items()]
+    rows: list[JsonValue] = [
+        {"phone_number": person.phone_number, "friendly_name": person.name or None} for person in found.people
+    ]
     entered = await entering.enter_numbers(session, registry, parse_form(PhoneNumbersImport, {"numbers": rows}))
     result = ngettext(
         "%(number)s number was entered.", "%(number)s numbers were entered.", len(entered), number=count(len(entered))

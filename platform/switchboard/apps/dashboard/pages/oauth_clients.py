@@ -97,4 +97,6 @@ async def delete_oauth_client(viewer: Viewer, client_id: UUID, database: Databas
     """Delete an application and everything that users granted it."""
     await clients.delete_client(database, limiter, client_id)
     await record_in_current_organization(database, viewer, AuditAction.OAUTH_CLIENT_DELETED, client_id)
-    return Next(url_for("dashboard.oauth_clients_page"), _("Application deleted. Its tokens no longer work."))
+    return Next(
+        url_for("dashboard.oauth_clients_page"), _("Application deleted. Its tokens no longer work."), "warning"
+    )

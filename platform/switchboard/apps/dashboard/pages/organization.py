@@ -174,7 +174,7 @@ async def upload_logo(session: TenantSession, files: "MultiDict[str, FileStorage
 async def remove_organization_logo(session: TenantSession) -> Next:
     """Remove the organization's logo."""
     await logos.remove_logo(session)
-    return Next(url_for("dashboard.general_settings_page"), _("The logo was removed."))
+    return Next(url_for("dashboard.general_settings_page"), _("The logo was removed."), "warning")
 
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/tenant-file")

@@ -83,7 +83,7 @@ async def remove_passkey(viewer: Viewer, database: Database, passkey_id: UUID, p
     """Remove a passkey."""
     await passkeys.remove(viewer.user.id, passkey_id)
     await record_in_current_organization(database, viewer, AuditAction.USER_PASSKEY_REMOVED, passkey_id)
-    return Next(url_for("dashboard.account_page"), _("The passkey was removed."))
+    return Next(url_for("dashboard.account_page"), _("The passkey was removed."), "warning")
 
 
 @dashboard.get("/dashboard/sign-in/passkey")

@@ -187,8 +187,10 @@ async def save_number_webhook(
     """Set the webhook for calls outside opening hours, and show its signing secret."""
     number, secret = await updater.update(session, number_id, data)
     if secret is None:
-        result = _("Saved.") if number.forward_webhook_url else _("Webhook disabled.")
-        return Next(url_for("dashboard.number_page", number_id=number_id), result)
+        after = url_for("dashboard.number_page", number_id=number_id)
+        return (
+            Next(after, _("Saved.")) if number.forward_webhook_url else Next(after, _("Webhook disabled."), "warning")
+        )
     return await _number_page(viewer, session, number, Form(), secret=secret)
 
 
@@ -204,4 +206,5 @@ async def release_number(session: TenantSession, number_id: UUID) -> Next:
             phone_number=phone(number.phone_number),
             release_at=day(number.release_at),
         ),
+        "warning",
     )

@@ -41,6 +41,7 @@ from switchboard.plugin_sdk.provider import Configurable
 from switchboard.plugin_sdk.registry import CAPABILITIES, AnyCapability, Capability, ExtensionKind, Registry
 from switchboard.resources.agents import service as agents
 from switchboard.resources.automations import service as automations
+from switchboard.resources.identity.models import NoticeTone
 from switchboard.resources.knowledge_bases import service as knowledge_bases
 from switchboard.resources.phone_numbers import service as numbers
 
@@ -295,7 +296,7 @@ async def remove_provider(
             _("%(name)s is still used by %(users)s. Choose another one there first.", name=name, users=named)
         )
     await editing.remove_provider(session, _capability(capability), name)
-    return Next(url_for("dashboard.providers_page"), _("%(name)s was removed.", name=name))
+    return Next(url_for("dashboard.providers_page"), _("%(name)s was removed.", name=name), "warning")
 
 
 async def _users(session: TenantSession, capability: AnyCapability, name: str) -> list[str]:
@@ -338,24 +339,27 @@ async def check_provider(
     kind = check.extensions.registry.find_class(_capability(capability), name)
     title = (kind and _(kind.title)) or name
     parts: Sequence[CheckedPart] = ()
-    notice = _("%(name)s works.", name=title)
+    notice, works, due = _("%(name)s works.", name=title), False, list[ModelEnd]()
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             parts = await check.check(viewer.organization_id, _capability(capability), name)
             due = await ends.find(viewer.organization_id, _capability(capability), name)
-        if all(part.works for part in parts):
-            async with database.tenant(viewer.organization_id) as session:
-                await editing.record_check(session, _capability(capability), name, began_at)
+        works = all(part.works for part in parts)
         notice = " ".join((notice, *map(describe_end, due)))
     except ProviderError as error:
-        notice = _("%(name)s does not work: %(message)s", name=name, message=error.message)
+        notice = _("%(name)s does not work: %(message)s", name=title, message=error.message)
     except TimeoutError:
-        notice = _("%(name)s did not respond within %(check_seconds)s seconds.", name=name, check_seconds=CHECK_SECONDS)
+        notice = _(
+            "%(name)s did not respond within %(check_seconds)s seconds.", name=title, check_seconds=CHECK_SECONDS
+        )
+    async with database.tenant(viewer.organization_id) as session:
+        await editing.record_check(session, _capability(capability), name, began_at, works=works)
     if parts:
         return await render(
             "dashboard/providers/checked.html", title=title, parts=parts, capability=capability, name=name
         )
-    return Next(get_sending_page() or url_for("dashboard.providers_page"), notice)
+    tone: NoticeTone = "failure" if not works else "warning" if due else "done"
+    return Next(get_sending_page() or url_for("dashboard.providers_page"), notice, tone)
 
 
 def find_own_file(settings: Settings, viewer: Viewer) -> str:

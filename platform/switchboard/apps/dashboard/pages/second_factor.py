@@ -75,4 +75,4 @@ async def remove_second_factor(
     await factors.remove(viewer.user.id, data.code)
     await limits.uncount_code(viewer.user.id)
     await record_in_current_organization(database, viewer, AuditAction.USER_SECOND_FACTOR_REMOVED, viewer.user.id)
-    return Next(url_for("dashboard.account_page"), _("The second factor was removed."))
+    return Next(url_for("dashboard.account_page"), _("The second factor was removed."), "warning")

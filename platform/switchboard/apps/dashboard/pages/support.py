@@ -44,4 +44,4 @@ async def change_support_policy(viewer: Viewer, session: TenantSession, data: Su
 async def end_support_session(session: TenantSession, support_session_id: UUID) -> Next:
     """End a support session."""
     await support.end_support_session(session, support_session_id)
-    return Next(url_for("dashboard.team_page"), _("The support session is over."))
+    return Next(url_for("dashboard.team_page"), _("The support session is over."), "warning")

@@ -62,7 +62,7 @@ async def invite(viewer: Viewer, data: NewInvitation, inviter: Inviter) -> str:
 async def withdraw_invitation(session: TenantSession, invitation_id: UUID) -> Next:
     """Withdraw an invitation."""
     await members.withdraw_invitation(session, invitation_id)
-    return Next(url_for("dashboard.team_page"), _("Invitation withdrawn."))
+    return Next(url_for("dashboard.team_page"), _("Invitation withdrawn."), "warning")
 
 
 @dashboard.post("/dashboard/team/<user_id>/role")
@@ -80,4 +80,4 @@ async def remove_member(session: TenantSession, viewer: Viewer, user_id: UUID, l
     grants = await list_live_grants(session, user_id)
     await members.remove_member(session, user_id)
     revoke_after_commit(session, limiter, grants)
-    return Next(url_for("dashboard.team_page"), _("Member removed."))
+    return Next(url_for("dashboard.team_page"), _("Member removed."), "warning")

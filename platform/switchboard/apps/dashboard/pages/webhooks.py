@@ -22,6 +22,7 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.languages import ngettext
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.schemas import PageQuery, RequestBody
+from switchboard.resources.identity.models import NoticeTone
 from switchboard.resources.webhooks import deliveries
 from switchboard.resources.webhooks import service as endpoints
 from switchboard.resources.webhooks.schemas import AllDeliveriesQuery, EndpointCreate, EndpointUpdate
@@ -124,7 +125,8 @@ async def switch_webhook(
         if endpoint.enabled
         else _("Endpoint disabled. Pending deliveries wait for seven days.")
     )
-    return Next(url_for("dashboard.webhook_page", endpoint_id=endpoint_id), notice)
+    tone: NoticeTone = "done" if endpoint.enabled else "warning"
+    return Next(url_for("dashboard.webhook_page", endpoint_id=endpoint_id), notice, tone)
 
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/rotate")
@@ -140,7 +142,7 @@ async def rotate_webhook_secret(session: TenantSession, endpoint_id: UUID, data:
 async def delete_webhook(session: TenantSession, endpoint_id: UUID) -> Next:
     """Delete an endpoint. Its pending deliveries fail."""
     await endpoints.delete_endpoint(session, endpoint_id)
-    return Next(url_for("dashboard.webhooks_page"), _("Endpoint deleted."))
+    return Next(url_for("dashboard.webhooks_page"), _("Endpoint deleted."), "warning")
 
 
 @dashboard.post("/dashboard/webhooks/<endpoint_id>/test")

@@ -86,6 +86,7 @@ class Shell:
     sections: list[Section]
     path: str
     notice: str
+    notice_tone: str
     theme: str
     language: str
     script_messages: Mapping[str, str]
@@ -102,6 +103,7 @@ async def render(template: str, **values: object) -> str:
         _sections(viewer),
         request.path,
         notice,
+        viewer.session.notice_tone if viewer else "",
         theme if theme in THEMES else "",
         get_language(),
         list_script_messages(),

@@ -80,8 +80,10 @@ class Change:
 
 
 def list_changed_fields(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue]) -> list[str]:
-    """Return the names of the changed fields. A field that one version lacks is not changed."""
-    return [name for field, name in NAMES.items() if field in old and field in new and old[field] != new[field]]
+    """Return the names of the changed fields. A field that one version lacks is not changed, nor one whose lines only
+    end differently.
+    """
+    return [name for field, name in NAMES.items() if _is_changed(field, old, new)]
 
 
 def compare_settings(
@@ -90,11 +92,20 @@ def compare_settings(
     """Return the changed fields. `bases` holds the names of knowledge bases by id."""
     found = []
     for field, name in NAMES.items():
-        if field in old and field in new and old[field] != new[field]:
+        if _is_changed(field, old, new):
             before, after = _format_value(field, old[field], bases), _format_value(field, new[field], bases)
             is_short = max(len(before), len(after)) <= SHORT and "\n" not in before + after
             found.append(Change(name, before, after) if is_short else Change(name, lines=tuple(_lines(before, after))))
     return found
+
+
+def _is_changed(field: str, old: Mapping[str, JsonValue], new: Mapping[str, JsonValue]) -> bool:
+    if field not in old or field not in new:
+        return False
+    before, after = (
+        value.replace("\r\n", "\n") if isinstance(value, str) else value for value in (old[field], new[field])
+    )
+    return before != after
 
 
 def _format_value(field: str, value: JsonValue, bases: Mapping[str, str]) -> str:

@@ -49,12 +49,15 @@ class CallerTurn:
 
 @dataclass(slots=True)
 class _UnfinishedTurn:
-    """A turn so far. `text` are its words without redaction; `is_transcribed` once those before the pause are known."""
+    """A turn so far. `text` are its words without redaction; `is_transcribed` once those before the pause are known.
+
+    `started_at` is None until the caller speaks, or words of the speech before are transcribed late.
+    """
 
     words: RedactedText = NO_WORDS
     interim: RedactedText = NO_WORDS
     text: str = ""
-    started_at: float = 0.0
+    started_at: float | None = None
     paused_at: float | None = None
     is_transcribed: bool = False
     pauses: list[Pause] = field(default_factory=list)
@@ -157,8 +160,14 @@ class Endpointing:
         if report.state != before and self._turn.words.kept and self._turn.is_transcribed:
             self._judge_pause(self._turn.text)
 
-    def add_words(self, words: RedactedText, text: str) -> None:
-        """Add the final transcript of the words before a pause, empty if there were none; `text` is not redacted."""
+    def add_words(self, words: RedactedText, text: str, spoken_at: float) -> None:
+        """Add the final transcript of the words before a pause, empty if there were none; `text` is not redacted.
+
+        `spoken_at` is the beginning of the latest speech: words that are transcribed after their turn was taken begin
+        the next one, which has no beginning of its own.
+        """
+        if self._turn.started_at is None:
+            self._turn.started_at = spoken_at
         self._turn.words += words
         self._turn.text = f"{self._turn.text} {text}".strip()
         self._turn.interim = NO_WORDS
@@ -167,11 +176,11 @@ class Endpointing:
 
     def take_turn(self, ended_at: float) -> CallerTurn:
         """Return the turn so far, which is over."""
-        turn, self._turn = self._turn, _UnfinishedTurn(started_at=self._speaking_since or 0.0)
+        turn, self._turn = self._turn, _UnfinishedTurn(started_at=self._speaking_since)
         self._judged_at = 0.0
         self._reported = None
         self._stop_asking()
-        return CallerTurn(turn.words, turn.started_at, ended_at, turn.pauses)
+        return CallerTurn(turn.words, ended_at if turn.started_at is None else turn.started_at, ended_at, turn.pauses)
 
     def tick(self, now: float) -> None:
         """End the turn if it is over, and ask the detector again when it wanted to be asked."""
@@ -268,7 +277,7 @@ class Endpointing:
     def _add_pause(self, until: float, *, ended_turn: bool) -> None:
         """Add the pause that has ended, with its judgment, to those of the turn."""
         turn, judgment = self._turn, self._judgment
-        if turn.paused_at is None:
+        if turn.paused_at is None or turn.started_at is None:
             return
         after_ms, waited_ms = (
             max(0, round((end - begin) * 1000))
@@ -286,8 +295,9 @@ class Endpointing:
     def _describe_turn(self) -> PossibleTurn:
         now = self._clock()
         paused_at = now if self._turn.paused_at is None else self._turn.paused_at
+        started_at = paused_at if self._turn.started_at is None else self._turn.started_at
         return PossibleTurn(
-            self._audio.get_recent_audio(self._turn.started_at, paused_at + STOP_SECONDS),
+            self._audio.get_recent_audio(started_at, paused_at + STOP_SECONDS),
             self._turn.words.for_model,
             self._turn.interim.for_model,
             self._events.get_agent_utterance(),

@@ -117,7 +117,9 @@ async def save_agent(session: TenantSession, viewer: Viewer, agent_id: UUID, pub
 async def pause_agent(session: TenantSession, viewer: Viewer, agent_id: UUID, publisher: AgentPublisher) -> Next:
     """Pause an agent: it does not take or place calls."""
     agent = await publisher.update_agent(session, agent_id, AgentUpdate(status="paused"), viewer.principal)
-    return Next(_came_from_list(agent_id), _("%(name)s is paused. It does not take or place calls.", name=agent.name))
+    return Next(
+        _came_from_list(agent_id), _("%(name)s is paused. It does not take or place calls.", name=agent.name), "warning"
+    )
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/activate")
@@ -133,7 +135,7 @@ async def activate_agent(session: TenantSession, viewer: Viewer, agent_id: UUID,
 async def delete_agent(session: TenantSession, agent_id: UUID) -> Next:
     """Delete an agent permanently."""
     await agents.delete_agent(session, agent_id)
-    return Next(url_for("dashboard.agents_page"), _("Agent deleted. Its calls are kept."))
+    return Next(url_for("dashboard.agents_page"), _("Agent deleted. Its calls are kept."), "warning")
 
 
 def _refuse_overwriting(agent: Agent, values: Mapping[str, JsonValue]) -> None:

@@ -69,7 +69,7 @@ async def draft_page(session: TenantSession, agent_id: UUID) -> str:
 async def discard_draft(session: TenantSession, agent_id: UUID) -> Next:
     """Discard the draft."""
     await drafts.discard_draft(session, agent_id)
-    return Next(url_for("dashboard.agent_page", agent_id=agent_id), _("The draft was discarded."))
+    return Next(url_for("dashboard.agent_page", agent_id=agent_id), _("The draft was discarded."), "warning")
 
 
 @dashboard.post("/dashboard/agents/<agent_id>/draft/simulations")

@@ -97,7 +97,7 @@ async def turn_widget_on(session: TenantSession, widget_id: UUID) -> Next:
 async def turn_widget_off(session: TenantSession, widget_id: UUID) -> Next:
     """Show the widget nowhere."""
     await widgets.update_widget(session, widget_id, WidgetUpdate(enabled=False))
-    return Next(url_for("dashboard.widget_page", widget_id=widget_id), _("The widget is off."))
+    return Next(url_for("dashboard.widget_page", widget_id=widget_id), _("The widget is off."), "warning")
 
 
 @dashboard.post("/dashboard/widgets/<widget_id>/delete")
@@ -106,4 +106,4 @@ async def delete_widget(session: TenantSession, widget_id: UUID) -> Next:
     """Delete a widget permanently. Its conversations are kept."""
     widget = await widgets.get_widget(session, widget_id)
     await widgets.delete_widget(session, widget_id)
-    return Next(url_for("dashboard.widgets_page", agent_id=widget.agent_id), _("Widget deleted."))
+    return Next(url_for("dashboard.widgets_page", agent_id=widget.agent_id), _("Widget deleted."), "warning")

@@ -166,7 +166,7 @@ async def suspend_organization(
 ) -> Next:
     """Suspend an organization."""
     await queries.suspend(organization_id, reason=data.reason, actor=viewer.operator)
-    return Next(_address(organization_id), _("The organization is suspended."))
+    return Next(_address(organization_id), _("The organization is suspended."), "warning")
 
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/resume")

@@ -46,6 +46,7 @@ async def sign_out_user(viewer: Viewer, account_id: UUID, queries: ConsoleQuerie
     return Next(
         url_for("dashboard.console_users_page", search=user.email),
         _("%(email)s was signed out everywhere.", email=user.email),
+        "warning",
     )
 
 
@@ -59,7 +60,7 @@ async def reset_user_second_factor(
     await factors.reset(user.email)
     await queries.record_for_user(user.id, viewer.operator, AuditAction.USER_SECOND_FACTOR_REMOVED)
     notice = _("%(email)s signs in with the password alone.", email=user.email)
-    return Next(url_for("dashboard.console_users_page", search=user.email), notice)
+    return Next(url_for("dashboard.console_users_page", search=user.email), notice, "warning")
 
 
 @dashboard.post("/dashboard/console/users/<account_id>/confirm")

@@ -8,6 +8,7 @@ from typing import Any, Self
 from aiohttp import ClientConnectorError, ClientError, ClientResponse, ClientSession, ClientTimeout
 from pydantic import Field, HttpUrl, SecretStr
 from switchboard.plugin_sdk import OutcomeUnknown, ProviderError, ProviderSettings
+from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.retries import read_retry_after
 
 TIMEOUT = ClientTimeout(sock_connect=4, sock_read=10)
@@ -66,7 +67,7 @@ class AcmeClient:
                 await _raise_for_status(response)
                 yield response
         except ClientConnectorError as error:
-            raise ProviderError(f"Acme cannot be reached: {type(error).__name__}") from error
+            raise ProviderError(f"Acme cannot be reached: {describe_connection_fault(error)}") from error
         except (ClientError, TimeoutError, ValueError) as error:
             raise lost(f"Acme did not answer: {type(error).__name__}") from error
 
