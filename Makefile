@@ -72,7 +72,7 @@ fuzz: $(DEVELOPED) ## requests made from the OpenAPI document; EXAMPLES=5000 for
 faults: $(DEVELOPED) ## processes killed under load; SCALE=20 for longer
 	FAULT_SCALE=$(or $(SCALE),5) $(BIN)/python -m pytest tests/faults
 
-chaos: $(DEVELOPED) ## restarts and faults behind haproxy while people talk; CALLERS=50 ROUNDS=20 FAULTS=200
+chaos: $(DEVELOPED) ## restarts, failovers, and faults behind haproxy while people talk; CALLERS=50 ROUNDS=20 FAULTS=200
 	CHAOS_CALLERS=$(or $(CALLERS),50) CHAOS_ROUNDS=$(or $(ROUNDS),20) CHAOS_FAULTS=$(or $(FAULTS),200) \
 		$(BIN)/python -m pytest tests/chaos -s
 

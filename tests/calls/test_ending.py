@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from sqlmodel import select
+from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.database import Database, now
 from switchboard.foundation.jobs.beats import MOST_BETWEEN_LOOKS
 from switchboard.resources.billing.models import LedgerEntry
@@ -54,8 +55,12 @@ async def test_a_call_that_the_reconciler_ends_while_it_goes_on_costs_what_the_l
     assert call.cost_total == -sum(entry.amount for entry in entries) > 0
 
 
-async def test_a_lease_is_judged_by_what_was_seen_without_a_gap(runtime: Runtime, caller: Caller) -> None:
-    """While the database is away nobody can extend one, and a standby that takes over has lost the last extensions."""
+async def test_a_lease_is_judged_by_what_was_seen_without_a_gap(
+    runtime: Runtime, caller: Caller, servers: DataDirectory
+) -> None:
+    """While the database is away or a standby still, nobody can extend one, and a standby that takes over has lost the
+    last extensions.
+    """
     lapsed = {"holder": "gone", "started_at": now(), "watch_at": now() - 2 * LEASE}
     call = await add_call(runtime, caller, now(), status="in-progress", **lapsed)
 
@@ -68,6 +73,10 @@ async def test_a_lease_is_judged_by_what_was_seen_without_a_gap(runtime: Runtime
     away = Database("postgresql://127.0.0.1:1/away", pool_size=1, statement_timeout=1)
     with pytest.raises(OSError, match="Connect call failed"):
         await watch_leases(away, runtime.call_beats)
+    assert not await look_for(runtime, LEASE.total_seconds() - 1)
+    read_only = Database(f"{servers.database_url}&default_transaction_read_only=on")
+    await watch_leases(read_only, runtime.call_beats)
+    await read_only.close()
     assert not await look_for(runtime, LEASE.total_seconds() - 1)
     later = runtime.call_beats.clock() + MOST_BETWEEN_LOOKS + 1
     runtime.call_beats.clock = lambda: later

@@ -111,14 +111,14 @@ class Cluster:
 
 
 @asynccontextmanager
-async def run_cluster(folder: Path, **changes: str) -> AsyncIterator[Cluster]:
+async def run_cluster(folder: Path, *, servers: Servers | None = None, **changes: str) -> AsyncIterator[Cluster]:
     """Run the platform, with changes of its settings."""
-    servers = Servers(folder)
+    servers = servers or Servers(folder)
     await servers.start()
     port = find_free_port()
     environment = {
         "SWITCHBOARD_DATA_DIR": str(folder),
-        "SWITCHBOARD_DATABASE_URL": servers.directory.database_url,
+        "SWITCHBOARD_DATABASE_URL": servers.database_url,
         "SWITCHBOARD_REDIS_URL": servers.directory.redis_url,
         "SWITCHBOARD_PUBLIC_URL": f"http://127.0.0.1:{port}",
         "SWITCHBOARD_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",

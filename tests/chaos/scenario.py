@@ -14,17 +14,20 @@ from switchboard.resources.identity.policy import Policy, Prices, RateLimit, Rat
 from tests.chaos.cluster import Cluster, run_cluster
 from tests.chaos.traffic import Traffic
 from tests.fixtures.app import Organizations, create_bakery, fresh_number
+from tests.fixtures.processes import Servers
 from tests.fixtures.receiver import Receiver
 
 
 @asynccontextmanager
-async def start_traffic(folder: Path, receiver: Receiver, **changes: str) -> AsyncIterator[tuple[Cluster, Traffic]]:
+async def start_traffic(
+    folder: Path, receiver: Receiver, *, servers: Servers | None = None, **changes: str
+) -> AsyncIterator[tuple[Cluster, Traffic]]:
     """Run a cluster with an agent, its number, prices, and a webhook endpoint; the traffic has not begun yet."""
-    async with run_cluster(folder, **changes) as cluster:
+    async with run_cluster(folder, servers=servers, **changes) as cluster:
         settings = Settings(
             data_dir=folder, public_url=cluster.url, webhook_allowed_networks=[ip_network("127.0.0.0/8")]
         )
-        urls = cluster.servers.directory
+        urls = cluster.servers
         async with open_process_runtime(settings, database_url=urls.database_url, redis_url=urls.redis_url) as runtime:
             limit = RateLimit(per_second=1000, burst=1000)
             policy = Policy(

@@ -29,8 +29,13 @@ async def list_overdue_calls(session: SystemSession, silent: Collection[str | UU
 
 
 async def read_beats(session: SystemSession) -> dict[str | UUID, datetime]:
-    """Return the latest lease of each process that runs calls, and the leases that have lapsed, by call."""
-    held = col(Call.holder).is_not(None), col(Call.watch_at).is_not(None)
+    """Return the latest lease of each process that runs calls, and the leases that have lapsed, by call.
+
+    A database that is read-only has none, because nobody can extend one there: a standby answers reads before it is
+    promoted, and its transactions are read-only (PostgreSQL manual, "Hot Standby").
+    """
+    is_writable = func.current_setting("transaction_read_only") == "off"
+    held = is_writable, col(Call.holder).is_not(None), col(Call.watch_at).is_not(None)
     processes = select(Call.holder, func.max(Call.watch_at)).where(*held).group_by(col(Call.holder))
     lapsed = select(Call.id, Call.watch_at).where(*held, col(Call.watch_at) < now())
     found = [*(await session.exec(processes)).all(), *(await session.exec(lapsed)).all()]

@@ -1,0 +1,95 @@
+"""A standby takes over from PostgreSQL, again and again, while people talk: their calls go on.
+
+`make chaos` runs it with its number of callers and of rounds, CI with four callers and one round.
+"""
+
+import asyncio
+import os
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+import structlog
+from sqlmodel import col, func, select
+from switchboard.foundation.database import now
+from switchboard.resources.calls.live.heartbeat import LEASE
+from switchboard.resources.calls.models import Call
+
+from tests.chaos.scenario import start_traffic
+from tests.chaos.traffic import Traffic
+from tests.fixtures.eventually import eventually
+from tests.fixtures.failover import ReplicatedServers
+from tests.fixtures.receiver import Receiver
+
+logger = structlog.get_logger()
+CALLERS = int(os.environ.get("CHAOS_CALLERS", "4"))
+ROUNDS = int(os.environ.get("CHAOS_ROUNDS", "1"))
+CALL_SECONDS = 300.0
+DEAD_CALLER = "+15550100002"
+
+
+@pytest.mark.timeout(300 + 120 * ROUNDS)
+async def test_failovers_of_postgres_end_no_call(tmp_path: Path, receiver: Receiver) -> None:
+    servers = ReplicatedServers(tmp_path)
+    async with start_traffic(tmp_path, receiver, servers=servers) as (_, traffic):
+        for number in range(ROUNDS):
+            if number:
+                servers.swap()
+                await servers.add_standby()
+            traffic.stop.clear()
+            calling = [
+                asyncio.create_task(traffic.keep_calling((CALL_SECONDS, CALL_SECONDS), tmp_path))
+                for _ in range(CALLERS)
+            ]
+            await eventually(lambda: count_live_calls(traffic), lambda count: count == CALLERS, seconds=60)
+            await fail_over(servers)
+            await wait_until_leases_are_judged(traffic)
+            live = await count_live_calls(traffic)
+            logger.info("failover", number=number + 1, calls=CALLERS, ended=CALLERS - live)
+            assert live == CALLERS
+            traffic.stop.set()
+            for caller in calling:
+                caller.cancel()
+            await asyncio.gather(*calling, return_exceptions=True)
+            await eventually(lambda: count_live_calls(traffic), lambda count: count == 0, seconds=60)
+
+
+async def fail_over(servers: ReplicatedServers) -> None:
+    await servers.kill_primary()
+    await asyncio.sleep(LEASE.total_seconds() + 2)  # every lease lapses
+    servers.move("server")
+    await servers.promote()
+
+
+async def wait_until_leases_are_judged(traffic: Traffic) -> None:
+    """Add a call whose process is dead, and wait until a worker has ended it."""
+    orphan = Call(
+        organization_id=traffic.organization_id,
+        direction="inbound",
+        status="in-progress",
+        from_number=DEAD_CALLER,
+        to_number=traffic.number,
+        carrier="loopback",
+        holder="dead",
+        started_at=now(),
+        watch_at=now() - LEASE,
+    )
+    async with traffic.runtime.database.tenant(traffic.organization_id) as session:
+        session.add(orphan)
+
+    async def is_over() -> bool:
+        return (await find_call(traffic, orphan.id)).ended_at is not None
+
+    await eventually(is_over, seconds=60)
+
+
+async def find_call(traffic: Traffic, call_id: UUID) -> Call:
+    async with traffic.runtime.database.tenant(traffic.organization_id) as session:
+        return (await session.exec(select(Call).where(col(Call.id) == call_id))).one()
+
+
+async def count_live_calls(traffic: Traffic) -> int:
+    """Return the number of calls in progress, without that of `wait_until_leases_are_judged`."""
+    live = col(Call.status) == "in-progress", col(Call.from_number) != DEAD_CALLER
+    async with traffic.runtime.database.tenant(traffic.organization_id) as session:
+        return (await session.exec(select(func.count()).select_from(Call).where(*live))).one()
