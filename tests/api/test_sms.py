@@ -32,17 +32,6 @@ async def send_message(live: LivePlatform, to_number: str = CONTACT, body: str =
     return response.json
 
 
-async def receive_message(live: LivePlatform, body: str, *, from_number: str = CONTACT) -> str:
-    """Send a text message to our number; return the carrier's id of it."""
-    organization_id = live.caller.organization_id
-    async with live.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
-        assert isinstance(carrier, SimulatedCarrier)
-        urls = build_callback_urls(live.runtime.settings.base_url, organization_id, "loopback")
-        return await carrier.simulate_text_message(
-            from_number=from_number, to_number=live.number, body=body, callbacks=urls
-        )
-
-
 async def list_conversations(caller: Caller) -> list[Json]:
     return (await caller.get("/v1/sms/conversations")).json["items"]  # type: ignore[return-value]
 
@@ -131,7 +120,7 @@ async def test_a_contact_replies_and_the_agent_answers(live: LivePlatform) -> No
 
 async def test_an_inbound_message_gets_the_agents_answer(live: LivePlatform) -> None:
     await live.caller.post("/v1/contacts", {"phone_number": CONTACT, "name": "Ada"})
-    await receive_message(live, "What are your opening hours?")
+    await live.receive_text("What are your opening hours?")
     response, question = await wait_for_messages(
         live, lambda messages: len(messages) == 2 and messages[0]["status"] == "delivered"
     )
@@ -154,11 +143,11 @@ async def test_an_inbound_message_gets_the_agents_answer(live: LivePlatform) -> 
 
 
 async def test_two_quick_messages_get_one_answer(live: LivePlatform) -> None:
-    await asyncio.gather(receive_message(live, "Hello there,"), receive_message(live, "what are your opening hours?"))
+    await asyncio.gather(live.receive_text("Hello there,"), live.receive_text("what are your opening hours?"))
     await wait_for_messages(
         live, lambda messages: messages[0]["direction"] == "outbound" and messages[0]["status"] == "delivered"
     )
-    await receive_message(live, "HELP")
+    await live.receive_text("HELP")
     messages = await wait_for_messages(live, lambda messages: messages[0]["author"] == "platform")
     assert [message["author"] for message in messages].count("agent") == 1
 
@@ -174,16 +163,16 @@ async def test_a_repeated_callback_creates_one_message(live: LivePlatform) -> No
 
 
 async def test_stop_closes_the_conversation_until_start(live: LivePlatform) -> None:
-    await receive_message(live, "Stop.")
-    await receive_message(live, "STOP")
+    await live.receive_text("Stop.")
+    await live.receive_text("STOP")
     body = {"to_number": CONTACT, "from_number_id": live.number_id, "body": "Hello"}
     refused = await live.caller.post("/v1/sms", body)
     assert (refused.status, refused.json["code"]) == (409, "recipient_opted_out")
     assert [conversation["status"] for conversation in await list_conversations(live.caller)] == ["closed"]
-    await receive_message(live, "Are you there?")
-    await receive_message(live, "HELP")
-    await receive_message(live, "START")
-    await receive_message(live, "start")
+    await live.receive_text("Are you there?")
+    await live.receive_text("HELP")
+    await live.receive_text("START")
+    await live.receive_text("start")
     assert (await live.caller.post("/v1/sms", body)).status == 201
     assert [conversation["status"] for conversation in await list_conversations(live.caller)] == ["open"]
     messages = await wait_for_messages(
@@ -201,17 +190,17 @@ async def list_opt_out_sources(live: LivePlatform) -> list[JsonValue]:
 
 async def test_stop_adds_a_do_not_call_entry_and_start_removes_only_that_entry(live: LivePlatform) -> None:
     body = {"to_number": CONTACT, "from_number_id": live.number_id, "body": "Hello"}
-    await receive_message(live, "STOP")
+    await live.receive_text("STOP")
     assert await list_opt_out_sources(live) == ["text"]
     other = (await live.caller.post("/v1/phone-numbers", {"phone_number": fresh_number()})).json["id"]
     refused = await live.caller.post("/v1/sms", {**body, "from_number_id": other})
     assert (refused.status, refused.json["code"]) == (409, "recipient_opted_out")
-    await receive_message(live, "START")
+    await live.receive_text("START")
     assert await list_opt_out_sources(live) == []
     await live.caller.post("/v1/do-not-call", {"phone_number": CONTACT})
     assert (await live.caller.post("/v1/sms", body)).json["code"] == "recipient_opted_out"
-    await receive_message(live, "STOP")
-    await receive_message(live, "START")
+    await live.receive_text("STOP")
+    await live.receive_text("START")
     assert await list_opt_out_sources(live) == ["api"]
     assert (await live.caller.post("/v1/sms", body)).json["code"] == "recipient_opted_out"
 
@@ -244,7 +233,7 @@ async def test_a_message_is_sent_despite_a_lost_wake_up(live: LivePlatform) -> N
     await send_message(live)
     await live.runtime.redis.flushall()
     await wait_for_messages(live, lambda messages: messages[0]["status"] == "delivered")
-    await receive_message(live, "What are your opening hours?")
+    await live.receive_text("What are your opening hours?")
     await live.runtime.redis.flushall()
     await wait_for_messages(live, lambda messages: messages[0]["author"] == "agent")
 

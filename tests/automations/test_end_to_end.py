@@ -3,11 +3,9 @@ socket.
 """
 
 import pytest
-from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
 from switchboard.resources.automations.conditions import CHECKS, ROOTS
 from switchboard.resources.automations.filters import FILTERS, TESTS
 from switchboard.resources.automations.schemas import ActionRunOut, AutomationRunOut
-from switchboard.resources.phone_numbers.purchases import build_callback_urls
 
 from tests.fixtures.app import LivePlatform
 from tests.fixtures.automations import CONTACT, create_automation, get_actions, get_automation, wait_for_finished_runs
@@ -17,15 +15,6 @@ from tests.fixtures.servers import REPOSITORY
 from tests.fixtures.webhooks import list_items
 
 pytestmark = pytest.mark.local_receivers
-
-
-async def receive_message(live: LivePlatform, body: str) -> None:
-    """Send a text message to our number."""
-    organization_id = live.caller.organization_id
-    async with live.runtime.providers.use(organization_id, TelephonyProvider) as carrier:
-        assert isinstance(carrier, SimulatedCarrier)
-        urls = build_callback_urls(live.runtime.settings.base_url, organization_id, "loopback")
-        await carrier.simulate_text_message(from_number=CONTACT, to_number=live.number, body=body, callbacks=urls)
 
 
 async def test_a_message_with_a_keyword_tags_the_contact_and_calls_an_endpoint(
@@ -49,7 +38,7 @@ async def test_a_message_with_a_keyword_tags_the_contact_and_calls_an_endpoint(
         trigger_filters={"data.direction": "inbound"},
         conditions=[{"field": "data.body", "operator": "contains", "value": "refund"}],
     )
-    await receive_message(live, "I want a REFUND, and at once, please")
+    await live.receive_text("I want a REFUND, and at once, please")
     (request,) = await receiver.first("/crm")
     assert request.json == {"number": CONTACT, "said": "I want a REFUND, an…", "event": "sms.received"}
     assert request.headers["X-Number"] == CONTACT

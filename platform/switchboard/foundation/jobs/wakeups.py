@@ -5,7 +5,7 @@ work.
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -69,7 +69,11 @@ class _RedisQueue(RedisQueue):
 
 
 class _Worker(Worker[Context]):
-    """SAQ's worker, except that its maintenance does not keep sleeping while it is stopped."""
+    """SAQ's worker, except that its maintenance does not keep sleeping while it is stopped, and that it stops the jobs
+    that it runs without the queue, too.
+    """
+
+    own_jobs: "_OwnJobs"
 
     async def upkeep(self) -> list[asyncio.Task[None]]:
         self._upkeep = await super().upkeep()
@@ -79,7 +83,37 @@ class _Worker(Worker[Context]):
         self.event.set()
         for task in self._upkeep:
             task.cancel()
-        await super().stop()
+        await asyncio.gather(self.own_jobs.stop(), super().stop())
+
+
+class _OwnJobs:
+    """Jobs that a worker runs without the queue, while that cannot be reached: as many at once as it runs with it."""
+
+    def __init__(self, jobs: Mapping[str, Job], concurrency: int) -> None:
+        self._jobs = jobs
+        self._concurrency = concurrency
+        self._running: dict[tuple[str, frozenset[tuple[str, str]]], asyncio.Task[None]] = {}
+
+    def start(self, name: str, seconds: int, arguments: Mapping[str, str]) -> None:
+        """Start a job, unless it runs already, or there are too many: then a reconciler asks for it again."""
+        key = name, frozenset(arguments.items())
+        if key not in self._running and len(self._running) < self._concurrency:
+            self._running[key] = task = asyncio.create_task(self._run(name, seconds, arguments))
+            task.add_done_callback(lambda _: self._running.pop(key))
+
+    async def stop(self) -> None:
+        """Cancel the jobs, which other workers find again."""
+        running = list(self._running.values())
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def _run(self, name: str, seconds: int, arguments: Mapping[str, str]) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._jobs[name](**arguments)
+        except Exception:  # as in the queue, what fails one job must not fail the worker
+            logger.exception("a job failed", job=name)
 
 
 class Queue:
@@ -89,19 +123,24 @@ class Queue:
         """`blocking_redis` is the worker's, whose commands wait at the server for the next wake-up."""
         self._queue = _RedisQueue(redis, name=HASH_TAG)
         self._blocking_queue = _RedisQueue(blocking_redis, name=HASH_TAG)
+        self._own_jobs: _OwnJobs | None = None
 
     async def enqueue(
         self, job: str, *, delay_seconds: int = 0, timeout_seconds: int = JOB_TIMEOUT, **arguments: str
     ) -> None:
         """Have a worker run a job now, or up to two seconds after a delay. The job is canceled at its time limit.
 
-        If the queue cannot be reached, the wake-up is logged and dropped: a reconciler finds the work.
+        If the queue cannot be reached, a worker runs the job itself. Other processes log the wake-up and drop it, and
+        so does a worker whose job is to run later: a worker's reconciler finds the work.
         """
         try:
             due = math.ceil(time.time() + delay_seconds) if delay_seconds else 0
             await self._queue.enqueue(job, timeout=timeout_seconds, retries=JOB_RETRIES, scheduled=due, **arguments)
         except (RedisError, OSError) as error:
-            logger.warning("wake-up lost, a reconciler will find the work", job=job, error=type(error).__name__)
+            if self._own_jobs is None or due:
+                logger.warning("wake-up lost, a reconciler will find the work", job=job, error=type(error).__name__)
+            else:
+                self._own_jobs.start(job, timeout_seconds, arguments)
 
     def worker(
         self, *, jobs: Sequence[Job], clock: Sequence[CronJob], parts: Parts, concurrency: int = 20
@@ -115,8 +154,9 @@ class Queue:
         for entry in clock:
             function = _adapt(entry.job, parts)
             crons.append(SaqCronJob(function, entry.every, timeout=JOB_TIMEOUT, retries=JOB_RETRIES, ttl=1))
+        self._own_jobs = _OwnJobs({job.__name__: bind_job(job, parts) for job in jobs}, concurrency)
         # Bound the dequeue wait; otherwise shutdown blocks for the full grace period.
-        return _Worker(
+        worker = _Worker(
             self._blocking_queue,
             functions,
             cron_jobs=crons,
@@ -125,6 +165,8 @@ class Queue:
             shutdown_grace_period_s=2,
             timers=TIMERS,
         )
+        worker.own_jobs = self._own_jobs
+        return worker
 
 
 def wake(
