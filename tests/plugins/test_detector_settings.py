@@ -119,7 +119,8 @@ async def test_a_text_is_redacted_as_a_whole_if_the_detector_cannot_be_created(c
 async def test_the_dashboard_checks_the_settings(people: People, owner: Person, caller: Caller) -> None:
     await owner.post(PAGE, {"settings.api_key": "a wrong key"})
     await owner.post(f"{PAGE}/check")
-    assert "crm_number does not work: the CRM does not know this key" in (await owner.get("/dashboard/providers")).html
+    page = (await owner.get("/dashboard/providers")).html
+    assert "Customer numbers of the CRM does not work: the CRM does not know this key" in page
     await set_up(owner, "eu")
     await owner.post(f"{PAGE}/check")
     assert "Customer numbers of the CRM works." in (await owner.get("/dashboard/providers")).html

@@ -221,7 +221,8 @@ async def test_the_dashboard_reports_invalid_settings_and_checks_valid_ones(peop
     assert "settings.base_url" not in refused.html, "only the operator sets where requests go"
     await set_up(owner, "a wrong key")
     await owner.post(f"{NOTE_PAGE}/check")
-    assert "crm_note does not work: the CRM does not know this key" in (await owner.get("/dashboard/providers")).html
+    page = (await owner.get("/dashboard/providers")).html
+    assert "Write a CRM note does not work: the CRM does not know this key" in page
     await set_up(owner, crm.KEY)
     await owner.post(f"{NOTE_PAGE}/check")
     assert "Write a CRM note works." in (await owner.get("/dashboard/providers")).html
