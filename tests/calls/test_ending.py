@@ -10,9 +10,8 @@ from switchboard.foundation.jobs.beats import MOST_BETWEEN_LOOKS
 from switchboard.resources.billing.models import LedgerEntry
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.jobs import reconcile_calls, watch_leases
-from switchboard.resources.calls.live.heartbeat import LEASE
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.states import is_over
+from switchboard.resources.calls.states import LEASE, is_over
 from switchboard.resources.identity.policy import Policy, Prices
 from switchboard.runtime import Runtime
 
@@ -36,7 +35,7 @@ async def test_a_call_that_the_reconciler_ends_while_it_goes_on_costs_what_the_l
         async def reconcile_without_lease() -> Call:
             async with live.runtime.database.tenant(organization_id) as session:
                 call = await calls.get_call(session, caller.call_id, lock=True)
-                call.watch_at = now() - timedelta(seconds=1)
+                call.started_at, call.watch_at = now() - timedelta(minutes=2), now() - timedelta(seconds=1)
             await look_for(live.runtime)
             await live.runtime.call(reconcile_calls)
             async with live.runtime.database.tenant(organization_id) as session:
@@ -44,6 +43,7 @@ async def test_a_call_that_the_reconciler_ends_while_it_goes_on_costs_what_the_l
 
         ended = await eventually(reconcile_without_lease, is_over)  # the heartbeat may extend the lease in between
         assert ended.error_message == "The server that ran the call stopped."
+        assert ended.duration_seconds == 109, "until the last sign of life, and not until somebody noticed"
 
     async def look() -> Call:
         async with live.runtime.database.tenant(organization_id) as session:

@@ -43,6 +43,7 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callback_urls import MediaGrant
+from switchboard.resources.calls.live.heartbeat import run_heartbeat
 from switchboard.resources.calls.media.call_runner import CallRunner
 from switchboard.resources.calls.recordings.uploads import RecordingUploader
 from switchboard.resources.calls.states import finish_call
@@ -197,7 +198,9 @@ def exported(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
 @pytest_asyncio.fixture(autouse=True)
 async def started_engine(runtime: Runtime) -> AsyncIterator[None]:
     await runtime.engine.start()
+    beating = asyncio.create_task(run_heartbeat(runtime.database, runtime.engine))
     yield
+    beating.cancel()
     await runtime.engine.close()
 
 

@@ -12,8 +12,8 @@ import pytest
 import structlog
 from sqlmodel import col, func, select
 from switchboard.foundation.database import now
-from switchboard.resources.calls.live.heartbeat import LEASE
 from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.states import LEASE
 
 from tests.chaos.scenario import start_traffic
 from tests.chaos.traffic import Traffic

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from switchboard.foundation.database import now
-from switchboard.resources.calls.live.heartbeat import BEAT_SECONDS, LEASE
+from switchboard.resources.calls.live.heartbeat import BEAT_SECONDS
+from switchboard.resources.calls.states import LEASE
 
 from tests.fixtures.calls import add_call
 from tests.fixtures.eventually import eventually

@@ -49,6 +49,7 @@ class CallEngine:
         self._detection: BatchedDetection | None = None
         self._ticking: asyncio.Task[None] | None = None
         self._held = 0
+        self._claimed: set[UUID] = set()
         self._empty = asyncio.Event()
         self._empty.set()
         self.stopping = asyncio.Event()
@@ -99,6 +100,20 @@ class CallEngine:
             self._held -= 1
             if not self._held:
                 self._empty.set()
+
+    @contextmanager
+    def keep_claim(self, call_id: UUID) -> Iterator[None]:
+        """Keep a call that this process has claimed within the block: from the claim to its saved result."""
+        self._claimed.add(call_id)
+        try:
+            yield
+        finally:
+            self._claimed.discard(call_id)
+
+    @property
+    def claimed_call_ids(self) -> list[UUID]:
+        """Ids of the calls that this process has claimed, whose leases it extends."""
+        return list(self._claimed)
 
     @property
     def live_call_ids(self) -> list[UUID]:

@@ -1,6 +1,7 @@
 """Reconciler of calls whose job or process was lost: each is resumed, or ended with a reason."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 
 import structlog
@@ -16,7 +17,7 @@ from switchboard.resources.calls.chats import finish_chat
 from switchboard.resources.calls.dialing import CallDialer
 from switchboard.resources.calls.models import CHAT, Call
 from switchboard.resources.calls.recordings.recovery import RecordingRecovery
-from switchboard.resources.calls.states import finish_call
+from switchboard.resources.calls.states import LEASE, finish_call
 
 logger = structlog.get_logger()
 
@@ -67,6 +68,7 @@ class CallReconciler:
                 await finish_chat(session, call)
                 return
             if call.holder is not None:
+                call.ended_at = _find_last_beat(call)
                 await finish_call(
                     session, call, "failed", reason=EndedReason.ERROR, error="The server that ran the call stopped."
                 )
@@ -89,3 +91,9 @@ class CallReconciler:
         await dialing.hang_up(self.providers, call)
         if call.transfer_target is not None:
             await dialing.hang_up_leg(self.providers, call.organization_id, call.carrier, call.transfer_target)
+
+
+def _find_last_beat(call: Call) -> datetime:
+    """Return when the process that had a call extended its lease last, or claimed it: nobody talked for long after."""
+    beat = (call.watch_at or now()) - LEASE
+    return max(beat, call.started_at or beat)

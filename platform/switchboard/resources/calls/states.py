@@ -22,6 +22,8 @@ FinalStatus = Literal["completed", "busy", "no-answer", "failed", "canceled"]
 ORDER = {"queued": 0, "ringing": 1, "in-progress": 2}
 RINGING_TIMEOUT = timedelta(seconds=60)
 MEDIA_TIMEOUT = timedelta(seconds=20)
+LEASE = timedelta(seconds=10)
+"""Time from a beat of the process that has a call, or from its claim, to `watch_at`."""
 FORWARDED_TIMEOUT = timedelta(hours=4)
 
 
@@ -73,15 +75,16 @@ async def finish_call(
 ) -> None:
     """End the call and charge its cost. Only the first end counts, so `cost_total` is always what the ledger has.
 
-    A call that a machine answered ends with `voicemail`, also if the machine hangs up first.
-    `used` is the call's usage and its seconds of audio. Without them, after a forward or a crash, the cost is that of
-    the call's minutes. A chat has no duration, and `cost_total` has the cost of its answers already.
+    An `ended_at` that has been set before stays, for an end that was noticed late. A call that a machine answered ends
+    with `voicemail`, also if the machine hangs up first. `used` is the call's usage and its seconds of audio. Without
+    them, after a forward or a crash, the cost is that of the call's minutes. A chat has no duration, and `cost_total`
+    has the cost of its answers already.
     """
     if is_over(call):
         return
     if reason is EndedReason.CALLER_HUNG_UP and call.answered_by == "machine":
         reason = EndedReason.VOICEMAIL
-    call.status, call.ended_at = status, now()
+    call.status, call.ended_at = status, call.ended_at or now()
     call.ended_reason, call.error_message = reason.value if reason else None, error
     if call.started_at is not None and call.carrier != CHAT:
         call.duration_seconds = max(0, round((call.ended_at - call.started_at).total_seconds()))

@@ -1,7 +1,6 @@
 """Heartbeat of a process that runs calls; the reconciler ends the calls of a process whose heartbeat stops."""
 
 import asyncio
-from datetime import timedelta
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
@@ -11,11 +10,11 @@ from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.database import Database, now
 from switchboard.foundation.observability import metrics, organization_metrics
 from switchboard.resources.calls.media.funding import CallFunding
+from switchboard.resources.calls.states import LEASE
 from switchboard.resources.calls.system_queries import extend_call_leases, list_prepaid_calls
 
 logger = structlog.get_logger()
 BEAT_SECONDS = 3.0
-LEASE = timedelta(seconds=10)
 
 
 async def run_heartbeat(database: Database, engine: CallEngine) -> None:
@@ -25,17 +24,17 @@ async def run_heartbeat(database: Database, engine: CallEngine) -> None:
     funding = CallFunding(database, engine)
     while True:
         await asyncio.sleep(BEAT_SECONDS)
-        live = engine.live_call_ids
-        metrics.live_calls.set(len(live))
-        metrics.leases_held.labels("call").set(len(live))
+        claimed = engine.claimed_call_ids
+        metrics.live_calls.set(len(engine.live_call_ids))
+        metrics.leases_held.labels("call").set(len(claimed))
         organization_metrics.set_live_calls(engine.count_calls_by_organization())
-        if not live:
+        if not claimed:
             continue
         try:
             # A connection to a server that has died may hang, where a new one leads to its successor.
             async with asyncio.timeout(BEAT_SECONDS), database.system() as session:
-                answered_by_machines = await extend_call_leases(session, live, now() + LEASE)
-                prepaid = await list_prepaid_calls(session, live)
+                answered_by_machines = await extend_call_leases(session, claimed, now() + LEASE)
+                prepaid = await list_prepaid_calls(session, claimed)
             for call_id in answered_by_machines:  # the message of the carrier's callback may be lost
                 engine.report_machine(call_id, MachineEvent(greeting_over=False))
             await funding.hold_next_minutes(prepaid)

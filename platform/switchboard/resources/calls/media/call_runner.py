@@ -56,7 +56,7 @@ from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.claims import expect_upload
 from switchboard.resources.calls.recordings.spool import build_spool_path
 from switchboard.resources.calls.recordings.uploads import RecordingUploader
-from switchboard.resources.calls.states import MEDIA_TIMEOUT, FinalStatus, finish_call, is_over, start_call
+from switchboard.resources.calls.states import LEASE, FinalStatus, finish_call, is_over, start_call
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
 
@@ -114,17 +114,22 @@ class CallRunner:
         except NotFound:
             await socket.close()
             return False
+        with self.engine.keep_claim(call_id):
+            await self._run_claimed_call(claimed, grant, socket)
+        return True
+
+    async def _run_claimed_call(self, claimed: _ClaimedCall, grant: MediaGrant, socket: MediaSocket) -> None:
         call = claimed.call
-        structlog.contextvars.bind_contextvars(organization_id=str(organization_id), call_id=str(call_id))
+        structlog.contextvars.bind_contextvars(organization_id=str(call.organization_id), call_id=str(call.id))
         record = ServiceRecord({"telephony": call.carrier})
         try:
-            carrier_row = choose_configuration(claimed.configurations, Capability.TELEPHONY, carrier)
+            carrier_row = choose_configuration(claimed.configurations, Capability.TELEPHONY, call.carrier)
             async with self.providers.use_configuration(carrier_row, TelephonyProvider) as provider:
                 leg = ProviderCarrierLeg(self.settings, self.database, self.registry, call, provider)
                 if call.answered_by == "machine" and calls.get_voicemail_settings(call).action == "hang_up":
                     await leg.hang_up()
                     await _finish_without_result(self.database, call, EndedReason.VOICEMAIL, None, record)
-                    return True
+                    return
                 media_url = format_media_url(self.settings, grant.token)
                 await self._converse(claimed, leg, socket, record, media_url=media_url)
         except ProviderError as error:
@@ -132,7 +137,6 @@ class CallRunner:
             await hang_up(self.providers, call)
         finally:
             await socket.close()
-        return True
 
     async def _claim_call(self, organization_id: UUID, call_id: UUID, carrier: str, *, again: bool) -> _ClaimedCall:
         """Claim a call for this process. `again`: an earlier attempt may have succeeded, and its reply been lost."""
@@ -157,8 +161,8 @@ class CallRunner:
                 call.direction == "outbound" and await call_queue.is_calling_back(session, call.id),
             )
             call.agent_version = agent.version
-            call.holder, call.watch_at = self.node, now() + MEDIA_TIMEOUT
             await start_call(session, call)
+            call.holder, call.watch_at = self.node, now() + LEASE
             return claimed
 
     async def _converse(
