@@ -37,6 +37,7 @@ from bench.embedded_server import build_serve_environment
 
 ROWS, PAGE = 1_000, 50
 REQUESTS, AT_ONCE, ROUNDS, WARM = 200, 4, 7, 100
+UNLIMITED = RateLimit(per_second=100_000, burst=1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +108,10 @@ async def measure(server: Server, request: Request, numbers: Iterator[int], requ
 
 async def fill_platform(settings: Settings, directory: DataDirectory) -> str:
     """Create the organization with its contacts, and return its key. Its rate limits are counted and never reached."""
-    unlimited = RateLimit(per_second=100_000, burst=1_000_000)
     urls = {"database_url": directory.database_url, "redis_url": directory.redis_url}
     async with open_process_runtime(settings, **urls) as runtime:
         async with runtime.database.system() as session:
-            policy = Policy(rate_limits=RateLimits(read=unlimited, write=unlimited))
+            policy = Policy(rate_limits=RateLimits(read=UNLIMITED, write=UNLIMITED))
             organization = await identity.create_organization(session, name="Bench", policy=policy)
         async with runtime.database.tenant(organization.id) as session:
             _, key = await identity.create_api_key(session, name="bench", scopes=list(SCOPES))

@@ -9,16 +9,25 @@ import aiohttp
 import pytest
 from redis.exceptions import RedisError
 from sqlalchemy import text
+from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.server.http_server import GRACE_SECONDS
-from switchboard.foundation.database import now
+from switchboard.foundation.database import Database, now, session
 from switchboard.resources.calls import filters
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callback_urls import build_media_url
 from switchboard.resources.calls.models import TranscriptLine
-from switchboard.resources.identity.policy import Encryption, Policy
+from switchboard.resources.identity.policy import Encryption, Policy, RateLimit, RateLimits
 from switchboard.runtime import Runtime
 
-from tests.fixtures.app import UNKNOWN_ID, Caller, LivePlatform, Organizations, run_server
+from tests.fixtures.app import (
+    UNKNOWN_ID,
+    Caller,
+    LivePlatform,
+    Organizations,
+    create_bakery,
+    fresh_number,
+    run_server,
+)
 from tests.fixtures.calls import add_call
 from tests.fixtures.eventually import eventually
 from tests.fixtures.json_access import Json, at, objects_at
@@ -63,6 +72,32 @@ async def test_calls_outside_opening_hours_are_refused(live: LivePlatform, actio
     assert inbound_call.answered == (action in ("forward", "voicemail"))
     if action == "forward":
         assert (call["ended_reason"], call["transferred_to"]) == ("transferred", "+15550100001")
+
+
+async def test_calls_that_wait_for_each_other_take_no_connection_from_others(
+    runtime: Runtime,
+    organizations: Organizations,
+    stranger: Caller,
+    servers: DataDirectory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another server's transaction has the lock of the organization's calls, for longer than a call waits for it."""
+    monkeypatch.setattr(session, "LOCK_MILLISECONDS", 500)
+    often = RateLimit(per_second=1000, burst=1000)
+    policy = Policy(max_concurrent_calls=100, rate_limits=RateLimits(read=often, write=often))
+    bakery = await create_bakery(runtime, await organizations.create(policy=policy), fresh_number())
+    body = {"agent_id": bakery.agent_id, "to_number": "+15550100001", "from_number_id": bakery.number_id}
+    elsewhere, pool = Database(servers.database_url, pool_size=1), runtime.database.pool
+    async with elsewhere.tenant(bakery.caller.organization_id) as other:
+        await calls.acquire_call_capacity(other)
+        placing = [asyncio.create_task(bakery.caller.post("/v1/calls", body)) for _ in range(2 * pool.size())]
+        refused, _ = await asyncio.wait(placing, return_when=asyncio.FIRST_COMPLETED)
+        assert {task.result().json["code"] for task in refused} == {"unavailable"}
+        assert (await stranger.get("/v1/agents")).status == 200
+        assert pool.checkedout() < pool.size(), "most of them wait without a connection"
+    answers = await asyncio.gather(*placing)
+    assert {answer.status for answer in answers} == {201, 503}
+    await elsewhere.close()
 
 
 async def test_calls_are_filtered(live: LivePlatform) -> None:

@@ -48,7 +48,8 @@ class CallMachine(PlatformMachine):
         buyer = self.runtime.call(purchases.NumberBuyer)
         number = await buyer.buy_number(self.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
         async with self.runtime.database.tenant(self.organization_id) as session:
-            call = await calls.create_outbound_call(session, agent, number, "+15550100001", metadata={})
+            call = await calls.prepare_outbound_call(session, agent, number, "+15550100001", metadata={})
+            await calls.add_outbound_call(session, call)
             # The carrier has been asked already: this step is its report.
             call.dialing_at = now()
         self.call = call

@@ -101,7 +101,10 @@ class Settings(BaseSettings):
         ),
     )
     database_pool_size: int = Field(
-        20, ge=2, le=1000, description="Connections to PostgreSQL that each process opens at most."
+        20,
+        ge=2,
+        le=1000,
+        description="Connections to PostgreSQL that each process opens at most. One organization uses half of them.",
     )
     database_statement_timeout: float = Field(
         60, ge=0, description="Seconds that one SQL statement may take; 0: any time. Migrations have no limit."

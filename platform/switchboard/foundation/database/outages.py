@@ -11,8 +11,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 logger = structlog.get_logger()
 VALUE_STATES = ("22000", "22003", "22008", "22021", "22P05")
 """SQLSTATE: data exception as asyncpg reports one, number or time out of range, unknown or untranslatable character."""
-AWAY_STATES = ("08", "57P", "57014", "53300", "25006")
-"""SQLSTATEs by prefix: connection failures, shutdown and start-up, a statement that took too long, too many
+AWAY_STATES = ("08", "57P", "57014", "55P03", "53300", "25006")
+"""SQLSTATEs by prefix: connection failures, shutdown and start-up, a statement or a lock that took too long, too many
 connections, and a standby that is still read-only (PostgreSQL manual, Appendix A)."""
 RETRY_SECONDS = 0.25
 ResultT = TypeVar("ResultT")

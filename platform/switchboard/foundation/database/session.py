@@ -7,7 +7,7 @@ organization (docs/decisions/0002-row-level-security-and-roles.md).
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from functools import cache
 from typing import Any, Final, Protocol, TypeVar, cast
 from uuid import UUID
@@ -26,9 +26,12 @@ from switchboard.foundation.database.columns import TenantTable
 from switchboard.foundation.database.connection import PreambleConnection
 from switchboard.foundation.database.engine import create_engine, has_named_statements
 from switchboard.foundation.database.pool import CountingPool
+from switchboard.foundation.database.shares import ConnectionShares
 from switchboard.foundation.database.statements import ConnectedSession, Rows, fetch_rows
 
 ROLES: Final = frozenset({"switchboard_tenant", "switchboard_system"})
+LOCK_MILLISECONDS: Final = 10_000
+"""Time for which a statement waits for a lock, as long as a transaction waits for a connection."""
 _READ_CLOCK = "select extract(epoch from clock_timestamp())::float8"
 
 
@@ -73,6 +76,7 @@ def _build_preamble(info: Mapping[Any, Any]) -> str:
         f"set local role {info['role']};"
         f"set local app.organization_id = '{organization_id or ''}';"
         f"set local statement_timeout = {info['statement_timeout']:d};"
+        f"set local lock_timeout = {LOCK_MILLISECONDS};"
     )
 
 
@@ -190,6 +194,7 @@ class Database:
             pool_timeout=10,
             hide_parameters=True,  # they hold personal data, and errors are logged
         )
+        self._shares = ConnectionShares(pool_size)
         # Without names, statements are prepared for a transaction.
         self._reader = (
             AutocommitReader(self.pool, statement_timeout or None)
@@ -201,7 +206,8 @@ class Database:
     async def tenant(self, organization_id: UUID, *, actor: str | None = None) -> AsyncIterator[TenantSession]:
         """Open one transaction of one organization: commit at the end, roll back on any exception.
 
-        `actor` names the actor in the audit log; services read it as `session.actor`.
+        `actor` names the actor in the audit log; services read it as `session.actor`. An organization that has half of
+        the pool's connections waits, so that others do not.
         """
         info = {
             **self._info,
@@ -211,7 +217,7 @@ class Database:
             "reader": self._reader,
         }
         session = TenantSession(self._engine, info=info, expire_on_commit=False)
-        async with _transaction(session):
+        async with _transaction(session, self._shares.take_place(organization_id)):
             yield session
 
     @asynccontextmanager
@@ -221,7 +227,7 @@ class Database:
         """
         info = {**self._info, "role": "switchboard_system"}
         session = SystemSession(self._engine, info=info, expire_on_commit=False)
-        async with _transaction(session):
+        async with _transaction(session, nullcontext()):
             yield session
 
     async def ping(self) -> None:
@@ -249,15 +255,16 @@ class Database:
 
 
 @asynccontextmanager
-async def _transaction(session: AsyncSession) -> AsyncIterator[None]:
-    async with AsyncExitStack() as failure:
-        failure.push_async_exit(
-            session
-        )  # returns the connection in a task of its own, which a cancellation does not stop
-        yield
-        if session.in_transaction():
-            await session.commit()
-        failure.pop_all()
-    session.sync_session.close()  # has no connection left to return
+async def _transaction(session: AsyncSession, place: AbstractAsyncContextManager[None]) -> AsyncIterator[None]:
+    async with place:
+        async with AsyncExitStack() as failure:
+            failure.push_async_exit(
+                session
+            )  # returns the connection in a task of its own, which a cancellation does not stop
+            yield
+            if session.in_transaction():
+                await session.commit()
+            failure.pop_all()
+        session.sync_session.close()  # has no connection left to return
     for action in session.info.pop("after_commit", []):
         await action()

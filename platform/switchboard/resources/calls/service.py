@@ -192,7 +192,7 @@ async def place_call(session: TenantSession, data: CallCreate) -> Call:
     """Create a call to be placed; a job asks the carrier once this is committed.
 
     Raises `ValidationFailed` for an agent or number that cannot be used, `InvalidState` for a paused agent, a number
-    on the do-not-call list, or too many calls at once, and what `create_outbound_call` raises.
+    on the do-not-call list, or too many calls at once, and what `prepare_outbound_call` and `add_outbound_call` raise.
     """
     agent = await _require_agent(session, data.agent_id)
     number = await numbers.require_number(session, data.from_number_id, field="from_number_id")
@@ -200,14 +200,15 @@ async def place_call(session: TenantSession, data: CallCreate) -> Call:
         raise InvalidState("The agent is paused: it takes and places no calls.")
     if await do_not_call.is_listed(session, data.to_number):
         raise InvalidState(ON_DO_NOT_CALL_LIST)
+    call = await prepare_outbound_call(session, agent, number, data.to_number, metadata=data.metadata)
     if await acquire_call_capacity(session) < 1:
         raise InvalidState("The organization has as many calls running as it may.")
-    call = await create_outbound_call(session, agent, number, data.to_number, metadata=data.metadata)
+    await add_outbound_call(session, call)
     record_audit(session, AuditAction.CALL_CREATED, call.id, fields=data.model_fields_set)
     return call
 
 
-async def create_outbound_call(
+async def prepare_outbound_call(
     session: TenantSession,
     agent: Agent,
     number: PhoneNumber,
@@ -216,17 +217,16 @@ async def create_outbound_call(
     metadata: dict[str, JsonValue],
     voicemail_policy: dict[str, Any] | None = None,
 ) -> Call:
-    """Create a call whose agent and number are valid. Its metadata are redacted like the agent's conversations.
-    Without a `voicemail_policy` the agent's applies.
+    """Return a call whose agent and number are valid, for `add_outbound_call`. Its metadata are redacted like the
+    agent's conversations. Without a `voicemail_policy` the agent's applies.
 
-    Raises `DestinationNotAllowed`, `OutboundPaused`, and `InsufficientBalance` before anything is written.
+    This is the part for which no other call of the organization has to wait. Raises `DestinationNotAllowed`.
     """
     await require_allowed_destination(session, to_number)
-    await require_unpaused(session)
     redactor = await open_redactor(session, agent)
     await redactor.search_json(metadata)
     kept, for_model = [await redactor.redact_json(metadata, for_model=sees) for sees in (False, True)]
-    call = Call(
+    return Call(
         id=new_id(),
         organization_id=session.organization_id,
         agent_id=agent.id,
@@ -241,6 +241,14 @@ async def create_outbound_call(
         watch_at=now(),
         cause_depth=get_cause_depth(session),
     )
+
+
+async def add_outbound_call(session: TenantSession, call: Call) -> None:
+    """Save a prepared call to be placed, in a transaction that has the organization's call capacity.
+
+    Raises `OutboundPaused` and `InsufficientBalance` before anything is written.
+    """
+    await require_unpaused(session)
     prices = (await get_policy(session, call.organization_id)).prices
     await ledger.hold_funds(session, call.id, estimate_call_cost(prices, minutes=1))
     session.add(call)
@@ -248,7 +256,6 @@ async def create_outbound_call(
     await pause_at_call_limits(session)
     link_call(call.id)
     wake(session, "dial_call", organization_id=str(call.organization_id), call_id=str(call.id))
-    return call
 
 
 async def acquire_call_capacity(session: TenantSession) -> int:

@@ -153,7 +153,7 @@ class _Dialer:
         metadata = build_call_metadata(self._campaign.id, contact.id, contact.name)
         set_cause_depth(self._session, contact.cause_depth)
         try:
-            call = await calls.create_outbound_call(
+            call = await calls.prepare_outbound_call(
                 self._session,
                 agent,
                 number,
@@ -161,6 +161,7 @@ class _Dialer:
                 metadata=metadata,
                 voicemail_policy=self._campaign.voicemail_policy,
             )
+            await calls.add_outbound_call(self._session, call)
         except InsufficientBalance:
             await self._stop("paused", NO_MONEY)
             return False

@@ -1,0 +1,65 @@
+"""Shares of a process's connections: what one organization waits for takes no connection that others need."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+from weakref import WeakValueDictionary
+
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+WAIT_SECONDS: Final = 10.0
+"""Time that a transaction waits for its organization's share, as long as for a connection of the pool."""
+
+
+@dataclass(slots=True, eq=False)
+class _Place:
+    """A transaction's place in the share of an organization."""
+
+    share: asyncio.Semaphore
+    is_held: bool = True
+
+
+_PLACES: Final[ContextVar[tuple[_Place, ...]]] = ContextVar("places", default=())
+"""The places that the running task has, or had."""
+
+
+class ConnectionShares:
+    """Lets each organization have half of a pool's connections at once. Its other transactions wait in their order,
+    without a connection.
+    """
+
+    def __init__(self, pool_size: int) -> None:
+        self._most = max(1, pool_size // 2)
+        self._shares: WeakValueDictionary[UUID, asyncio.Semaphore] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def take_place(self, organization_id: UUID) -> AsyncIterator[None]:
+        """Take a place in the organization's share for the block. A block within a block of the same share needs none:
+        it could wait for itself.
+
+        Raises SQLAlchemy's `TimeoutError`, as the pool does, after `WAIT_SECONDS`.
+        """
+        share = self._shares.get(organization_id)
+        if share is None:
+            share = self._shares[organization_id] = asyncio.Semaphore(self._most)
+        outer = _PLACES.get()
+        if any(place.is_held and place.share is share for place in outer):
+            yield
+            return
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                await share.acquire()
+        except TimeoutError as error:
+            raise PoolTimeout(f"the organization has had {self._most} transactions for {WAIT_SECONDS:g} s") from error
+        place = _Place(share)
+        _PLACES.set((place,))
+        try:
+            yield
+        finally:
+            place.is_held = False
+            share.release()
+            _PLACES.set(outer)
