@@ -13,6 +13,7 @@ from typing import ClassVar
 import pytest
 from pydantic import JsonValue
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
+from switchboard.engine.providers import health
 from switchboard.engine.providers.configuration import ProviderSpec, configure_providers
 from switchboard.plugin_sdk import PossibleTurn, ProviderSettings, TurnDetector, TurnPrediction, hookimpl
 from switchboard.plugin_sdk.registry import Capability, Registry
@@ -121,6 +122,26 @@ async def test_calls_go_on_without_a_detector_that_fails(live: LivePlatform, det
     assert call["status"] == "completed"
     assert "turn_detector" not in str(call["served_by"])
     assert [failure["provider"] for failure in objects_at(call, "provider_failures")] == [detector]
+
+
+async def test_a_late_detector_is_left_alone_until_it_is_in_time(
+    runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "FIRST_PAUSE_SECONDS", 0.0)
+    async with runtime.database.tenant(caller.organization_id) as session:
+        spec = ProviderSpec(Capability.TURN_DETECTOR, "stuck", {})
+        await configure_providers(session, runtime.registry, runtime.keyring, [spec])
+    (row,) = await runtime.providers.read_configurations(caller.organization_id, Capability.TURN_DETECTOR)
+    late = runtime.providers.find_health(caller.organization_id, TurnDetector, "stuck", row.updated_at)
+    for _ in range(health.FAILURES_UNTIL_DEGRADED):
+        late.record_failure()
+    runtime.providers.find_health(caller.organization_id, TurnDetector, "stuck", row.updated_at)  # starts a probe
+
+    async def is_probe_over() -> bool:
+        return late.claim_probe() or not late.degraded
+
+    await eventually(is_probe_over, bool)
+    assert late.degraded, "its check succeeds, but its predictions are late"
 
 
 async def kill_models() -> None:

@@ -23,9 +23,10 @@ from switchboard.engine.providers.factory import ProviderFactory, refuse_setting
 from switchboard.engine.providers.health import ProviderHealth
 from switchboard.engine.providers.models import StoredConfiguration
 from switchboard.engine.providers.service import list_configurations
+from switchboard.engine.providers.turn_prediction import require_prediction_in_time
 from switchboard.foundation.database import Database, retry_while_away
 from switchboard.foundation.keyring import KeyRing, SecretError
-from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings
+from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings, TurnDetector
 from switchboard.plugin_sdk.registry import Capability, find_capability
 
 logger = structlog.get_logger()
@@ -148,6 +149,8 @@ class Providers:
         try:
             async with asyncio.timeout(PROBE_SECONDS), self.use(organization_id, base, name) as provider:
                 await provider.check()
+                if isinstance(provider, TurnDetector):
+                    await require_prediction_in_time(provider)
         except (ProviderError, SQLAlchemyError, OSError) as error:
             logger.info("provider is still degraded", provider=name, error=str(error) or type(error).__name__)
             health.record_failure()

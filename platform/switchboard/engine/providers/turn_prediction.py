@@ -10,7 +10,7 @@ from typing import Final
 from switchboard.engine.conversation.call import TurnJudgment
 from switchboard.engine.providers.failover import FAILURES, RankedProvider
 from switchboard.engine.providers.service_record import ServiceRecord
-from switchboard.plugin_sdk import CheckedPart, PossibleTurn, ProviderSettings, TurnDetector
+from switchboard.plugin_sdk import CheckedPart, PossibleTurn, ProviderError, ProviderSettings, TurnDetector
 
 DEADLINE_SECONDS: Final = 0.15
 """Time that a prediction may take: no longer than a caller notices."""
@@ -57,6 +57,13 @@ async def check_prediction_time(detector: TurnDetector[ProviderSettings]) -> Che
     message = f"A prediction takes {milliseconds} ms, of the {DEADLINE_SECONDS * 1000:.0f} ms that calls wait for it."
     is_in_time = taken < DEADLINE_SECONDS
     return CheckedPart("time of a prediction", is_in_time, message if is_in_time else f"{message} {TOO_SLOW}")
+
+
+async def require_prediction_in_time(detector: TurnDetector[ProviderSettings]) -> None:
+    """Raise `ProviderError` if a detector does not predict in time for calls."""
+    part = await check_prediction_time(detector)
+    if not part.works:
+        raise ProviderError(part.message)
 
 
 async def _measure_prediction(detector: TurnDetector[ProviderSettings]) -> float:
