@@ -151,7 +151,11 @@ async def test_backchannels_never_stop_an_agent_and_interruptions_always_do(
         speech = (Capability.SPEECH_TO_TEXT, Capability.TEXT_TO_SPEECH)
         vendors = [ProviderSpec(capability, "deepgram", account) for capability in speech]
         async with open_twilio_line(runtime, organizations, *vendors) as (line, twilio):
-            agent = {"greeting_message": ANSWER, "system_prompt": f'When the caller says "question": say "{ANSWER}"'}
+            agent = {
+                "greeting_message": ANSWER,
+                "system_prompt": f'When the caller says "question": say "{ANSWER}"',
+                "turn_detection": {"mode": "text"},
+            }
             await line.live.caller.send("PUT", f"/v1/agents/{line.live.agent_id}", agent)
             callers, calls, uttered = [], [], Counter[str]()
             for place in range(call_count):

@@ -73,7 +73,8 @@ async def make_noisy_call(runtime: Runtime, organizations: Organizations, **agen
         transcriber = ProviderSpec(Capability.SPEECH_TO_TEXT, "deepgram", account)
         async with open_twilio_line(runtime, organizations, transcriber) as (line, twilio):
             path = f"/v1/agents/{line.live.agent_id}"
-            assert (await line.live.caller.send("PUT", path, {"greeting_message": "", **agent})).status == 200
+            settings = {"greeting_message": "", "turn_detection": {"mode": "text"}, **agent}
+            assert (await line.live.caller.send("PUT", path, settings)).status == 200
             await twilio.connect_person(PERSON, line.live.number, connect)
             call = await wait_for_only_call(line.live)
             recording = await line.live.wait_for_recording(call["id"])

@@ -1,9 +1,13 @@
 """The setup list of the overview: from the offline providers to an own telephone."""
 
+import asyncio
+import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from switchboard.foundation.settings import Settings
+from switchboard.plugin_sdk import PossibleTurn, ProviderSettings, TurnDetector, TurnPrediction, hookimpl
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.identity.models import Organization
 from switchboard.runtime import Runtime
@@ -14,13 +18,40 @@ from tests.fixtures.dashboard import People, Person, Window
 from tests.fixtures.json_access import at
 
 OWL = "/dashboard/providers/llm/owl"
+DETECTORS = "/dashboard/providers/turn_detector"
 LIST = "From the demo to your own telephone"
+
+
+class Prompt(TurnDetector[ProviderSettings]):
+    """Predicts at once."""
+
+    name = "prompt"
+    title = "Prompt"
+
+    async def check(self) -> None:
+        """Succeed always."""
+
+    async def predict(self, turn: PossibleTurn) -> TurnPrediction:
+        return TurnPrediction(0.9)
+
+
+class Slow(Prompt):
+    """Predicts too late for calls."""
+
+    name = "slow"
+    title = "Slow"
+
+    async def predict(self, turn: PossibleTurn) -> TurnPrediction:
+        await asyncio.sleep(0.2)
+        return TurnPrediction(0.9)
 
 
 @pytest.fixture
 def registry() -> Registry:
     registry = Registry.discover()
     assert not registry.add("owl", owl).faults
+    detectors = hookimpl(lambda: [Prompt, Slow], specname="turn_detectors")
+    assert not registry.add("detectors", SimpleNamespace(turn_detectors=detectors)).faults
     return registry
 
 
@@ -39,7 +70,7 @@ async def read_overview(owner: Person) -> str:
 
 
 async def test_a_provider_is_chosen_first_and_done_once_its_check_succeeds(owner: Person, caller: Caller) -> None:
-    assert f"{LIST}: 0 of 7" in await read_overview(owner)
+    assert f"{LIST}: 0 of 8" in await read_overview(owner)
     added = await owner.post(f"{OWL}?after=setup", {"settings.api_key": "wrong-wrong"})
     assert added.location == "/dashboard"
     page = await read_overview(owner)
@@ -47,12 +78,12 @@ async def test_a_provider_is_chosen_first_and_done_once_its_check_succeeds(owner
     assert "to check" in page
     await owner.post(f"{OWL}/check")
     page = await read_overview(owner)
-    assert (f"{LIST}: 0 of 7" in page, "does not work</span>" in page, "to check" in page) == (True, True, False)
+    assert (f"{LIST}: 0 of 8" in page, "does not work</span>" in page, "to check" in page) == (True, True, False)
     await owner.post(OWL, {"settings.api_key": owl.KEY})
     await owner.post(f"{OWL}/check")
-    assert f"{LIST}: 1 of 7" in await read_overview(owner)
+    assert f"{LIST}: 1 of 8" in await read_overview(owner)
     await owner.post(OWL, {"settings.api_key": "another-key"})
-    assert f"{LIST}: 0 of 7" in await read_overview(owner), "changed settings have not been checked"
+    assert f"{LIST}: 0 of 8" in await read_overview(owner), "changed settings have not been checked"
     agent = await caller.post("/v1/agents", {"name": "New"})
     assert at(agent.json, "llm_provider") == "owl"
 
@@ -75,8 +106,37 @@ async def test_an_agent_takes_the_own_providers(owner: Person, caller: Caller) -
         None,
     ]
     page = await read_overview(owner)
-    assert f"{LIST}: 1 of 7" in page
+    assert f"{LIST}: 1 of 8" in page
     assert "Use for Front desk" not in page
+
+
+async def test_calls_with_people_have_a_turn_detector_that_nobody_chose(owner: Person) -> None:
+    chosen = "Turn detection: Smart Turn"
+    await owner.post("/dashboard/providers/speech_to_text/deepgram", {"settings.api_key": "some-vendors-key"})
+    page = await read_overview(owner)
+    assert (f"{LIST}: 0 of 8" in page, "as soon as you have a carrier" in page, chosen in page) == (True, True, False)
+    account: dict[str, str | list[str]] = {"settings.account_sid": f"AC{'0' * 32}", "settings.auth_token": "0" * 32}
+    await owner.post("/dashboard/providers/telephony/twilio", account)
+    page = await read_overview(owner)
+    assert (f"{LIST}: 1 of 8" in page, chosen in page, "without choosing it" in page) == (True, True, True)
+    assert "the default, because none is chosen" in (await owner.get("/dashboard/providers")).html
+    await owner.post(f"{DETECTORS}/slow")
+    page = await read_overview(owner)
+    assert (f"{LIST}: 1 of 8" in page, chosen in page, "Turn detection: Slow" in page) == (True, False, True)
+    assert "the default, because none is chosen" not in (await owner.get("/dashboard/providers")).html
+
+
+async def test_a_detector_that_is_too_slow_for_calls_says_so(owner: Person, caller: Caller) -> None:
+    await owner.post(f"{DETECTORS}/slow")
+    checked = (await owner.post(f"{DETECTORS}/slow/check")).html
+    assert re.search(
+        r"A prediction takes [0-9]{3} ms, of the 150 ms that calls wait for it. Later predictions", checked
+    )
+    assert "Does not work" in checked
+    assert "does not work</span>" in await read_overview(owner)
+    await owner.post(f"{DETECTORS}/prompt")
+    checked = (await owner.post(f"{DETECTORS}/prompt/check")).html
+    assert re.search(r"A prediction takes [0-9]{1,2} ms, of the 150 ms that calls wait for it.</p>", checked)
 
 
 async def test_owners_hide_the_list_for_everybody(people: People, owner: Person, caller: Caller) -> None:

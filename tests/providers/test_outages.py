@@ -44,7 +44,12 @@ async def test_a_call_that_begins_while_the_database_restarts_gets_its_providers
     async with (
         runtime.providers.use(caller.organization_id, TelephonyProvider, "loopback") as carrier,
         open_conversation_providers(
-            runtime.providers, configurations, agent, record=ServiceRecord(), predicts_turns=False
+            runtime.providers,
+            configurations,
+            agent,
+            carrier=carrier.name,
+            record=ServiceRecord(),
+            predicts_turns=False,
         ) as providers,
     ):
         assert carrier.name == "loopback"

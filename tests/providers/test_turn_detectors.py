@@ -1,7 +1,9 @@
-"""Turn detectors of plugins in calls: they are asked, named, and done without."""
+"""Turn detectors of plugins in calls: they are asked, named, done without, and chosen by default."""
 
 import asyncio
+import json
 import os
+import re
 import signal
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -9,15 +11,21 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
+from pydantic import JsonValue
 from switchboard.apps.tenant_files.defaults import list_embedded_providers
+from switchboard.engine.providers import health
 from switchboard.engine.providers.configuration import ProviderSpec, configure_providers
 from switchboard.plugin_sdk import PossibleTurn, ProviderSettings, TurnDetector, TurnPrediction, hookimpl
 from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.runtime import Runtime
+from switchboard_offline.pocketsphinx import PocketsphinxSpeechToText
 from switchboard_turn_smart.worker_process import SHARED
 
-from tests.fixtures.app import LivePlatform, Organizations, create_bakery, fresh_number, run_server
+from tests.carriers.lines import open_twilio_line, wait_for_only_call
+from tests.fixtures.app import Caller, LivePlatform, Organizations, create_bakery, fresh_number, run_server
+from tests.fixtures.command_line import Operator
 from tests.fixtures.eventually import eventually
+from tests.fixtures.free_ports import find_free_port
 from tests.fixtures.json_access import Json, at, objects_at
 
 
@@ -57,12 +65,21 @@ class Unopenable(Listening):
         raise KeyError("model")
 
 
+class Hearing(PocketsphinxSpeechToText):
+    """Hears as a vendor that transcribes people."""
+
+    name = "hearing"
+    title = "Hearing"
+    for_demonstrations = False
+
+
 @pytest.fixture(scope="session")
 def registry() -> Registry:
-    """The installed plugins, and one with these detectors."""
+    """The installed plugins, and one with these detectors and this transcriber."""
     found = Registry.discover()
     detectors = hookimpl(lambda: [Listening, Stuck, Unopenable], specname="turn_detectors")
-    found.add("listening", SimpleNamespace(turn_detectors=detectors))
+    transcribers = hookimpl(lambda: [Hearing], specname="speech_to_text_providers")
+    found.add("listening", SimpleNamespace(turn_detectors=detectors, speech_to_text_providers=transcribers))
     return found
 
 
@@ -107,6 +124,26 @@ async def test_calls_go_on_without_a_detector_that_fails(live: LivePlatform, det
     assert [failure["provider"] for failure in objects_at(call, "provider_failures")] == [detector]
 
 
+async def test_a_late_detector_is_left_alone_until_it_is_in_time(
+    runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "FIRST_PAUSE_SECONDS", 0.0)
+    async with runtime.database.tenant(caller.organization_id) as session:
+        spec = ProviderSpec(Capability.TURN_DETECTOR, "stuck", {})
+        await configure_providers(session, runtime.registry, runtime.keyring, [spec])
+    (row,) = await runtime.providers.read_configurations(caller.organization_id, Capability.TURN_DETECTOR)
+    late = runtime.providers.find_health(caller.organization_id, TurnDetector, "stuck", row.updated_at)
+    for _ in range(health.FAILURES_UNTIL_DEGRADED):
+        late.record_failure()
+    runtime.providers.find_health(caller.organization_id, TurnDetector, "stuck", row.updated_at)  # starts a probe
+
+    async def is_probe_over() -> bool:
+        return late.claim_probe() or not late.degraded
+
+    await eventually(is_probe_over, bool)
+    assert late.degraded, "its check succeeds, but its predictions are late"
+
+
 async def kill_models() -> None:
     """Kill the process of Smart Turn whenever there is one."""
     while True:
@@ -135,3 +172,43 @@ async def test_a_detector_is_not_asked_by_silence_alone(live: LivePlatform) -> N
     assert changed.status == 200
     await talk(live, "listening")
     assert not Listening.asked
+
+
+async def test_calls_with_people_have_a_detector_that_nobody_chose(
+    runtime: Runtime, organizations: Organizations
+) -> None:
+    """Calls over the loopback carrier, and with a transcriber for demonstrations, have none (`test_inbound_calls`)."""
+    hearing = ProviderSpec(Capability.SPEECH_TO_TEXT, "hearing", {})
+    async with open_twilio_line(runtime, organizations, hearing) as (line, _):
+        await line.simulate_call("What are your opening hours?", "Goodbye")
+        call = await wait_for_only_call(line.live)
+    assert call["status"] == "completed"
+    # A busy machine may predict too late, and the call then goes by the words.
+    failed = [failure["provider"] for failure in call["provider_failures"]]
+    assert "smart_turn" in (call["served_by"].get("turn_detector"), *failed)
+
+
+async def test_doctor_measures_the_detector_that_nobody_chose(
+    runtime: Runtime, caller: Caller, operator: Operator
+) -> None:
+    async def examine(mode: str) -> list[tuple[str, str]]:
+        changed = await caller.send("PUT", f"/v1/agents/{agent}", {"turn_detection": {"mode": mode}})
+        assert changed.status == 200, changed.body
+        printed = (await asyncio.to_thread(operator.run, "doctor", "--json")).stdout
+        findings = json.loads(printed)["findings"]
+        return [(each["what"], each["advice"]) for each in findings if "turn_detector" in each["what"]]
+
+    agent = at((await caller.post("/v1/agents", {"name": "Front desk"})).json, "id")
+    nowhere = f"http://127.0.0.1:{find_free_port()}"
+    account: dict[str, JsonValue] = {"account_sid": f"AC{'0' * 32}", "auth_token": "0" * 32, "base_url": nowhere}
+    people = [
+        ProviderSpec(Capability.TELEPHONY, "twilio", account),
+        ProviderSpec(Capability.SPEECH_TO_TEXT, "deepgram", {"api_key": "0" * 32, "base_url": nowhere}),
+    ]
+    async with runtime.database.tenant(caller.organization_id) as session:
+        await configure_providers(session, runtime.registry, runtime.keyring, people)
+    ((subject, advice),) = await examine("auto")
+    assert "turn_detector smart_turn (default)" in subject
+    # A busy machine may have too little time for it.
+    assert re.match("A prediction takes .* ms, of the 150 ms that calls wait for it.|too many", advice), advice
+    assert not await examine("text")

@@ -102,7 +102,8 @@ class Hooks(Protocol):
         """Detectors of the ends of callers' turns.
 
         Called once in every process (server, worker, command) at startup. Returns classes; one instance serves an
-        organization whose tenant file names it under `turn_detector`. An exception leaves out this hook's classes.
+        organization whose tenant file names it under `turn_detector`, or that has chosen none if the class is the
+        default. An exception leaves out this hook's classes.
         """
 
     @hookspec

@@ -89,6 +89,10 @@ class SpeechToTextProvider(Provider[SettingsT_co]):
     """Transcribes callers' audio. Its streams take `audio_format`; the engine converts to it."""
 
     audio_format: ClassVar[AudioFormat] = PHONE_PCM
+    for_demonstrations: ClassVar[bool] = False
+    """True for a transcriber of demonstrations and tests, whose callers have synthetic voices. The default turn
+    detector does not judge its calls.
+    """
 
     @abstractmethod
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:

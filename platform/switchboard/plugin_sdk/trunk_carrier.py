@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CheckedPart:
-    """Result of the check of one part of a carrier, such as a trunk or a gateway.
+    """Result of the check of one part of a provider, such as a trunk or a gateway.
 
     `message` says what happened, and what to fix if the part does not work.
     """

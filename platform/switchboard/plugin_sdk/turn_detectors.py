@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from switchboard.plugin_sdk.provider import Provider, SettingsT_co
 
@@ -39,6 +40,12 @@ class TurnPrediction:
 
 class TurnDetector(Provider[SettingsT_co]):
     """Predicts the ends of turns, for agents whose `turn_detection` has the mode `audio` or `auto`."""
+
+    is_default: ClassVar[bool] = False
+    """True for a detector that judges calls with people for organizations that have chosen none: calls over a carrier
+    that does not simulate callers, with a transcriber that is not `for_demonstrations`. The first plugin's counts. Only
+    for a detector that needs no settings, and whose audio does not leave the machine.
+    """
 
     @abstractmethod
     async def predict(self, turn: PossibleTurn) -> TurnPrediction:

@@ -110,6 +110,7 @@ class PocketsphinxSpeechToText(SpeechToTextProvider[ProviderSettings]):
     name = "pocketsphinx"
     title = "PocketSphinx"
     audio_format = PHONE_PCM
+    for_demonstrations = True
 
     async def open(self) -> None:
         # Not awaited: the first words to recognize come only after the greeting.

@@ -2,7 +2,7 @@
 
 from switchboard.plugin_sdk import PossibleTurn, ProviderError, ProviderSettings, TurnDetector, TurnPrediction
 
-from switchboard_turn_smart.model import ModelMissing, find_model
+from switchboard_turn_smart.model import ModelMissing, find_model, is_model_installed
 from switchboard_turn_smart.worker_process import SHARED, WorkerProcess
 
 ONE_SECOND = bytes(16_000)
@@ -13,6 +13,7 @@ class SmartTurnDetector(TurnDetector[ProviderSettings]):
 
     name = "smart_turn"
     title = "Smart Turn"
+    is_default = is_model_installed()
     _worker: WorkerProcess | None = None
 
     async def open(self) -> None:

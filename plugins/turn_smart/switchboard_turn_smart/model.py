@@ -23,6 +23,15 @@ def find_model() -> Path:
     raise ModelMissing("the model is not installed: pip install --no-deps pipecat-ai==1.14.0")
 
 
+def is_model_installed() -> bool:
+    """Return whether the file of the model is installed."""
+    try:
+        find_model()
+    except ModelMissing:
+        return False
+    return True
+
+
 class SmartTurnModel:
     """The loaded model."""
 

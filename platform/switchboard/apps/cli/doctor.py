@@ -21,6 +21,7 @@ from switchboard.apps.cli.trunk_calls import E164, TrunkCall, measure_trunk_call
 from switchboard.apps.model_ends import ModelEndCheck
 from switchboard.apps.running_processes import list_restarts
 from switchboard.engine.providers.checks import SettingsCheck
+from switchboard.engine.providers.default_detector import find_default_detector
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import Database, ReadReplica, ReplicaNotUsable
@@ -29,7 +30,8 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.mail import Mailer, MailRefused
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStore, ObjectStoreAway
 from switchboard.plugin_sdk import ProviderError, SpokenLine
-from switchboard.plugin_sdk.registry import CAPABILITIES
+from switchboard.plugin_sdk.registry import CAPABILITIES, Capability
+from switchboard.resources.agents import service as agents
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.runtime import Runtime
@@ -260,11 +262,17 @@ async def _settings(
                 )
             )
         ).all()
-    for row in rows:
-        subject, capability = f"{organization.name}: {row.capability} {row.name}", CAPABILITIES[row.capability]
+        default = find_default_detector(settings.extensions.registry, rows)
+        if default is not None and not await agents.has_agent_with_turn_detector(session):
+            default = None
+    configured = [(CAPABILITIES[row.capability], row.name, "") for row in rows]
+    if default is not None:
+        configured.append((Capability.TURN_DETECTOR, default.name, " (default)"))
+    for capability, name, note in configured:
+        subject = f"{organization.name}: {capability.value} {name}{note}"
         try:
-            parts = await settings.check(organization.id, capability, row.name)
-            due = await ends.find(organization.id, capability, row.name)
+            parts = await settings.check(organization.id, capability, name)
+            due = await ends.find(organization.id, capability, name)
         except ProviderError as error:
             yield Finding(subject, False, error.message)
             continue

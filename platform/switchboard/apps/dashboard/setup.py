@@ -7,6 +7,7 @@ from typing import Final
 from sqlmodel import col
 
 from switchboard.apps.tenant_files.defaults import EMBEDDED
+from switchboard.engine.providers.default_detector import find_default_detector, get_default_detector
 from switchboard.engine.providers.editing import list_providers
 from switchboard.engine.providers.models import ProviderConfiguration
 from switchboard.foundation.database import TenantSession
@@ -51,10 +52,34 @@ class ProviderStep:
 
 
 @dataclass(frozen=True, slots=True)
+class DetectorStep:
+    """The turn detector and its class: the first configured one, or the default one, of which `chosen` is None.
+
+    Without a class the words alone decide: there is no call with people yet, or no plugin of that name.
+    """
+
+    chosen: ProviderConfiguration | None
+    kind: type[Configurable] | None
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether a detector judges turns, as far as its last check shows."""
+        return self.kind is not None and not self.has_failed
+
+    @property
+    def has_failed(self) -> bool:
+        """Return whether the last check has shown that the chosen detector does not work, or is too slow."""
+        return self.chosen is not None and self.chosen.last_check_failed
+
+
+@dataclass(frozen=True, slots=True)
 class Setup:
-    """The steps: providers, an agent that uses them (or `offline_agents`, which do not yet), a phone number, a call."""
+    """The steps: providers, a turn detector (None if no plugin has a default one, and none is chosen), an agent that
+    uses the providers (or `offline_agents`, which do not yet), a phone number, a call.
+    """
 
     providers: Sequence[ProviderStep]
+    detector: DetectorStep | None
     has_agent: bool
     offline_agents: Sequence[Agent]
     has_number: bool
@@ -68,24 +93,27 @@ class Setup:
     @property
     def done(self) -> int:
         """Return the number of steps that are done."""
-        return sum(step.is_done for step in self.providers) + self.has_agent + self.has_number + self.has_call
+        others = (self.detector is not None and self.detector.is_done, self.has_agent, self.has_number, self.has_call)
+        return sum(step.is_done for step in self.providers) + sum(others)
 
     @property
     def total(self) -> int:
         """Return the number of steps."""
-        return len(self.providers) + 3
+        return len(self.providers) + (self.detector is not None) + 3
 
 
 async def read_setup(session: TenantSession, registry: Registry) -> Setup | None:
     """Return the organization's steps; None if all are done, or the list was dismissed."""
     if (await session.get_one(Organization, session.organization_id)).setup_dismissed_at is not None:
         return None
-    steps = await list_provider_steps(session, registry)
+    rows = await list_providers(session)
+    steps = list_provider_steps(registry, rows)
     carrier = steps[0].chosen
     found = (await session.exec(agents.list_agents(session).order_by(col(Agent.created_at)))).all()
     offline = [agent for agent in found if _uses_offline_provider(agent)]
     setup = Setup(
         steps,
+        _find_detector_step(registry, rows),
         has_agent=len(offline) < len(found),
         offline_agents=offline[:MOST_AGENTS],
         has_number=carrier is not None and bool(await numbers.list_numbers_at_carrier(session, carrier.name)),
@@ -94,9 +122,8 @@ async def read_setup(session: TenantSession, registry: Registry) -> Setup | None
     return None if setup.done == setup.total else setup
 
 
-async def list_provider_steps(session: TenantSession, registry: Registry) -> list[ProviderStep]:
-    """Return the steps of the providers. The offline providers, which need no account, do not count."""
-    rows = await list_providers(session)
+def list_provider_steps(registry: Registry, rows: Sequence[ProviderConfiguration]) -> list[ProviderStep]:
+    """Return the steps of the organization's providers. The offline ones, which need no account, do not count."""
     steps = []
     for capability in CAPABILITIES:
         own = (row for row in rows if row.capability == capability and row.name != EMBEDDED[capability])
@@ -105,6 +132,13 @@ async def list_provider_steps(session: TenantSession, registry: Registry) -> lis
         kind = registry.find_class(capability, chosen.name) if chosen else None
         steps.append(ProviderStep(capability, chosen, kind, offers))
     return steps
+
+
+def _find_detector_step(registry: Registry, rows: Sequence[ProviderConfiguration]) -> DetectorStep | None:
+    chosen = next((row for row in rows if row.capability == Capability.TURN_DETECTOR), None)
+    if chosen is not None:
+        return DetectorStep(chosen, registry.find_class(Capability.TURN_DETECTOR, chosen.name))
+    return DetectorStep(None, find_default_detector(registry, rows)) if get_default_detector(registry) else None
 
 
 def _uses_offline_provider(agent: Agent) -> bool:

@@ -35,6 +35,10 @@ COMPLETE_FROM: Final = 0.5
 """Probability from which a turn counts as complete."""
 
 
+DETECTOR_MODES: Final = ("audio", "auto")
+"""Modes of turn detection that ask a turn detector."""
+
+
 @dataclass(frozen=True, slots=True)
 class TurnDetectionSettings:
     """An agent's `turn_detection`; each field means the same as the field of that name of the API's Agent."""

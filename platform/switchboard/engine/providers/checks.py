@@ -8,6 +8,7 @@ import structlog
 
 from switchboard.engine.providers.extensions import ConfiguredExtension, ExtensionNotAvailable, Extensions
 from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.turn_prediction import check_prediction_time
 from switchboard.foundation.observability.extension_faults import record_extension_fault
 from switchboard.plugin_sdk import (
     CheckedPart,
@@ -17,6 +18,7 @@ from switchboard.plugin_sdk import (
     TextToSpeechProvider,
     TextToSpeechSettings,
     TrunkCarrier,
+    TurnDetector,
 )
 from switchboard.plugin_sdk.registry import AnyCapability, Capability
 
@@ -31,7 +33,8 @@ class SettingsCheck:
     extensions: Extensions
 
     async def check(self, organization_id: UUID, capability: AnyCapability, name: str) -> Sequence[CheckedPart]:
-        """Check the settings. Of a carrier over trunks, return the result of each, good or bad.
+        """Check the settings. Return the result, good or bad, of each trunk of a carrier over trunks, and of a
+        measurement of a turn detector's time.
 
         Otherwise raise `ProviderError` if the settings do not work, with a message for the operator.
         """
@@ -42,6 +45,8 @@ class SettingsCheck:
                 await provider.check()
                 if isinstance(provider, TextToSpeechProvider):
                     await check_voices(provider)
+                if isinstance(provider, TurnDetector):
+                    return [await check_prediction_time(provider)]
             return ()
         extension = self.extensions.registry.find_class(capability, name)
         if extension is None or not issubclass(extension, Extension):

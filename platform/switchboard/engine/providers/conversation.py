@@ -65,20 +65,22 @@ async def open_conversation_providers(
     configurations: Sequence[StoredConfiguration],
     agent: ProviderChoice,
     *,
+    carrier: str,
     record: ServiceRecord,
     predicts_turns: bool,
 ) -> AsyncIterator[ConversationProviders]:
-    """Open the providers of one call, of these configurations. `record` collects which of them served. Raises
-    `ProviderError`.
+    """Open the providers of one call over a carrier, of these configurations. `record` collects which of them served.
+    Raises `ProviderError`.
 
-    A turn predictor is opened if the call `predicts_turns`, and the organization has a turn detector that works.
+    A turn predictor is opened if the call `predicts_turns`, and there is a turn detector that works: one that the
+    organization has chosen, or the default one of calls with people.
     """
     async with AsyncExitStack() as stack:
         opening = _Opening(stack, providers, configurations, record)
         transcribers = await opening.open_all(SpeechToTextProvider, agent.stt_provider)
         voices = await opening.open_all(TextToSpeechProvider, agent.tts_provider)
         models = await opening.open_all(LLMProvider, agent.llm_provider)
-        detectors = await opening.open_available(TurnDetector) if predicts_turns else []
+        detectors = await opening.open_detectors(carrier, transcribers[0].health.name) if predicts_turns else []
         yield ConversationProviders(
             FailoverSpeechToText(transcribers, record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
             FailoverTextToSpeech(voices, record, hedge_after_seconds=HEDGE_AFTER_SECONDS),
@@ -126,7 +128,7 @@ class _Opening:
         Degraded ones are left out too, unless there is no other. Raises the first `ProviderError` if none is left.
         """
         capability = find_capability(base)
-        candidates = self._list_candidates(base)
+        candidates = self._list_candidates(base, self.configurations)
         if first not in (candidate.health.name for candidate in candidates):
             logger.warning("the agent's provider is not configured", capability=capability.value, provider=first)
         # The sorts are stable, so the order of preference remains within each group.
@@ -145,17 +147,28 @@ class _Opening:
             raise problem
         return opened
 
-    async def open_available(self, base: type[ProviderT]) -> list[RankedProvider[ProviderT]]:
-        """Open the providers of a capability that a call can do without, as far as they are healthy."""
-        healthy = [candidate for candidate in self._list_candidates(base) if not candidate.health.degraded]
-        results = [await self._open(base, candidate, chosen=True) for candidate in healthy]
+    async def open_detectors(
+        self, carrier: str, transcriber: str
+    ) -> list[RankedProvider[TurnDetector[ProviderSettings]]]:
+        """Open the turn detectors of a call over this carrier and transcriber, as far as they are healthy."""
+        serving = {(Capability.TELEPHONY, carrier), (Capability.SPEECH_TO_TEXT, transcriber)}
+        rows = [
+            row
+            for row in self.configurations
+            if row.capability == Capability.TURN_DETECTOR or (row.capability, row.name) in serving
+        ]
+        candidates = self._list_candidates(TurnDetector, self.providers.add_default_detector(rows))
+        healthy = [candidate for candidate in candidates if not candidate.health.degraded]
+        results = [await self._open(TurnDetector, candidate, chosen=True) for candidate in healthy]
         return [result for result in results if not isinstance(result, ProviderError)]
 
-    def _list_candidates(self, base: type[ProviderT]) -> list[_Candidate]:
+    def _list_candidates(
+        self, base: type[ProviderT], configurations: Sequence[StoredConfiguration]
+    ) -> list[_Candidate]:
         capability = find_capability(base)
         return [
             _Candidate(row, self.providers.find_health(row.organization_id, base, row.name, row.updated_at))
-            for row in self.configurations
+            for row in configurations
             if row.capability == capability.value
         ]
 

@@ -14,13 +14,19 @@ from pydantic import JsonValue
 from sqlalchemy.exc import SQLAlchemyError
 
 from switchboard.engine.providers.configuration import format_secrets_label
+from switchboard.engine.providers.default_detector import (
+    configure_default_detector,
+    find_default_detector,
+    get_default_detector,
+)
 from switchboard.engine.providers.factory import ProviderFactory, refuse_settings
 from switchboard.engine.providers.health import ProviderHealth
 from switchboard.engine.providers.models import StoredConfiguration
 from switchboard.engine.providers.service import list_configurations
+from switchboard.engine.providers.turn_prediction import require_prediction_in_time
 from switchboard.foundation.database import Database, retry_while_away
 from switchboard.foundation.keyring import KeyRing, SecretError
-from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings
+from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings, TurnDetector
 from switchboard.plugin_sdk.registry import Capability, find_capability
 
 logger = structlog.get_logger()
@@ -65,11 +71,16 @@ class Providers:
     ) -> AsyncIterator[ProviderT]:
         """Open a provider of the organization and yield it, its first one of the capability where no name is given.
 
-        `base` is the capability's SDK class, `TelephonyProvider` for example. Raises `ProviderError` where the
-        organization has no such provider, or it cannot be created or opened.
+        `base` is the capability's SDK class, `TelephonyProvider` for example. An organization without a turn detector
+        has the default one. Raises `ProviderError` where the organization has no such provider, or it cannot be created
+        or opened.
         """
         capability = find_capability(base)
         rows = await self.read_configurations(organization_id, capability)
+        if not rows and capability is Capability.TURN_DETECTOR:
+            default = get_default_detector(self._factory.registry)
+            if default is not None:
+                rows = [configure_default_detector(default, organization_id, self._keyring)]
         async with self.use_configuration(choose_configuration(rows, capability, name), base) as provider:
             yield provider
 
@@ -81,6 +92,14 @@ class Providers:
                 return await list_configurations(session, *capabilities)
 
         return await retry_while_away(read, seconds=OUTAGE_SECONDS)
+
+    def add_default_detector(self, configurations: Sequence[StoredConfiguration]) -> Sequence[StoredConfiguration]:
+        """Return the configurations that serve a call, with that of the default turn detector if it judges the call."""
+        default = find_default_detector(self._factory.registry, configurations)
+        if default is None:
+            return configurations
+        organization_id = configurations[0].organization_id
+        return [*configurations, configure_default_detector(default, organization_id, self._keyring)]
 
     @asynccontextmanager
     async def use_configuration(self, row: StoredConfiguration, base: type[ProviderT]) -> AsyncIterator[ProviderT]:
@@ -130,6 +149,8 @@ class Providers:
         try:
             async with asyncio.timeout(PROBE_SECONDS), self.use(organization_id, base, name) as provider:
                 await provider.check()
+                if isinstance(provider, TurnDetector):
+                    await require_prediction_in_time(provider)
         except (ProviderError, SQLAlchemyError, OSError) as error:
             logger.info("provider is still degraded", provider=name, error=str(error) or type(error).__name__)
             health.record_failure()

@@ -7,6 +7,7 @@ from sqlalchemy import func
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
+from switchboard.engine.conversation.call import DETECTOR_MODES
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.targets import remove_target
@@ -57,6 +58,12 @@ async def list_agents_redacting(session: TenantSession, kind: str) -> list[Agent
     """List the agents that redact a kind of private data by their own settings, by name."""
     rows = list_agents(session).where(col(Agent.redaction)["kinds"].contains([kind]))
     return list((await session.exec(rows.order_by(Agent.name))).all())
+
+
+async def has_agent_with_turn_detector(session: TenantSession) -> bool:
+    """Return whether the organization has an agent whose turn detection asks a turn detector."""
+    rows = list_agents(session).where(col(Agent.turn_detection)["mode"].astext.in_(DETECTOR_MODES))
+    return (await session.exec(rows.limit(1))).first() is not None
 
 
 async def get_agent(session: TenantSession, agent_id: UUID, *, lock: bool = False) -> Agent:

@@ -21,6 +21,7 @@ from switchboard.apps.running_processes import list_restarts
 from switchboard.engine.providers import editing
 from switchboard.engine.providers.checks import SettingsCheck
 from switchboard.engine.providers.configuration import ProviderSpec, find_process_fault
+from switchboard.engine.providers.default_detector import find_default_detector
 from switchboard.engine.providers.extensions import ConfiguredExtension, Extensions
 from switchboard.engine.providers.model_ends import ModelEnd
 from switchboard.engine.providers.models import (
@@ -87,13 +88,17 @@ PROCESSES: tuple[tuple[ProcessMode, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A capability with the organization's providers, in order, and the providers that it could add."""
+    """A capability with the organization's providers, in order, and the providers that it could add.
+
+    `default` serves calls although the organization has chosen none.
+    """
 
     capability: Capability
     name: str
     about: str
     chosen: list[tuple[ProviderConfiguration, type[Configurable] | None]]
     others: list[type[Configurable]]
+    default: type[Configurable] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +160,7 @@ def _part(registry: Registry, capability: Capability, found: list[ProviderConfig
         *NAMES[capability],
         chosen,
         [kind for kind in registry.list_classes(capability) if kind.name not in taken],
+        find_default_detector(registry, found) if capability is Capability.TURN_DETECTOR else None,
     )
 
 
@@ -333,7 +339,7 @@ async def check_provider(
 ) -> Next | str:
     """Check the settings of a provider or an extension and show the result where the button was.
 
-    The results of a carrier with several parts, such as trunks, are a page.
+    The results of a carrier with several parts, such as trunks, and of a turn detector's measurement are a page.
     """
     began_at = now()
     kind = check.extensions.registry.find_class(_capability(capability), name)

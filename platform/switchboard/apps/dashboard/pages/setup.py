@@ -8,6 +8,7 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action
 from switchboard.apps.dashboard.setup import list_provider_steps
 from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.engine.providers.editing import list_providers
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.languages import gettext as _
@@ -35,7 +36,8 @@ async def use_own_providers(
     session: TenantSession, viewer: Viewer, agent_id: UUID, registry: Registry, publisher: AgentPublisher
 ) -> Next:
     """Let an agent use the organization's own providers, with their default models and voice."""
-    chosen = {step.capability: step.chosen for step in await list_provider_steps(session, registry)}
+    steps = list_provider_steps(registry, await list_providers(session))
+    chosen = {step.capability: step.chosen for step in steps}
     names = {field: row.name for field, capability in PROVIDER_FIELDS.items() if (row := chosen[capability])}
     if len(names) < len(PROVIDER_FIELDS):
         raise InvalidState("Choose a model, a voice, and transcription first.")

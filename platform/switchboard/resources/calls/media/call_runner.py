@@ -9,6 +9,7 @@ from uuid import UUID
 import structlog
 
 from switchboard.engine.conversation.call import (
+    DETECTOR_MODES,
     AgentSettings,
     CallResult,
     EndedReason,
@@ -183,8 +184,9 @@ class CallRunner:
                 self.providers,
                 claimed.configurations,
                 agent,
+                carrier=call.carrier,
                 record=record,
-                predicts_turns=settings.turn_detection.mode in ("audio", "auto"),
+                predicts_turns=settings.turn_detection.mode in DETECTOR_MODES,
             ) as providers,
             log,
         ):

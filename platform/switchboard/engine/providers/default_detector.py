@@ -1,0 +1,80 @@
+"""Turn detector of organizations that have chosen none. It judges calls with people; nothing about it is stored."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Final, Protocol
+from uuid import UUID
+
+from switchboard.engine.providers.models import SECRETS_LABEL, SHARED_PROCESS, StoredConfiguration
+from switchboard.foundation.keyring import KeyRing
+from switchboard.plugin_sdk import (
+    ProviderSettings,
+    SimulatedCarrier,
+    SpeechToTextProvider,
+    TelephonyProvider,
+    TurnDetector,
+)
+from switchboard.plugin_sdk.registry import Capability, Registry
+
+NEVER_SAVED: Final = datetime.min.replace(tzinfo=UTC)
+"""Version of settings that nobody has saved."""
+
+
+class ConfiguredProvider(Protocol):
+    """One of an organization's providers: a row, or the columns that a call reads."""
+
+    @property
+    def capability(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
+
+def find_default_detector(
+    registry: Registry, providers: Iterable[ConfiguredProvider]
+) -> type[TurnDetector[ProviderSettings]] | None:
+    """Return the detector that judges calls over these providers of an organization, though none of them is it.
+
+    None if one of them is a turn detector, if no plugin has a default one, or if the callers are not people: the
+    carriers simulate them, or the transcribers are for demonstrations.
+    """
+    found = list(providers)
+    has_detector = any(each.capability == Capability.TURN_DETECTOR for each in found)
+    if has_detector or not any(_carries_people(registry, each) for each in found):
+        return None
+    return get_default_detector(registry) if any(_hears_people(registry, each) for each in found) else None
+
+
+def get_default_detector(registry: Registry) -> type[TurnDetector[ProviderSettings]] | None:
+    """Return the default detector of the installed plugins, if there is one."""
+    return next((kind for kind in registry.list_provider_classes(TurnDetector) if kind.is_default), None)
+
+
+def configure_default_detector(
+    kind: type[TurnDetector[ProviderSettings]], organization_id: UUID, keyring: KeyRing
+) -> StoredConfiguration:
+    """Return an organization's configuration of the default detector, with its default settings."""
+    label = SECRETS_LABEL.format(id=organization_id, organization_id=organization_id)
+    return StoredConfiguration(
+        id=organization_id,
+        organization_id=organization_id,
+        capability=Capability.TURN_DETECTOR.value,
+        name=kind.name,
+        process=SHARED_PROCESS,
+        settings={},
+        secrets=keyring.encrypt("{}", label),
+        updated_at=NEVER_SAVED,
+    )
+
+
+def _carries_people(registry: Registry, provider: ConfiguredProvider) -> bool:
+    if provider.capability != Capability.TELEPHONY:
+        return False
+    kind = registry.find_provider_class(TelephonyProvider, provider.name)
+    return kind is not None and not issubclass(kind, SimulatedCarrier)
+
+
+def _hears_people(registry: Registry, provider: ConfiguredProvider) -> bool:
+    if provider.capability != Capability.SPEECH_TO_TEXT:
+        return False
+    kind = registry.find_provider_class(SpeechToTextProvider, provider.name)
+    return kind is not None and not kind.for_demonstrations
