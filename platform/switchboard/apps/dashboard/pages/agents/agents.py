@@ -10,7 +10,7 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms import agent as forms
 from switchboard.apps.dashboard.forms.form import Form, nest_fields
-from switchboard.apps.dashboard.pages.agents.form_page import AgentFormPage, build_fresh_agent
+from switchboard.apps.dashboard.pages.agents.form_page import AgentFormPage, AgentStartQuery, build_fresh_agent
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers.instances import Providers
@@ -36,12 +36,6 @@ class OfferQuery(Query):
     provider: str = Field(max_length=255)
 
 
-class TemplateQuery(Query):
-    """The template to begin with; an unknown one is none."""
-
-    template: str | None = Field(None, max_length=64)
-
-
 @dashboard.get("/dashboard/agents")
 @page(query=PageQuery)
 async def agents_page(session: TenantSession, query: PageQuery) -> str:
@@ -52,11 +46,13 @@ async def agents_page(session: TenantSession, query: PageQuery) -> str:
 
 
 @dashboard.get("/dashboard/agents/new")
-@page(role="builder", query=TemplateQuery)
-async def new_agent_page(session: TenantSession, query: TemplateQuery, form: Form, form_page: AgentFormPage) -> str:
+@page(role="builder", query=AgentStartQuery)
+async def new_agent_page(session: TenantSession, query: AgentStartQuery, form: Form, form_page: AgentFormPage) -> str:
     """Show the form of a new agent, with the defaults or a template filled in."""
     template = load_templates().get(query.template or "")
     shown = await build_fresh_agent(session)
+    if query.knowledge_base_id is not None:
+        shown.knowledge_base_ids = [str(query.knowledge_base_id)]
     for name in ("name", "greeting_message", "system_prompt") if template is not None else ():
         setattr(shown, name, getattr(template, name))
     return await form_page.render_new(session, form, shown, started_from=template)
