@@ -108,7 +108,7 @@ find("take-over").addEventListener("click", () => {
 });
 find("hand-back").addEventListener("click", () => monitor?.handBack());
 find("hang-up").addEventListener("click", async () => {
-  if (await askFirst(_("End this call?"), _("Hang up"))) monitor?.hangUp();
+  if (await askFirst(_("End this call?"), _("Hang up"), true)) monitor?.hangUp();
 });
 find("whisper").addEventListener("submit", (event) => {
   event.preventDefault();
