@@ -9,7 +9,7 @@ from quart import request, url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms import agent as forms
-from switchboard.apps.dashboard.forms.form import Form, nest_fields
+from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.pages.agents.form_page import AgentFormPage, AgentStartQuery, build_fresh_agent
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
@@ -60,10 +60,12 @@ async def new_agent_page(session: TenantSession, query: AgentStartQuery, form: F
 
 @dashboard.post("/dashboard/agents/new")
 @action(invalid=new_agent_page)
-async def add_agent(session: TenantSession, viewer: Viewer, publisher: AgentPublisher) -> Next:
+async def add_agent(
+    session: TenantSession, viewer: Viewer, fields: dict[str, JsonValue], publisher: AgentPublisher
+) -> Next:
     """Create an agent."""
     shows_receivers = may_set_receivers(viewer.principal)
-    with forms.read_agent_form(AgentCreate, nest_fields(await request.form), shows_receivers=shows_receivers) as data:
+    with forms.read_agent_form(AgentCreate, fields, shows_receivers=shows_receivers) as data:
         agent = await publisher.create_agent(session, data, viewer.principal)
     return Next(
         url_for("dashboard.agent_page", agent_id=agent.id),
@@ -96,12 +98,13 @@ async def agent_page(session: TenantSession, agent_id: UUID, form: Form, *, form
 
 @dashboard.post("/dashboard/agents/<agent_id>")
 @action(invalid=agent_page)
-async def save_agent(session: TenantSession, viewer: Viewer, agent_id: UUID, publisher: DraftPublisher) -> Next:
+async def save_agent(
+    session: TenantSession, viewer: Viewer, fields: dict[str, JsonValue], agent_id: UUID, publisher: DraftPublisher
+) -> Next:
     """Update an agent and publish it as a new version; a draft is gone with it."""
-    values = nest_fields(await request.form)
-    _refuse_overwriting(await agents.get_agent(session, agent_id, lock=True), values)
-    with forms.read_agent_form(AgentUpdate, values, shows_receivers=may_set_receivers(viewer.principal)) as data:
-        agent = await publisher.publish_update(session, agent_id, read_revision(values), data, viewer.principal)
+    _refuse_overwriting(await agents.get_agent(session, agent_id, lock=True), fields)
+    with forms.read_agent_form(AgentUpdate, fields, shows_receivers=may_set_receivers(viewer.principal)) as data:
+        agent = await publisher.publish_update(session, agent_id, read_revision(fields), data, viewer.principal)
     return Next(
         url_for("dashboard.agent_page", agent_id=agent_id),
         _("Version %(version)s is published. New calls use it.", version=agent.version),
