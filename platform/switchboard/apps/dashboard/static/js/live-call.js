@@ -86,7 +86,7 @@ function openDetails() {
 async function handleEnd(reason) {
   const hadCall = hasCall;
   monitor = null;
-  showLevels({ caller: 0, agent: 0 });
+  showLevels({ caller: null, agent: null });
   if (reason !== null) return openDetails();
   showHolder(null);
   if (isClosing) return;
