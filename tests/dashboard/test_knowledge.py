@@ -1,6 +1,7 @@
 """The pages of knowledge bases and their documents."""
 
 import asyncio
+import html
 import re
 from pathlib import Path
 
@@ -47,6 +48,16 @@ async def upload_files(
     headers = {"Content-Type": f"multipart/form-data; boundary={boundary}", "Accept": accept}
     response = await client.post(f"{base}/upload", data=body, headers=headers)
     return response.status_code, await response.get_data(as_text=True)
+
+
+async def test_an_agent_that_is_created_for_a_base_uses_it(member: Person) -> None:
+    other, address = await create_base(member, "Other"), await create_base(member)
+    base_id, page = address.rpartition("/")[2], (await member.get(address)).html
+    for start in ("/dashboard/agents/templates", "/dashboard/agents/new"):
+        [link] = set(re.findall(rf'href="({start}\?[^"]*knowledge_base_id={base_id}[^"]*)"', page)[:1])
+        page = (await member.get(html.unescape(link))).html
+    checked = re.findall(r'name="knowledge_base_ids\[\]" value="([\w-]+)" checked', page)
+    assert (checked, other.rpartition("/")[2] in page) == ([base_id], True)
 
 
 async def test_documents_are_uploaded_pasted_embedded_and_found(window: Window, tmp_path: Path) -> None:

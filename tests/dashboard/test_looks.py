@@ -13,6 +13,13 @@ COUNT_NARROW_TILES = """amount => [...document.querySelectorAll(".tile")].filter
   tile.querySelector("dd").firstChild.textContent = amount;
   return tile.scrollWidth > tile.clientWidth;
 }).length"""
+LIST_WIDE_PARTS = """() => {
+  document.body.style.letterSpacing = "0.12em";
+  return [...document.querySelectorAll(".navigation, .navigation .sections")]
+    .filter((part) => part.scrollWidth > part.clientWidth)
+    .map((part) => `${part.className}: ${part.scrollWidth} of ${part.clientWidth}`);
+}"""
+"""Parts of the navigation that scroll sideways, with the letters apart (WCAG 2.2, 1.4.12): other fonts are wider."""
 ADDRESS = f"https://example.com/hooks/{'a-path-without-an-end/' * 5}?token={'x' * 60}"
 
 
@@ -47,6 +54,8 @@ async def test_long_words_of_a_language_widen_no_page(window: Window, language: 
     await window.page.select_option("select[name=language]", language)
     await window.page.locator("form", has=window.page.locator("select[name=language]")).get_by_role("button").click()
     await window.page.wait_for_selector(f"html[lang={language}]")
+    await window.page.set_viewport_size({"width": 1280, "height": 800})
+    assert await window.page.evaluate(LIST_WIDE_PARTS) == []
     await window.page.set_viewport_size({"width": 390, "height": 844})
     for path in ("", "/account", "/agents", "/calls", "/general", "/providers", "/team", "/usage"):
         await window.open(f"/dashboard{path}")

@@ -1,5 +1,7 @@
 """Search over everything, by the page, by the dialog, and by keyboard shortcuts."""
 
+import re
+
 from playwright.async_api import expect
 from switchboard.foundation.database import now
 from switchboard.resources.knowledge_bases.models import KnowledgeBase
@@ -33,6 +35,8 @@ async def test_rows_of_each_kind_are_found_by_name_number_and_id(
     assert found.count("Ada Front") == 1
     assert f"/dashboard/knowledge/{base.id}" in found
     assert "/dashboard/calls?transcript=front" in found
+    kinds = re.findall(r'<h2 id="hits-\d+">([^<]*)</h2>', found)
+    assert kinds == ["Agents", "Contacts", "Knowledge", "Calls"], "the words of transcripts come last"
     assert "Front Desk" in await search("100%25")
     assert "Front Desk" not in await search("1%25")
     assert "/dashboard/calls?phone=%2B15550100007" in await search("%2B1 555-010-0007")

@@ -1,6 +1,7 @@
 """The form of SIP trunks, and their check through a gateway."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -154,13 +155,32 @@ async def test_errors_name_the_trunk_and_the_setting(operator: Person, caller: C
     for field in ("hosts", "country", "max_calls", "addresses"):
         assert f'id="fault-settings.trunks.1.{field}"' in refused.html, field
     assert "backup: must be a host name or an IP address" in refused.html
-    assert '<a href="#field-settings.trunks.1.hosts">trunks 2 hosts</a>' in refused.html
+    assert '<a href="#field-settings.trunks.1.hosts">Trunk 2, Hosts</a>' in refused.html
     assert 'value="backup"' in refused.html
     incomplete = await operator.post(SIP, trunk(0, name="office", hosts="pbx.example.com", registers="true"))
     assert 'id="fault-settings.trunks.0.username"' in incomplete.html
     assert "office: a user name and a password are needed" in incomplete.html
     async with runtime.database.tenant(caller.organization_id) as session:
         assert await find_provider(session, Capability.TELEPHONY, "sip") is None
+
+
+async def test_a_typed_password_survives_a_refusal_and_is_not_shown(
+    operator: Person, caller: Caller, runtime: Runtime
+) -> None:
+    wrong = {
+        **trunk(0, name="office", hosts="no host"),
+        **trunk(1, name="backup", hosts="sip.example.com", passwords="hunter2"),
+    }
+    refused = await operator.post(SIP, wrong)
+    typed = dict(re.findall(r'name="(settings[^"]*:typed)" value="([^"]*)"', refused.html))
+    assert ("hunter2" in refused.html, refused.status, [*typed]) == (False, 422, ["settings.trunks.1.passwords:typed"])
+    fixed = trunk(0, name="backup", hosts="sip.example.com", passwords="")
+    moved: Fields = {"settings.trunks.0.passwords:typed": typed["settings.trunks.1.passwords:typed"]}
+    other: Fields = {"settings.signing_secret:typed": typed["settings.trunks.1.passwords:typed"]}
+    assert (await operator.post(SIP, {**fixed, **moved, **other})).status == 303
+    assert (await read_settings(runtime, caller))["passwords"] == {"backup": "hunter2"}, "typed once"
+    assert (await operator.post(SIP, {**fixed, **moved, **trunk(0, passwords="third")})).status == 303
+    assert (await read_settings(runtime, caller))["passwords"] == {"backup": "third"}, "typed again"
 
 
 async def test_an_owner_changes_passwords_only(
@@ -224,6 +244,8 @@ async def test_trunks_are_added_moved_removed_and_checked_in_a_browser(
         await page.get_by_label("Gateways").fill(f"http://127.0.0.1:{control_port}")
         await window.check_accessibility()
         await check_width(window)
+        await check_refusal(window)
+        await page.get_by_role("group", name="Trunk 2").get_by_label("Name").first.fill("silent")
         await page.get_by_role("button", name="Add SIP trunk").click()
         await page.get_by_text("SIP trunk was saved.").wait_for()
         async with run_account_gateway(live.runtime, control_port):
@@ -255,3 +277,18 @@ async def check_width(window: Window) -> None:
     """Check that the page does not scroll sideways."""
     wide = await window.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert wide <= 0, f"{wide} pixels too wide"
+
+
+async def check_refusal(window: Window) -> None:
+    """Check that a refused form names the fault within its column, and keeps the password of the first trunk."""
+    page = window.page
+    await page.get_by_role("group", name="Trunk 2").get_by_label("Name").first.fill("silent" * 20)
+    async with page.expect_console_message(lambda message: "422" in message.text):
+        await page.get_by_role("button", name="Add SIP trunk").click()
+    window.complaints.clear()
+    await page.get_by_role("link", name="Trunk 2, Name").wait_for()
+    measure = "faults => faults.map((fault) => fault.scrollWidth - fault.clientWidth)"
+    overflows = await page.locator(".fault, .faults").evaluate_all(measure)
+    assert (len(overflows), max(overflows)) == (2, 0), "pixels beyond the column"
+    await page.get_by_role("group", name="Trunk 1").get_by_text("A value is set. Leave empty to keep it.").wait_for()
+    await window.check_accessibility()

@@ -50,6 +50,7 @@ async def test_a_user_talks_to_an_agent_by_microphone(live: LivePlatform, tmp_pa
         await window.check_accessibility()
         await page.get_by_role("button", name="Hang up").click()
         await page.get_by_text("Call ended.").wait_for()
+        assert await page.locator("meter").evaluate_all("meters => meters.map((meter) => meter.value)") == [0, 0]
         address = await page.get_by_role("link", name="Open the call and its recording").get_attribute("href")
     assert address
     call = await live.wait_for_end(address.rsplit("/", 1)[1])

@@ -102,6 +102,8 @@ async def test_refusals_say_why() -> None:
             await mailer.send(to="a@example.com", subject="x\nBcc: everybody@example.com", text="x")
     with pytest.raises(MailRefused):
         await create_mailer(f"smtp://127.0.0.1:{find_free_port()}").check()
+    with pytest.raises(MailRefused, match="cannot be used"):
+        await create_mailer("smtp://mail..internal").check()
     with pytest.raises(MailRefused, match="SWITCHBOARD_SMTP_URL is not set"):
         await Mailer(Settings()).check()
 

@@ -69,7 +69,7 @@ class Mailer:
                 yield server
         except TimeoutError:
             raise MailRefused(f"the mail server did not answer within {SMTP_SECONDS:.0f} seconds") from None
-        except (aiosmtplib.SMTPException, OSError) as error:
+        except (aiosmtplib.SMTPException, OSError, UnicodeError) as error:  # UnicodeError: the host name is none
             raise _translate(error) from error
 
     def _create_client(self) -> aiosmtplib.SMTP:

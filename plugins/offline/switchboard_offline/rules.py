@@ -25,6 +25,7 @@ QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"|“([^”]*)”')
 SAY = re.compile(r'\bsay\s+(?:"((?:[^"\\]|\\.)*)"|“([^”]*)”)', re.IGNORECASE)
 CALL = re.compile(r"\bcall\s+(?P<name>[A-Za-z_]\w*)\s*(?:\((?P<arguments>[^)]*)\))?", re.IGNORECASE)
 ARGUMENT = re.compile(r'(\w+)\s*=\s*("(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?|true|false)')
+HEADING_WORDS = 8
 COMMON = frozenset(
     [
         "a",
@@ -128,10 +129,51 @@ def find_best_rule(rules: Sequence[ScriptedRule], said: str) -> ScriptedRule | N
 
 def find_best_sentence(sentences: Sequence[str], said: str) -> str | None:
     """Return the sentence that shares the most keywords with the utterance."""
+    return _find_best([(sentence, "") for sentence in sentences], said)
+
+
+def find_best_passage_sentence(passages: str, said: str) -> str | None:
+    """Return the sentence of a knowledge base's passages that shares the most keywords with the utterance, counting
+    those of the headings above it, which are not spoken.
+
+    Passages have an empty line between them and between their paragraphs; the first paragraph of one below headings is
+    their path, such as `Bakery > Opening hours`.
+    """
+    paragraphs = [text.strip() for text in re.split(r"\n\s*\n", passages) if text.strip()]
+    below, alone, heading = [], [], ""
+    for number, paragraph in enumerate(paragraphs, 1):
+        if not _is_heading(paragraph):
+            below += [(sentence, heading) for sentence in parse_prompt(paragraph).sentences]
+        elif " > " in paragraph or number < len(paragraphs):
+            heading = paragraph
+        else:
+            alone = [(paragraph, "")]  # a short document without a full stop
+    return _find_best(below, said) or _find_best(alone, said)
+
+
+def _is_heading(paragraph: str) -> bool:
+    """Return whether a paragraph looks like a heading or a path of headings: a line without what sentences and entries
+    of lists have.
+    """
+    if "\n" in paragraph:
+        return False
+    is_short = len(paragraph.split()) <= HEADING_WORDS
+    return " > " in paragraph or (is_short and not re.search(r"[.!?:;,\d]", paragraph))
+
+
+def _find_best(sentences: Sequence[tuple[str, str]], said: str) -> str | None:
+    """Return the sentence, of pairs of a sentence and its heading, that shares the most keywords with the utterance."""
     wanted = extract_keywords(said)
-    scored = [(len(wanted & extract_keywords(sentence)), -index) for index, sentence in enumerate(sentences)]
-    shared, index = max(scored, default=(0, 0))
-    return sentences[-index] if shared > 0 else None
+    scored = [
+        (
+            len(wanted & (extract_keywords(sentence) | extract_keywords(heading))),
+            len(wanted & extract_keywords(sentence)),
+            -index,
+        )
+        for index, (sentence, heading) in enumerate(sentences)
+    ]
+    shared, _, index = max(scored, default=(0, 0, 0))
+    return sentences[-index][0] if shared > 0 else None
 
 
 def _score(phrase: str, said: str) -> float:

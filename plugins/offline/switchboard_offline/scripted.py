@@ -21,6 +21,7 @@ from switchboard_offline.rules import (
     Script,
     ScriptedCall,
     ScriptedRule,
+    find_best_passage_sentence,
     find_best_rule,
     find_best_sentence,
     parse_prompt,
@@ -76,7 +77,7 @@ class ScriptedLLM(LLMProvider[ProviderSettings]):
             said = next((message.content for message in reversed(request.messages) if message.role == "user"), "")
             text = json.dumps(analyze_transcript(said, request.response_schema))
         else:
-            known = "\n".join(passages).removeprefix(KNOWLEDGE)
+            known = "\n\n".join(text.removeprefix(KNOWLEDGE) for text in passages)
             text, calls = _answer(_script(prompt, instructions), known, request)
         for piece in re.findall(r"\S+\s*", text):
             yield TextDelta(piece)
@@ -119,7 +120,7 @@ def _rule(script: Script, knowledge: str, said: str) -> ScriptedRule:
     rule = find_best_rule(script.rules, said) or find_best_rule(EVERYDAY, said)
     if rule is not None:
         return rule
-    known = find_best_sentence(parse_prompt(knowledge).sentences, said) if knowledge else None
+    known = find_best_passage_sentence(knowledge, said)
     if known is None and script.otherwise is not None:
         return script.otherwise
     return ScriptedRule((), known or find_best_sentence(script.sentences, said) or OTHERWISE, ())
@@ -143,9 +144,8 @@ def _after_tool(messages: Sequence[Message]) -> str:
     if asked is None or asked.content:
         return ""
     if isinstance(passages := result.get("passages"), list):
-        found = find_best_sentence(
-            parse_prompt("\n".join(map(str, passages))).sentences, str(asked.tool_calls[0].arguments.get("query", ""))
-        )
+        question = str(asked.tool_calls[0].arguments.get("query", ""))
+        found = find_best_passage_sentence("\n\n".join(map(str, passages)), question)
         return found or "I could not find anything about that."
     if isinstance(answer := result.get("answer", result.get("text")), str):
         return answer

@@ -3,7 +3,16 @@
 import json
 
 import pytest
-from switchboard.plugin_sdk import ChatRequest, JsonObject, Message, ProviderSettings, TextDelta, ToolCall, ToolSpec
+from switchboard.plugin_sdk import (
+    KNOWLEDGE,
+    ChatRequest,
+    JsonObject,
+    Message,
+    ProviderSettings,
+    TextDelta,
+    ToolCall,
+    ToolSpec,
+)
 from switchboard.plugin_sdk.testing import LLMContract
 from switchboard_offline.scripted import ScriptedLLM
 
@@ -67,6 +76,32 @@ async def test_the_prompts_own_sentences_answer_without_rules() -> None:
     assert (
         await generate_answer("when is rye bread baked", prompt="Our bakery is old. Rye bread is baked on Tuesdays.")
     )[0] == "Rye bread is baked on Tuesdays."
+
+
+@pytest.mark.parametrize(
+    ("passages", "question", "expected"),
+    [
+        (
+            ("Harbour Bike Rental", "Harbour Bike Rental > Opening hours\n\nFrom nine to six. Closed on Mondays."),
+            "What are the opening hours of the bike rental?",
+            "From nine to six.",
+        ),
+        (("Bikes\n\nA tandem is 30 euros a day.", "Helmets\n\nThey are free."), "Are helmets free?", "They are free."),
+        (("Prices\n\nTandem: 30 euros\n\nHelmet: free",), "What is the tandem?", "Tandem: 30 euros"),
+        (("Harbour > What does a bike cost?\n\nTen euros a day.",), "What does a bike cost?", "Ten euros a day."),
+        (("Parking is behind the house",), "Where is the parking?", "Parking is behind the house"),
+    ],
+)
+async def test_an_answer_from_a_knowledge_base_is_no_heading(
+    passages: tuple[str, ...], question: str, expected: str
+) -> None:
+    known = Message("system", "\n\n".join((KNOWLEDGE, *passages)))
+    messages = (Message("system", "You answer for a shop."), Message("user", question))
+    searched = ToolCall("call_1", "search_knowledge", {"query": question})
+    result = Message("tool", json.dumps({"passages": passages}), tool_call_id="call_1")
+    for conversation in ((*messages, known), (*messages, Message("assistant", "", tool_calls=(searched,)), result)):
+        events = [event async for event in ScriptedLLM(ProviderSettings()).chat(ChatRequest(conversation))]
+        assert "".join(event.text for event in events if isinstance(event, TextDelta)) == expected
 
 
 async def test_a_call_is_analyzed_by_rules() -> None:

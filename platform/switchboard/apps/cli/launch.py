@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import secrets
+import shlex
 import signal
 import sys
 from contextlib import AsyncExitStack
@@ -31,6 +32,9 @@ DRAIN_SECONDS = 3.0
 CORES_OF_OTHERS = 2
 MOST_PROCESSES = 4
 """Each takes up to 20 connections of the embedded PostgreSQL, as the worker does."""
+
+NAMED_SETTINGS = ("data_dir", "host", "port", "public_url")
+"""Settings by which other commands find this run. The addresses of servers of one's own may contain passwords."""
 
 
 @click.command()
@@ -114,6 +118,7 @@ class Launch:
             email=EMAIL,
             password=demo.password,
             number=demo.phone_number,
+            program=_get_program(self._settings),
             dev_file=self._directory.dev_file,
         )
         click.echo(welcome, err=True)
@@ -143,12 +148,24 @@ async def _heed_make(stop: asyncio.Event) -> None:
         return
 
 
+def _get_program(settings: Settings) -> str:
+    """Return the words of a shell for this program with these settings, as far as they are named above.
+
+    The welcome is read in one terminal and pasted into another, which lacks the variables of the first.
+    """
+    named = [name for name in NAMED_SETTINGS if name in settings.model_fields_set]
+    variables = [f"{PREFIX}{name.upper()}={shlex.quote(str(getattr(settings, name)))}" for name in named]
+    started = Path(sys.argv[0])
+    program = [sys.executable, "-m", "switchboard"] if started.name == "__main__.py" else [sys.argv[0]]
+    return " ".join([*variables, shlex.join(program)])
+
+
 _WELCOME = """
 Switchboard is ready. Ctrl-C stops everything; your data stays.
 
   API        {base_url}/v1     reference: {base_url}/docs, key in {dev_file}
-  Call it    .venv/bin/switchboard phone dial --from +15550100001 --to {number} \\
+  Call it    {program} phone dial --from +15550100001 --to {number} \\
                  --say "What are your opening hours?" --say "Goodbye"
-  Check it   .venv/bin/switchboard doctor
+  Check it   {program} doctor
   Dashboard  {base_url}/       {email}, password {password}
 """

@@ -31,6 +31,7 @@ from quart import Quart, Response, request
 from werkzeug.routing import Rule
 
 from switchboard.apps.dashboard.forms.form import Form, nest_fields, parse_form
+from switchboard.apps.dashboard.forms.typed_secrets import TypedSecrets
 from switchboard.apps.dashboard.ui.live_parts import FINAL_HEADER, FinalPart
 from switchboard.apps.dashboard.viewer import BrowserSessions, PageForbidden, SupportForbidden, Viewer, get_sending_page
 from switchboard.foundation.languages import gettext
@@ -149,7 +150,8 @@ def action(
         async def serve(**path: str) -> Response:
             viewer = await _admit(declared)
             await _get_sessions().check_form(viewer)
-            values = nest_fields(await request.form)
+            secrets = TypedSecrets(current_runtime().keyring, viewer.csrf)
+            values = nest_fields(secrets.restore(await request.form))
             try:
                 return await _act(declared, viewer, path, values)
             except (ApiError, IdentityError) as error:

@@ -63,14 +63,16 @@ async def find_everywhere(session: TenantSession, viewer: Viewer, text: str) -> 
         HitGroup(_("Go to"), _find_entries(viewer, text, [entry for section in SECTIONS for entry in section.entries]))
     ]
     if len(text) >= SHORTEST:
-        groups += [HitGroup(_("Contacts"), await _find_contacts(session, text))]
-        groups += [HitGroup(_("Calls"), await _find_calls(session, text))]
-        groups += [
+        agents, *others = [
             HitGroup(name, await _find_named(session, model, text, icon, path)) for name, model, icon, path in NAMED
         ]
+        groups += [agents, HitGroup(_("Contacts"), await _find_contacts(session, text))]
+        groups += [HitGroup(_("Phone numbers"), await _find_numbers(session, text)), *others]
         groups += [HitGroup(_("Documents"), await _find_documents(session, text))]
-        groups += [HitGroup(_("Phone numbers"), await _find_numbers(session, text))]
     groups.append(HitGroup(_("Do"), _find_entries(viewer, text, COMMANDS)))
+    if len(text) >= SHORTEST:
+        # After all that has the words in its name: whether a transcript has them is not known before it is asked for.
+        groups.append(HitGroup(_("Calls"), await _find_calls(session, text)))
     return [group for group in groups if group.hits]
 
 

@@ -90,10 +90,10 @@ async def list_visitor_messages(public_key: str, admission: VisitorAdmission, ch
 async def begin_visitor_call(
     public_key: str, admission: VisitorAdmission, calls: VisitorCalls, limits: VisitorLimits
 ) -> Response:
-    """Return what the browser needs for one call."""
-    widget, _ = await admission.admit(public_key)
+    """Return what the browser needs for one call, which goes on with the visitor's chat."""
+    widget, session_id = await admission.admit(public_key)
     await limits.count_session(widget, request.remote_addr or "")
-    call = await calls.prepare_call(widget)
+    call = await calls.prepare_call(widget, session_id)
     session = admission.tokens.sign(widget.id, call.session_id)
     return jsonify({"session": session, "url": call.url, "token": call.token, "to_number": call.to_number})
 

@@ -18,6 +18,7 @@ from switchboard.plugin_sdk import (
     Frame,
     LLMProvider,
     MediaCodec,
+    Message,
     ModelUsage,
     PossibleTurn,
     ProviderSettings,
@@ -323,6 +324,7 @@ class LiveCall:
     `voicemail_settings` apply if a machine answers; `judges_answer`: the engine finds that out itself, because no
     carrier does; `machine_answered`: the carrier has said so already. Without `queue` the agent cannot ask for a
     person. `begins_with_person`: the other party, who wanted a callback, waits for a user from the first word on.
+    `history` is what both have written before the call, which then begins without a greeting.
     """
 
     call_id: UUID
@@ -340,6 +342,7 @@ class LiveCall:
     recording_path: Path | None = None
     tools: Sequence[Tool] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
+    history: Sequence[Message] = ()
     hints: tuple[str, ...] = ()
     voicemail: bool = False
     digits_as_tones: bool = False

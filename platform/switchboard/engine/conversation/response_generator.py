@@ -103,7 +103,7 @@ class ResponseGenerator:
         self._failures = 0
         self.preemptive = PreemptiveGeneration(call.llm)
         self.retrieval = KnowledgeRetrieval(call.knowledge)
-        self.history: list[Message] = [Message("system", self._build_prompt())]
+        self.history: list[Message] = [Message("system", self._build_prompt()), *call.history]
         self.usage: list[ModelUsage] = []
 
     def _build_prompt(self) -> str:

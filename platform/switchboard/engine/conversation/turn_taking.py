@@ -91,7 +91,7 @@ class TurnTaking:
         call = self._context.call
         if call.begins_with_person and call.queue is not None:
             return self._wait.start(call.queue, "")
-        text = fill_placeholders(call.agent.greeting_message, call.variables)
+        text = "" if call.history else fill_placeholders(call.agent.greeting_message, call.variables)
         if call.voicemail:
             text = text or voicemail.DEFAULT_GREETING
         if text or before:

@@ -5,6 +5,7 @@ No carrier and no media socket has a chat. It ends when nobody has written for a
 reconciler of calls sees to that by `watch_at`, which each message moves.
 """
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 from uuid import UUID
@@ -12,6 +13,10 @@ from uuid import UUID
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.jobs import wake
+from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.schemas import parse_id
+from switchboard.plugin_sdk import Message
+from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import CHAT, Call
 from switchboard.resources.calls.states import finish_call, is_over, start_call
 
@@ -19,6 +24,10 @@ IDLE_TIME: Final = timedelta(minutes=10)
 MAX_LENGTH: Final = timedelta(hours=4)
 """Time after which the next message begins another chat, so that limits of new conversations and of their costs apply.
 """
+HISTORY_LINES: Final = 50
+"""Lines of a chat that the model reads."""
+CHAT_ID: Final = "chat_id"
+"""Metadata of a visitor's voice call: the chat that it goes on with."""
 VISITOR: Final = "widget"
 """Stands in for the number of a visitor of a website."""
 
@@ -41,6 +50,26 @@ async def start_chat(session: TenantSession, chat_id: UUID, agent_id: UUID, meta
     await start_call(session, chat)
     keep_open(chat)
     return chat
+
+
+async def list_chat_messages(session: TenantSession, chat_id: UUID) -> list[Message]:
+    """Return what both sides have last said in a chat, for the model. Raises `NotFound`, also without a transcript."""
+    return [
+        Message("user" if line.role == "user" else "assistant", line.content)
+        for line in (await calls.get_transcript(session, chat_id))[-HISTORY_LINES:]
+        if line.role in ("user", "agent")
+    ]
+
+
+async def list_messages_before_call(session: TenantSession, call: Call) -> list[Message]:
+    """Return the messages of the chat that a visitor's voice call goes on with; none for any other call, and if the
+    chat has just been erased.
+    """
+    chat_id = parse_id(str(call.call_metadata.get(CHAT_ID, ""))) if call.from_number == VISITOR else None
+    if chat_id is not None:
+        with suppress(NotFound):
+            return await list_chat_messages(session, chat_id)
+    return []
 
 
 def keep_open(chat: Call) -> None:

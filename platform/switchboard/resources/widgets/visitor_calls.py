@@ -1,7 +1,8 @@
 """Voice calls of a website's visitors, over the platform's WebSocket.
 
 A visitor's token is one of the carrier's browser tokens, whose identity names the widget and the conversation. It
-reaches the widget's agent, whatever is dialed with it, and only once.
+reaches the widget's agent, whatever is dialed with it, and only once. It also names the chat that the visitor has
+written before, if there is one: the call goes on with it.
 """
 
 import re
@@ -19,14 +20,15 @@ from switchboard.plugin_sdk import BrowserCall, IncomingCall, Instruction, Rejec
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.browser_calls import service as browser_calls
 from switchboard.resources.calls.browser import AGENT
-from switchboard.resources.calls.chats import VISITOR
+from switchboard.resources.calls.chats import CHAT_ID, VISITOR, is_chat_over
 from switchboard.resources.calls.inbound import InboundCallRouter, find_announced_call
+from switchboard.resources.calls.models import CHAT, Call
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.widgets.admission import add_session, require_place
 from switchboard.resources.widgets.models import Widget, WidgetSession
 
 logger = structlog.get_logger()
-_IDENTITY: Final = re.compile(r"widget_([0-9a-f]{32})_([0-9a-f]{32})")
+_IDENTITY: Final = re.compile(r"widget_([0-9a-f]{32})_([0-9a-f]{32})(?:_([0-9a-f]{32}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,8 @@ class VisitorCalls:
     registry: Registry
     providers: Providers
 
-    async def prepare_call(self, widget: Widget) -> VisitorCall:
-        """Return what the browser needs for one call.
+    async def prepare_call(self, widget: Widget, chat_session_id: UUID | None) -> VisitorCall:
+        """Return what the browser needs for one call, which goes on with the chat of a conversation, if that is one.
 
         Raises `NotFound` if visitors may not talk, `InvalidState` if no carrier of the organization can do it, and
         `RateLimited` or `SpendLimitReached` at the widget's limits.
@@ -57,6 +59,7 @@ class VisitorCalls:
         if not widget.voice_enabled:
             raise NotFound("The widget takes no calls.")
         session_id = new_id()
+        named = [widget.id.hex, session_id.hex, *([chat_session_id.hex] if chat_session_id else [])]
         async with self.database.tenant(widget.organization_id) as session:
             await require_place(session, widget)
             minted = await browser_calls.create_browser_token(
@@ -64,7 +67,7 @@ class VisitorCalls:
                 self.providers,
                 self.settings.base_url,
                 carrier=await browser_calls.find_talk_carrier(session, self.providers, self.registry, ()),
-                identity=f"widget_{widget.id.hex}_{session_id.hex}",
+                identity="_".join(("widget", *named)),
                 platform="web",
             )
         return VisitorCall(session_id, minted.connection["url"], minted.token, f"{AGENT}{widget.agent_id}")
@@ -100,6 +103,8 @@ async def answer_visitor_call(
     instruction = await router.answer_inbound_call(organization_id, carrier, incoming, agent_id=widget.agent_id)
     async with database.tenant(organization_id) as session:
         await _connect_session(session, session_id, widget, carrier, browser)
+        if identity[3]:
+            await _connect_chat(session, UUID(identity[3]), widget, carrier, browser)
     return instruction
 
 
@@ -112,6 +117,19 @@ async def _connect_session(
     if held is not None and call is not None and held.call_id is None:
         held.call_id = call.id
         call.call_metadata = {**call.call_metadata, **describe_widget(widget)}
+
+
+async def _connect_chat(
+    session: TenantSession, session_id: UUID, widget: Widget, carrier: str, browser: BrowserCall
+) -> None:
+    """Connect a call with the chat that it goes on with, unless that is over."""
+    held = await session.find(WidgetSession, session_id)
+    call = await find_announced_call(session, carrier, browser)
+    if call is None or held is None or held.widget_id != widget.id or held.call_id is None:
+        return
+    chat = await session.find(Call, held.call_id)
+    if chat is not None and chat.carrier == CHAT and not is_chat_over(chat):
+        call.call_metadata = {**call.call_metadata, CHAT_ID: str(chat.id)}
 
 
 def describe_widget(widget: Widget) -> dict[str, str]:

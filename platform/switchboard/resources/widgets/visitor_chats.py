@@ -35,7 +35,7 @@ from switchboard.resources.agents.tools import AgentTools
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_embedding_cost, calculate_model_cost
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.chats import VISITOR, is_chat_over, keep_open, start_chat
+from switchboard.resources.calls.chats import VISITOR, is_chat_over, keep_open, list_chat_messages, start_chat
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.states import is_over
 from switchboard.resources.identity.service import get_policy
@@ -47,7 +47,6 @@ from switchboard.resources.widgets.visitor_calls import describe_widget
 logger = structlog.get_logger()
 THINKING_SECONDS: Final = 45.0
 LEASE: Final = timedelta(seconds=60)
-HISTORY_LINES: Final = 50
 INSTRUCTION: Final = (
     "This conversation is a chat in writing on a website. Answer briefly, in plain text without formatting."
 )
@@ -174,11 +173,7 @@ class VisitorChats:
             held.answering_until = now() + LEASE
             keep_open(chat)
             redactor = await open_redactor(session, agent)
-            history = [
-                Message("user" if line.role == "user" else "assistant", line.content)
-                for line in (await calls.get_transcript(session, chat.id))[-HISTORY_LINES:]
-                if line.role in ("user", "agent")
-            ]
+            history = await list_chat_messages(session, chat.id)
             await redactor.search(text)
             redactor.hear_agent(history[-1].content if history else "")
             words = redactor.redact_utterance(text)

@@ -46,12 +46,22 @@ class Form:
         self.errors = {error["field"]: gettext(error["message"]) for error in errors}
         self.message = gettext(message)
         self.was_sent = bool(errors or message)
+        self._labels: Mapping[str, str] = {}
 
     def starting_with(self, values: Mapping[str, JsonValue]) -> "Form":
         """Show these values unless the form was submitted."""
         if not self.was_sent:
             self._values = dict(values)
         return self
+
+    def with_labels(self, labels: Mapping[str, str]) -> "Form":
+        """Name the fields, by their dotted names, as the page does."""
+        self._labels = labels
+        return self
+
+    def label(self, name: str) -> str:
+        """Return the label of a field; empty if the page gave none."""
+        return self._labels.get(name, "")
 
     def value(self, name: str, default: JsonValue = None) -> JsonValue:
         """Return the value of a field by its dotted name."""

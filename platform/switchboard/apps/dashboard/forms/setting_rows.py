@@ -113,6 +113,22 @@ def _show(setting: RowsSetting, row: JsonObject) -> JsonValue:
     return {**schema_form.values_to_form(setting.fields, row), BEFORE: row.get(setting.key)}
 
 
+def list_labels(
+    fields: Sequence[SchemaField], settings: Sequence[RowsSetting], form: Form, *, prefix: str
+) -> dict[str, str]:
+    """Return the labels of all fields of a form by their names. Those within a row have the row's title and number."""
+    labels = {prefix + field.name: field.label for field in fields}
+    for setting in settings:
+        name, own = prefix + setting.name, (*setting.fields, *setting.secrets)
+        labels |= {name: setting.label, **{prefix + secret.name: secret.label for secret in setting.secrets}}
+        labels |= {
+            f"{name}.{number}.{field.name}": f"{setting.title} {number + 1}, {field.label}"
+            for number in range(len(_rows(form.value(name))))
+            for field in own
+        }
+    return labels
+
+
 def change_typed_rows(settings: Sequence[RowsSetting], texts: Mapping[str, JsonValue], change: str) -> JsonObject:
     """Apply a button to the typed rows: `up:trunks:1` or `remove:trunks:1`. Ignore other buttons."""
     verb, _, rest = change.partition(":")

@@ -205,9 +205,10 @@ async def provider_page(
         "settings": schema_form.values_to_form(fields, stored) | setting_rows.rows_to_form(rows, stored),
         "process": row.process if row is not None else SHARED_PROCESS,
     }
+    form = form.starting_with(kept)
     return await render(
         "dashboard/providers/edit.html",
-        form=form.starting_with(kept),
+        form=form.with_labels(setting_rows.list_labels(fields, rows, form, prefix=PREFIX)),
         kind=kind,
         about=_(describe_settings(kind)),
         fields=fields,

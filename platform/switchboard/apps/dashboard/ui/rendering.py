@@ -11,6 +11,7 @@ from quart.blueprints import BlueprintSetupState
 from sqlmodel.sql.expression import SelectOfScalar
 from werkzeug.exceptions import HTTPException
 
+from switchboard.apps.dashboard.forms.typed_secrets import TypedSecrets
 from switchboard.apps.dashboard.ui import formats
 from switchboard.apps.dashboard.ui.labels import describe_value
 from switchboard.apps.dashboard.ui.navigation import SECTIONS, Section
@@ -183,6 +184,7 @@ def install_filters(blueprint: Blueprint) -> None:
         field_name,
         action_label,
         media_link,
+        encrypt_typed,
     ):
         blueprint.add_app_template_filter(word, word.__name__)
     blueprint.add_app_template_filter(gettext, "translate")
@@ -195,6 +197,11 @@ def media_link(url: str) -> str:
     """Return the page of a file of a received message, whose address is the API's; any other address as it is."""
     found = re.search(r"/v1/sms/media/([0-9a-f-]{36})$", url)
     return url_for("dashboard.text_media", media_id=found[1]) if found else url
+
+
+def encrypt_typed(secret: str, name: str) -> str:
+    """Return a field's typed secret for the hidden field of a form that is shown again."""
+    return TypedSecrets(current_runtime().keyring, g.viewer.csrf).encrypt(secret, name)
 
 
 def icon(name: str) -> Markup:

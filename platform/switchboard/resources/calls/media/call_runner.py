@@ -35,6 +35,7 @@ from switchboard.foundation.observability import metrics
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
 from switchboard.plugin_sdk import (
+    Message,
     ModelUsage,
     ProviderError,
     TelephonyProvider,
@@ -48,6 +49,7 @@ from switchboard.resources.agents.tools import AgentTools
 from switchboard.resources.call_queue import service as call_queue
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callback_urls import MediaGrant, format_media_url
+from switchboard.resources.calls.chats import list_messages_before_call
 from switchboard.resources.calls.dialing import hang_up
 from switchboard.resources.calls.media.call_log import DatabaseCallLog
 from switchboard.resources.calls.media.carrier_leg import ProviderCarrierLeg
@@ -80,6 +82,7 @@ class _ClaimedCall:
     redactor: Redactor
     disclosure: Disclosure | None
     begins_with_person: bool
+    history: Sequence[Message]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +163,7 @@ class CallRunner:
                 await open_redactor(session, agent),
                 await open_disclosure(session, agent, other_number, voicemail=call.voicemail),
                 call.direction == "outbound" and await call_queue.is_calling_back(session, call.id),
+                await list_messages_before_call(session, call),
             )
             call.agent_version = agent.version
             await start_call(session, call)
@@ -206,6 +210,7 @@ class CallRunner:
                 recording_path=build_spool_path(self.settings, call.organization_id, call.id),
                 tools=await self._build_tools(call, agent),
                 variables={name: str(value) for name, value in (call.prompt_variables or call.call_metadata).items()},
+                history=claimed.history,
                 hints=_list_hints(providers.llm.list_expected_phrases(agent.system_prompt), disclosure),
                 voicemail=call.voicemail,
                 digits_as_tones=not leg.carrier.capabilities.send_digits,

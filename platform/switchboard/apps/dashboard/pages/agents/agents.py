@@ -9,8 +9,8 @@ from quart import request, url_for
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms import agent as forms
-from switchboard.apps.dashboard.forms.form import Form, nest_fields
-from switchboard.apps.dashboard.pages.agents.form_page import AgentFormPage, build_fresh_agent
+from switchboard.apps.dashboard.forms.form import Form
+from switchboard.apps.dashboard.pages.agents.form_page import AgentFormPage, AgentStartQuery, build_fresh_agent
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.engine.providers.instances import Providers
@@ -36,12 +36,6 @@ class OfferQuery(Query):
     provider: str = Field(max_length=255)
 
 
-class TemplateQuery(Query):
-    """The template to begin with; an unknown one is none."""
-
-    template: str | None = Field(None, max_length=64)
-
-
 @dashboard.get("/dashboard/agents")
 @page(query=PageQuery)
 async def agents_page(session: TenantSession, query: PageQuery) -> str:
@@ -52,11 +46,13 @@ async def agents_page(session: TenantSession, query: PageQuery) -> str:
 
 
 @dashboard.get("/dashboard/agents/new")
-@page(role="builder", query=TemplateQuery)
-async def new_agent_page(session: TenantSession, query: TemplateQuery, form: Form, form_page: AgentFormPage) -> str:
+@page(role="builder", query=AgentStartQuery)
+async def new_agent_page(session: TenantSession, query: AgentStartQuery, form: Form, form_page: AgentFormPage) -> str:
     """Show the form of a new agent, with the defaults or a template filled in."""
     template = load_templates().get(query.template or "")
     shown = await build_fresh_agent(session)
+    if query.knowledge_base_id is not None:
+        shown.knowledge_base_ids = [str(query.knowledge_base_id)]
     for name in ("name", "greeting_message", "system_prompt") if template is not None else ():
         setattr(shown, name, getattr(template, name))
     return await form_page.render_new(session, form, shown, started_from=template)
@@ -64,10 +60,12 @@ async def new_agent_page(session: TenantSession, query: TemplateQuery, form: For
 
 @dashboard.post("/dashboard/agents/new")
 @action(invalid=new_agent_page)
-async def add_agent(session: TenantSession, viewer: Viewer, publisher: AgentPublisher) -> Next:
+async def add_agent(
+    session: TenantSession, viewer: Viewer, fields: dict[str, JsonValue], publisher: AgentPublisher
+) -> Next:
     """Create an agent."""
     shows_receivers = may_set_receivers(viewer.principal)
-    with forms.read_agent_form(AgentCreate, nest_fields(await request.form), shows_receivers=shows_receivers) as data:
+    with forms.read_agent_form(AgentCreate, fields, shows_receivers=shows_receivers) as data:
         agent = await publisher.create_agent(session, data, viewer.principal)
     return Next(
         url_for("dashboard.agent_page", agent_id=agent.id),
@@ -100,12 +98,13 @@ async def agent_page(session: TenantSession, agent_id: UUID, form: Form, *, form
 
 @dashboard.post("/dashboard/agents/<agent_id>")
 @action(invalid=agent_page)
-async def save_agent(session: TenantSession, viewer: Viewer, agent_id: UUID, publisher: DraftPublisher) -> Next:
+async def save_agent(
+    session: TenantSession, viewer: Viewer, fields: dict[str, JsonValue], agent_id: UUID, publisher: DraftPublisher
+) -> Next:
     """Update an agent and publish it as a new version; a draft is gone with it."""
-    values = nest_fields(await request.form)
-    _refuse_overwriting(await agents.get_agent(session, agent_id, lock=True), values)
-    with forms.read_agent_form(AgentUpdate, values, shows_receivers=may_set_receivers(viewer.principal)) as data:
-        agent = await publisher.publish_update(session, agent_id, read_revision(values), data, viewer.principal)
+    _refuse_overwriting(await agents.get_agent(session, agent_id, lock=True), fields)
+    with forms.read_agent_form(AgentUpdate, fields, shows_receivers=may_set_receivers(viewer.principal)) as data:
+        agent = await publisher.publish_update(session, agent_id, read_revision(fields), data, viewer.principal)
     return Next(
         url_for("dashboard.agent_page", agent_id=agent_id),
         _("Version %(version)s is published. New calls use it.", version=agent.version),

@@ -5,6 +5,8 @@ from typing import Final
 from uuid import UUID
 from zoneinfo import available_timezones
 
+from pydantic import Field
+
 from switchboard.apps.dashboard.forms import agent as forms
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.actors import get_actor_names
@@ -14,6 +16,7 @@ from switchboard.engine.providers.service import list_provider_names
 from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import gettext as _
+from switchboard.foundation.web.schemas import Query
 from switchboard.plugin_sdk import AgentTool, PrivateDataDetector
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
@@ -112,6 +115,13 @@ class AgentFormPage:
         chosen = agent.redaction["kinds"] if agent.redaction else ()
         missing = (await self.extensions.list_reasons(session, PrivateDataDetector)).keys() - set(chosen)
         return [(kind, _(title)) for kind, title in list_kinds(self.extensions.registry).items() if kind not in missing]
+
+
+class AgentStartQuery(Query):
+    """The template and the knowledge base that a new agent begins with; unknown ones are ignored."""
+
+    template: str | None = Field(None, max_length=64)
+    knowledge_base_id: UUID | None = None
 
 
 async def build_fresh_agent(session: TenantSession) -> Agent:

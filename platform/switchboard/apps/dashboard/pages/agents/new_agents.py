@@ -10,7 +10,7 @@ from werkzeug.datastructures import FileStorage, MultiDict
 from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import Next, action, page
 from switchboard.apps.dashboard.forms.form import Form
-from switchboard.apps.dashboard.pages.agents.form_page import AgentFormPage, build_fresh_agent
+from switchboard.apps.dashboard.pages.agents.form_page import AgentFormPage, AgentStartQuery, build_fresh_agent
 from switchboard.apps.dashboard.ui.rendering import render
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
@@ -28,10 +28,10 @@ FILE_BYTES = 2 * 1024 * 1024
 
 
 @dashboard.get("/dashboard/agents/templates")
-@page(role="builder")
-async def agent_templates_page(form: Form) -> str:
+@page(role="builder", query=AgentStartQuery)
+async def agent_templates_page(form: Form, query: AgentStartQuery) -> str:
     """Show the templates, and the form of an import."""
-    return await render("dashboard/agents/templates.html", form=form, templates=load_templates().values())
+    return await render("dashboard/agents/templates.html", form=form, query=query, templates=load_templates().values())
 
 
 @dashboard.post("/dashboard/agents/import")

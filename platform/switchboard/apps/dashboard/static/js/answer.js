@@ -65,8 +65,8 @@ function handleState(next, detail) {
 /** A registration has ended, by its call or by a fault: register again. */
 function handleEnd(message) {
   line = null;
-  showYou(0);
-  showCaller(0);
+  showYou(null);
+  showCaller(null);
   show("waiting");
   showStatus(message ?? _("Registering …"));
   const retry = setTimeout(register, retryAfter);

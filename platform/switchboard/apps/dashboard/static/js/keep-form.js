@@ -1,5 +1,5 @@
 // Keeps what is typed into a form in this browser until it is saved, so that a tab that is closed by mistake loses nothing. Passwords are not
-// kept.
+// kept, not even encrypted.
 
 const KEEP_MS = 300;
 
@@ -12,7 +12,9 @@ let timer;
 /** @returns {[string, string][]} the fields that are kept, in the order of the form */
 function readFields() {
   const own = ["csrf_token", "seen_version", "seen_revision"];
-  return [...new FormData(form)].filter(([name]) => !own.includes(name) && form.elements[name]?.type !== "password");
+  return [...new FormData(form)].filter(
+    ([name]) => !own.includes(name) && !name.endsWith(":typed") && form.elements[name]?.type !== "password",
+  );
 }
 
 function keep(extra = {}) {

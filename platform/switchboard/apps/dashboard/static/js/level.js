@@ -37,12 +37,13 @@ export function watchLevel(stream, onLevel) {
 }
 
 /**
- * Show a volume on a `<meter min="0" max="1">` in decibels; the meter falls slowly.
+ * Show a volume on a `<meter min="0" max="1">` in decibels; the meter falls slowly, and at once when nothing is measured any more.
  * @param {HTMLMeterElement} meter
- * @returns {(level: number) => void}
+ * @returns {(level: number | null) => void}  Without a level, nothing is measured.
  */
 export function showLevel(meter) {
   return (level) => {
+    if (level === null) return void (meter.value = 0);
     const shownLevel = level > 0 ? Math.max(0, 1 - (20 * Math.log10(level)) / QUIETEST) : 0;
     meter.value = Math.max(shownLevel, meter.value * 0.8);
   };

@@ -86,7 +86,7 @@ function openDetails() {
 async function handleEnd(reason) {
   const hadCall = hasCall;
   monitor = null;
-  showLevels({ caller: 0, agent: 0 });
+  showLevels({ caller: null, agent: null });
   if (reason !== null) return openDetails();
   showHolder(null);
   if (isClosing) return;
@@ -108,7 +108,7 @@ find("take-over").addEventListener("click", () => {
 });
 find("hand-back").addEventListener("click", () => monitor?.handBack());
 find("hang-up").addEventListener("click", async () => {
-  if (await askFirst(_("End this call?"), _("Hang up"))) monitor?.hangUp();
+  if (await askFirst(_("End this call?"), _("Hang up"), true)) monitor?.hangUp();
 });
 find("whisper").addEventListener("submit", (event) => {
   event.preventDefault();

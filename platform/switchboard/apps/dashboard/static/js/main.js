@@ -41,7 +41,8 @@ document.addEventListener("submit", async (event) => {
   const button = event.submitter;
   if (!form.dataset.confirm || "confirmed" in form.dataset) return;
   event.preventDefault();
-  if (!(await askFirst(form.dataset.confirm, button?.textContent.trim() || _("Continue")))) return;
+  const isDanger = button?.classList.contains("danger") ?? false;
+  if (!(await askFirst(form.dataset.confirm, button?.textContent.trim() || _("Continue"), isDanger))) return;
   form.dataset.confirmed = "";
   form.requestSubmit(button);
   delete form.dataset.confirmed;

@@ -60,8 +60,8 @@ function handleState(state, message) {
     stopClock();
     call = null;
     showCalling(false);
-    showYou(0);
-    showAgent(0);
+    showYou(null);
+    showAgent(null);
     showStatus(message ?? _("Call ended."));
     find("[data-done]").hidden = find("[data-done] a").getAttribute("href") === "#";
   }

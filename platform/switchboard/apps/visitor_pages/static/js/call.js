@@ -1,10 +1,10 @@
-// The call: by microphone, with captions.
+// The call: by microphone, with captions. It goes on with the chat.
 import { startCall } from "/dashboard/static/js/browser-call.js";
 import { describeRefusal, Refusal, request } from "./requests.js";
 
 const CAPTION_MILLISECONDS = 1500;
 
-export function createCall({ key, labels, find, showMessage, showState, onActive }) {
+export function createCall({ key, labels, find, showMessage, showState, readChat, onActive }) {
   const button = find("call");
   const mute = find("mute");
   let call = null;
@@ -28,7 +28,7 @@ export function createCall({ key, labels, find, showMessage, showState, onActive
 
   async function begin() {
     showState(labels.microphone);
-    const { session, url, token, to_number: toNumber } = await request(key, "calls", { body: {} });
+    const { session, url, token, to_number: toNumber } = await request(key, "calls", { session: readChat(), body: {} });
     let stopCaptions = () => {};
     function onState(state, message) {
       if (state === "ringing") showState(labels.ringing);

@@ -26,7 +26,7 @@ function openStorage(name) {
 
 export function createChat({ key, labels, find, showMessage, showState, greeting }) {
   const form = find("form");
-  if (!form) return { resume() {}, disable() {} };
+  if (!form) return { resume() {}, disable() {}, readSession: () => null };
   const field = find("text");
   const button = form.querySelector("button");
   const session = openStorage(`switchboard:${key}`);
@@ -79,5 +79,5 @@ export function createChat({ key, labels, find, showMessage, showState, greeting
     event.preventDefault();
     send();
   });
-  return { resume, disable };
+  return { resume, disable, readSession: session.read };
 }

@@ -62,7 +62,7 @@ const page = { key: dataset.key, labels, find, showMessage, showState };
 applyTheme(dataset);
 const greeting = dataset.greeting ? showMessage("agent", dataset.greeting) : null;
 const chat = createChat({ ...page, greeting });
-if (find("call")) createCall({ ...page, onActive: chat.disable });
+if (find("call")) createCall({ ...page, readChat: chat.readSession, onActive: chat.disable });
 
 const ready = { switchboard: "ready", position: dataset.position, title: find("title").textContent };
 
