@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 
 import pytest
 import stripe
@@ -15,7 +16,8 @@ from switchboard.foundation.events.outbox import enqueue
 from switchboard.foundation.events.targets import get_secret_label
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.settings import Settings
-from switchboard.resources.deliveries import delivery_worker
+from switchboard.resources.deliveries import delivery_worker, system_queries
+from switchboard.resources.deliveries.concurrency_limits import TARGET, ClaimShare
 from switchboard.resources.deliveries.delivery_worker import DeliveryWorker
 from switchboard.resources.deliveries.jobs import WAIT, expire_deliveries
 from switchboard.runtime import Runtime
@@ -29,17 +31,42 @@ BODY = '{"event": "call.completed", "data": {"name": "Zoë ☎"}, "timestamp": "
 
 
 @pytest.fixture
-def settings(settings: Settings) -> Settings:
-    return settings.model_copy(update={"webhook_retry_delays": [0.1] * 5, "webhook_timeout": 20.0})
+def delays() -> list[float]:
+    return [0.1] * 5
+
+
+@pytest.fixture
+def settings(settings: Settings, delays: list[float]) -> Settings:
+    return settings.model_copy(update={"webhook_retry_delays": delays, "webhook_timeout": 20.0})
+
+
+class WakeUp(asyncio.Event):
+    """A worker's wake-up. The worker clears it before each look at the queue: `cleared` is how often it has."""
+
+    cleared = 0
+
+    def clear(self) -> None:
+        self.cleared += 1
+        super().clear()
+
+    async def wait_for_look(self) -> None:
+        """Make the worker look at the queue, and wait until it has."""
+
+        async def wake() -> int:
+            self.set()
+            return self.cleared
+
+        # The look in progress, and a whole one after it.
+        await eventually(wake, (self.cleared + 2).__le__)
 
 
 @asynccontextmanager
-async def run_pump(runtime: Runtime) -> AsyncIterator[asyncio.Event]:
+async def run_pump(runtime: Runtime, *, due: asyncio.Event | None = None) -> AsyncIterator[asyncio.Event]:
     """Run a delivery worker and nothing else: no queue, no Redis."""
     stop = asyncio.Event()
     task = asyncio.create_task(
         DeliveryWorker(
-            runtime.settings, runtime.database, runtime.keyring, runtime.outbound, due=runtime.deliveries_due
+            runtime.settings, runtime.database, runtime.keyring, runtime.outbound, due=due or runtime.deliveries_due
         ).run(stop)
     )
     try:
@@ -68,6 +95,25 @@ async def add_delivery(runtime: Runtime, target: EventTarget, **fields: object) 
     return delivery
 
 
+async def add_deliveries(runtime: Runtime, target: EventTarget, due: Sequence[datetime]) -> list[str]:
+    """Add deliveries that are due at these times; return their ids, in the same order."""
+    deliveries = [
+        Delivery(
+            id=new_id(),
+            organization_id=target.organization_id,
+            target_id=target.id,
+            target_kind=target.kind,
+            event_type="call.completed",
+            body=BODY,
+            due_at=moment,
+        )
+        for moment in due
+    ]
+    async with runtime.database.tenant(target.organization_id) as session:
+        session.add_all(deliveries)
+    return [str(delivery.id) for delivery in deliveries]
+
+
 async def wait_for_row(runtime: Runtime, delivery: Delivery, *, status: str | None = None) -> Delivery:
     """Wait until the delivery has this status, and return its row."""
 
@@ -76,6 +122,11 @@ async def wait_for_row(runtime: Runtime, delivery: Delivery, *, status: str | No
             return await session.get_one(Delivery, delivery.id)
 
     return await eventually(look, lambda stored: status is None or stored.status == status)
+
+
+async def count_leased(runtime: Runtime, caller: Caller) -> int:
+    async with runtime.database.tenant(caller.organization_id) as session:
+        return len((await session.exec(select(Delivery.id).where(col(Delivery.lease_token).is_not(None)))).all())
 
 
 async def lapse_lease(runtime: Runtime, delivery: Delivery) -> None:
@@ -150,6 +201,83 @@ async def test_a_stopping_worker_returns_its_leases(
     assert (stored.status, stored.attempts, stored.lease_token) == ("pending", 0, None)
     assert stored.due_at is not None
     assert stored.due_at <= now()
+
+
+async def test_workers_together_keep_the_limit_of_an_endpoint(
+    runtime: Runtime, caller: Caller, receiver: Receiver
+) -> None:
+    """Two workers that look at the same moment send as many requests to a slow endpoint as one would."""
+    receiver.hangs.add("/slow")
+    target = await make_target(runtime, caller, f"{receiver.url}/slow")
+    await add_deliveries(runtime, target, [now()] * 40)
+
+    wake_ups = WakeUp(), WakeUp()
+    async with run_pump(runtime, due=wake_ups[0]), run_pump(runtime, due=wake_ups[1]):
+        for wake_up in wake_ups:
+            await wake_up.wait_for_look()
+        await receiver.first("/slow", TARGET.first)
+        assert await count_leased(runtime, caller) == TARGET.first
+        receiver.release()
+        await receiver.first("/slow", 40)
+
+
+async def test_a_claim_of_another_worker_counts_from_its_beginning_to_the_end_of_its_lease(
+    runtime: Runtime, caller: Caller, receiver: Receiver
+) -> None:
+    target = await make_target(runtime, caller, f"{receiver.url}/hook")
+    share = ClaimShare(most=TARGET.first, free=TARGET.first)
+    async with run_pump(runtime, due=(wake_up := WakeUp())):
+        async with runtime.database.system() as session:
+            assert await system_queries.lock_targets(session, [target.id])
+            await add_deliveries(runtime, target, [now() - timedelta(minutes=1)] * 20)
+            claimed = await system_queries.claim_deliveries(session, {target.id: share}, token=new_id(), lease=60)
+            await wake_up.wait_for_look()
+            assert await count_leased(runtime, caller) == 0
+        await wake_up.wait_for_look()
+        assert await count_leased(runtime, caller) == len(claimed) == TARGET.first
+        async with runtime.database.tenant(caller.organization_id) as session:
+            held = col(Delivery.id).in_([delivery.id for delivery in claimed])
+            await session.exec(update(Delivery).where(held).values(due_at=now()))
+        await receiver.first("/hook", 20)
+
+
+async def test_the_newest_and_the_oldest_deliveries_are_sent_in_turn(
+    runtime: Runtime, caller: Caller, receiver: Receiver
+) -> None:
+    """A fresh event is among the first requests to an endpoint with a backlog, and so is the oldest."""
+    target = await make_target(runtime, caller, f"{receiver.url}/hook")
+    oldest_first = await add_deliveries(runtime, target, [now() - timedelta(seconds=400 - age) for age in range(400)])
+    async with run_pump(runtime):
+        requests = await receiver.first("/hook", len(oldest_first))
+    order = [request.delivery_id for request in requests]
+    assert {oldest_first[0], oldest_first[-1]} <= set(order[:20])
+    # Single requests, as those of the slowest receivers, come from both ends too.
+    for end in (oldest_first[:200], oldest_first[200:]):
+        assert len(set(order[:100]) & set(end)) > 20
+
+
+@pytest.mark.parametrize("delays", [[60.0]])
+async def test_retries_are_spread_and_never_early(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
+    """Deliveries that fail together are due again from the time of the schedule to a tenth of the delay later."""
+    receiver.statuses["/away"] = [500]
+    target = await make_target(runtime, caller, f"{receiver.url}/away")
+    await add_deliveries(runtime, target, [now()] * 30)
+
+    async def list_failed() -> Sequence[Delivery]:
+        async with runtime.database.tenant(caller.organization_id) as session:
+            return (await session.exec(select(Delivery).where(col(Delivery.attempts) == 1))).all()
+
+    async with run_pump(runtime):
+        failed = await eventually(list_failed, lambda rows: len(rows) == 30)
+    late = [
+        (delivery.due_at - delivery.next_attempt_at).total_seconds()
+        for delivery in failed
+        if delivery.due_at is not None and delivery.next_attempt_at is not None
+    ]
+    assert len(late) == 30
+    assert min(late) >= 0
+    assert max(late) <= 6
+    assert max(late) - min(late) > 1
 
 
 async def test_a_wrong_worker_clock_affects_neither_signatures_nor_the_schedule(

@@ -15,12 +15,13 @@ from switchboard.foundation.events.outbox import enqueue
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.deliveries import system_queries
+from switchboard.resources.deliveries.concurrency_limits import ClaimShare
 from switchboard.resources.deliveries.sender import AttemptResult, ClaimedDelivery
 from switchboard.resources.webhooks import deliveries
 
 from tests.machines.machine import PlatformMachine, play
 
-CAPACITY = 3
+CAPACITY, LIMIT = 3, 5
 ANSWERS = {"delivered": 200, "failed": 410, "pending": 500}
 
 
@@ -61,14 +62,15 @@ class DeliveryMachine(PlatformMachine):
     def claim_deliveries(self) -> None:
         async def claim() -> list[ClaimedDelivery]:
             async with self.runtime.database.system() as session:
-                return await system_queries.claim_deliveries(
-                    session, {self.endpoint.id: CAPACITY}, token=uuid4(), lease=60
-                )
+                targets = await system_queries.lock_targets(session, [self.endpoint.id])
+                shares = dict.fromkeys(targets, ClaimShare(most=CAPACITY, free=LIMIT))
+                return await system_queries.claim_deliveries(session, shares, token=uuid4(), lease=60)
 
         claimed = self.run(claim())
         free = [key for key, delivery in self.expected.items() if delivery.status == "pending" and not delivery.leased]
         assert {each.id for each in claimed} <= set(free)
-        assert len(claimed) == (min(CAPACITY, len(free)) if self.enabled else 0)
+        of_others = sum(delivery.leased for delivery in self.expected.values())
+        assert len(claimed) == (min(CAPACITY, LIMIT - of_others, len(free)) if self.enabled else 0)
         for each in claimed:
             assert each.attempts == self.expected[each.id].attempts
             self.expected[each.id].token, self.expected[each.id].leased = each.token, True

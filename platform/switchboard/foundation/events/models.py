@@ -82,14 +82,21 @@ class Delivery(TenantTable, table=True):
 
     `body` holds the exact bytes to send, `subject_id` the id of the call, text message, or simulation that they are
     about (None for deliveries from before the column). `next_attempt_at` follows the retry schedule; `due_at` is when
-    the next worker may claim the row: the end of the lease while one holds it. `lease_token` is a fencing token: only
-    its holder may record a result. The target may have been deleted.
+    the next worker may claim the row: `next_attempt_at` and the jitter of retries, or the end of the lease while a
+    worker holds one. `lease_token` is a fencing token: only its holder may record a result. Its first 64 bits are the
+    worker's. The target may have been deleted.
     """
 
     __tablename__ = "delivery"
     __row_counter__ = RowCounter("target_id", ("target_kind",))
     __table_args__ = (
         Index("ix_delivery_due", "target_id", "due_at", postgresql_where=text("status = 'pending'")),
+        Index(
+            "ix_delivery_leased",
+            "target_id",
+            "due_at",
+            postgresql_where=text("status = 'pending' and lease_token is not null"),
+        ),
         Index(
             "ix_delivery_failed",
             "organization_id",

@@ -1,4 +1,8 @@
-"""Concurrency limits of requests per target and per organization, so that a slow receiver delays only itself."""
+"""Concurrency limits of requests per target and per organization, so that a slow receiver delays only itself.
+
+Each worker learns the limits from its own requests. The limit of a target holds for the requests of all workers
+(`system_queries.claim_deliveries` counts those of the others), that of an organization for the worker's own.
+"""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -23,6 +27,16 @@ class LimitBounds:
 
 TARGET = LimitBounds(least=1, first=4, most=64)
 ORGANIZATION = LimitBounds(least=16, first=64, most=256)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimShare:
+    """Share of a target in a claim: at most `most` deliveries. `free` is the target's limit less the requests of this
+    worker; the requests of other workers are counted by the claim.
+    """
+
+    most: int
+    free: int
 
 
 @dataclass(slots=True)
@@ -73,21 +87,22 @@ class ConcurrencyLimits:
         """Return how many more requests may start in total."""
         return self._slots - self._taken
 
-    def plan(self, waiting: Mapping[UUID, UUID]) -> dict[UUID, int]:
+    def plan(self, waiting: Mapping[UUID, UUID]) -> dict[UUID, ClaimShare]:
         """Plan how many deliveries to claim for each target of `waiting` (target to organization), in its order;
         targets without capacity are left out.
         """
         left = self.free
         of_organization: dict[UUID, int] = {}
-        rooms: dict[UUID, int] = {}
+        shares: dict[UUID, ClaimShare] = {}
         for target, organization in waiting.items():
             available = of_organization.setdefault(organization, self._organizations.free(organization))
-            room = min(self._targets.free(target), available, left)
-            if room > 0:
-                rooms[target] = room
-                of_organization[organization] -= room
-                left -= room
-        return rooms
+            free = self._targets.free(target)
+            most = min(free, available, left)
+            if most > 0:
+                shares[target] = ClaimShare(most, free)
+                of_organization[organization] -= most
+                left -= most
+        return shares
 
     def take(self, target: UUID, organization: UUID) -> None:
         """Count a request that starts."""

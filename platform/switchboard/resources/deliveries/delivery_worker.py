@@ -7,19 +7,20 @@ its leases lapse and the rows become due again.
 import asyncio
 import contextlib
 from collections.abc import Mapping
+from secrets import randbits
 from time import monotonic
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from switchboard.foundation.database import Database
+from switchboard.foundation.database import Database, SystemSession
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.settings import Settings
 from switchboard.resources.deliveries import system_queries
-from switchboard.resources.deliveries.concurrency_limits import ConcurrencyLimits
+from switchboard.resources.deliveries.concurrency_limits import ClaimShare, ConcurrencyLimits
 from switchboard.resources.deliveries.result_recorder import ResultRecorder
 from switchboard.resources.deliveries.sender import ClaimedDelivery, DeliverySender
 
@@ -28,6 +29,8 @@ logger = structlog.get_logger()
 START = UUID(int=0)
 VISITS = 256
 POLL_SECONDS = 1.0
+# A target that another worker is claiming from is looked at again soon: that worker may lack capacity for it.
+LOCKED_SECONDS = 0.05
 # Requests end one by one: a short pause lets one claim use the capacity of several.
 GATHER_SECONDS = 0.005
 BACKOFF_SECONDS = (0.2, 0.5, 1.0, 2.0)
@@ -48,7 +51,8 @@ class DeliveryWorker:
             outbound, keyring, delays=settings.webhook_retry_delays, seconds=settings.webhook_timeout
         )
         self._lease = settings.webhook_timeout + LEASE_SLACK_SECONDS
-        self._rooms = ConcurrencyLimits()
+        self._limits = ConcurrencyLimits()
+        self._id = randbits(system_queries.WORKER_BITS)
         self._recorder = ResultRecorder(database, self._due, seconds=LEASE_SLACK_SECONDS)
         self._after = START
         self._soonest = POLL_SECONDS
@@ -82,17 +86,12 @@ class DeliveryWorker:
         count = 0
         self._soonest = POLL_SECONDS
         around = self._after == START
-        while self._rooms.free:
+        while self._limits.free:
             async with self._database.system() as session:
                 part = await system_queries.list_waiting_targets(session, after=self._after, visits=VISITS)
-                rooms = self._rooms.plan(part.ready)
                 self._soonest = min(self._soonest, part.soonest)
-                token = uuid4()
-                claimed = (
-                    await system_queries.claim_deliveries(session, rooms, token=token, lease=self._lease)
-                    if rooms
-                    else []
-                )
+                shares = self._limits.plan(part.ready)
+                claimed = await self._claim(session, shares) if shares else []
             claimed_at = monotonic()
             for delivery in claimed:
                 self._start(delivery, claimed_at)
@@ -103,6 +102,20 @@ class DeliveryWorker:
                     break
                 around = True
         return count
+
+    async def _claim(self, session: SystemSession, shares: Mapping[UUID, ClaimShare]) -> list[ClaimedDelivery]:
+        """Claim from the targets that nobody else is claiming from or changing at this moment."""
+        locked = await system_queries.lock_targets(session, shares)
+        if len(locked) < len(shares):
+            self._soonest = min(self._soonest, LOCKED_SECONDS)
+        if not locked:
+            return []
+        return await system_queries.claim_deliveries(
+            session,
+            {target: share for target, share in shares.items() if target in locked},
+            token=system_queries.create_lease_token(self._id),
+            lease=self._lease,
+        )
 
     async def _pause(self, claimed: int, failures: int) -> None:
         if failures:
@@ -116,7 +129,7 @@ class DeliveryWorker:
             await asyncio.sleep(GATHER_SECONDS)
 
     def _start(self, claimed: ClaimedDelivery, claimed_at: float) -> None:
-        self._rooms.take(claimed.target_id, claimed.organization_id)
+        self._limits.take(claimed.target_id, claimed.organization_id)
         metrics.deliveries_under_way.inc()
         metrics.leases_held.labels("delivery").inc()
         task = asyncio.create_task(self._deliver(claimed, claimed_at))
@@ -138,7 +151,7 @@ class DeliveryWorker:
                 # Its lease is handed back or lapses; that of a queued result ends when the result is written.
                 metrics.leases_held.labels("delivery").dec()
             metrics.deliveries_under_way.dec()
-            self._rooms.give_back(claimed.target_id, claimed.organization_id, slow=slow, succeeded=succeeded)
+            self._limits.give_back(claimed.target_id, claimed.organization_id, slow=slow, succeeded=succeeded)
             self._due.set()
 
     async def _wake_at(self, stop: asyncio.Event) -> None:

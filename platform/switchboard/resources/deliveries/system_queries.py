@@ -4,9 +4,10 @@ Only the database's clock decides what is due and how long a lease lasts. A clai
 lease, so a lease that lapses needs no cleanup: the row is due again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from secrets import randbits
 from uuid import UUID
 
 from sqlalchemy import ARRAY, Boolean, Float, Integer, Text, Uuid, bindparam, text
@@ -14,9 +15,14 @@ from sqlalchemy.dialects.postgresql import TIMESTAMP
 
 from switchboard.foundation.database import Database, SystemSession
 from switchboard.foundation.observability import metrics, organization_metrics
+from switchboard.resources.deliveries.concurrency_limits import ClaimShare
 from switchboard.resources.deliveries.sender import AttemptResult, ClaimedDelivery
 
 MAX_FAILURES = 20
+# Retries start from the time of the schedule to this share of the delay later, so that those of an endpoint that was
+# away do not come in one moment.
+JITTER = 0.1
+WORKER_BITS = 64
 UUIDS = ARRAY(Uuid())
 
 # A loose index scan: one probe per target with pending deliveries, however many it has.
@@ -37,18 +43,38 @@ _WAITING = text(
     """
 )
 
+# A statement of its own, so that the claim after it sees what the last holder of these locks has claimed.
+_LOCK = text(
+    "select id from event_target where id = any(:targets) and enabled and url is not null for no key update skip locked"
+).bindparams(bindparam("targets", type_=UUIDS))
+
+# From both ends of the queue: an odd delivery is taken from either at random, so that single requests take turns too.
 _CLAIM = text(
     """
-    with chosen as (
-        select due.id from unnest(:targets, :rooms) as wanted(target_id, room) cross join lateral (
+    with share as (
+        select wanted.target_id, least(wanted.most, wanted.free - (
+            select count(*) from delivery
+            where status = 'pending' and lease_token is not null and target_id = wanted.target_id and due_at > now()
+                and lease_token not between :first_token and :last_token
+        )) as size, (random() < 0.5)::integer as odd
+        from unnest(:targets, :most, :free) as wanted(target_id, most, free)
+    ), oldest as (
+        select due.id from share cross join lateral (
             select id from delivery
-            where status = 'pending' and target_id = wanted.target_id and due_at <= now()
-            order by due_at limit wanted.room for update skip locked
+            where status = 'pending' and target_id = share.target_id and due_at <= now()
+            order by due_at limit greatest(0, (size + odd) / 2) for update skip locked
+        ) due
+    ), newest as (
+        select due.id from share cross join lateral (
+            select id from delivery
+            where status = 'pending' and target_id = share.target_id and due_at <= now()
+                and id not in (select id from oldest)
+            order by due_at desc limit greatest(0, (size + 1 - odd) / 2) for update skip locked
         ) due
     )
     update delivery set due_at = now() + make_interval(secs => :lease), lease_token = :token
-    from chosen, event_target target
-    where delivery.id = chosen.id and target.id = delivery.target_id and target.enabled and target.url is not null
+    from (select id from oldest union all select id from newest) chosen, event_target target
+    where delivery.id = chosen.id and target.id = delivery.target_id
     returning delivery.id, delivery.organization_id, delivery.target_id, target.kind, target.url, delivery.event_type,
         delivery.subject_id, delivery.body,
         (select wrapped from organization_key key where key.organization_id = delivery.organization_id
@@ -58,7 +84,13 @@ _CLAIM = text(
           from clock_timestamp())::float8,
         delivery.lease_token
     """
-).bindparams(bindparam("targets", type_=UUIDS), bindparam("rooms", type_=ARRAY(Integer())))
+).bindparams(
+    bindparam("targets", type_=UUIDS),
+    bindparam("most", type_=ARRAY(Integer())),
+    bindparam("free", type_=ARRAY(Integer())),
+    bindparam("first_token", type_=Uuid()),
+    bindparam("last_token", type_=Uuid()),
+)
 
 _RECORD = text(
     """
@@ -67,7 +99,7 @@ _RECORD = text(
             as result(id, token, status, delay, code, error, started_at, duration_ms)
     ), changed as (
         update delivery set attempts = attempts + 1, status = result.status, lease_token = null,
-            due_at = now() + make_interval(secs => result.delay),
+            due_at = now() + make_interval(secs => result.delay * (1 + :jitter * random())),
               next_attempt_at = now() + make_interval(secs => result.delay),
             last_status_code = result.code, last_error = result.error,
               delivered_at = case when result.status = 'delivered' then now() end
@@ -90,6 +122,7 @@ _RECORD = text(
     bindparam("errors", type_=ARRAY(Text())),
     bindparam("started", type_=ARRAY(TIMESTAMP(timezone=True))),
     bindparam("durations", type_=ARRAY(Integer())),
+    bindparam("jitter", type_=Float(53)),
 )
 
 _RESET = text(
@@ -169,13 +202,37 @@ async def list_waiting_targets(session: SystemSession, *, after: UUID, visits: i
     return WaitingTargets(ready, soonest, rows[-1].target_id if len(rows) == visits else None)
 
 
-async def claim_deliveries(
-    session: SystemSession, rooms: Mapping[UUID, int], *, token: UUID, lease: float
-) -> list[ClaimedDelivery]:
-    """Claim due deliveries of each target for `lease` seconds, oldest first, up to the planned number; deliveries
-    that other workers hold are skipped.
+def create_lease_token(worker: int) -> UUID:
+    """Create the fencing token of a claim. `worker` is a random number of `WORKER_BITS` bits."""
+    return UUID(int=worker << WORKER_BITS | randbits(WORKER_BITS))
+
+
+async def lock_targets(session: SystemSession, targets: Collection[UUID]) -> set[UUID]:
+    """Lock those of `targets` that are open and that no other transaction has locked, and return them. Until the
+    transaction ends, no other worker claims from them.
     """
-    values = {"targets": list(rooms), "rooms": list(rooms.values()), "token": token, "lease": lease}
+    connection = await session.connection()
+    return set((await connection.execute(_LOCK, {"targets": list(targets)})).scalars())
+
+
+async def claim_deliveries(
+    session: SystemSession, shares: Mapping[UUID, ClaimShare], *, token: UUID, lease: float
+) -> list[ClaimedDelivery]:
+    """Claim due deliveries of each target for `lease` seconds, half of them the oldest and half the newest, up to the
+    target's share. The targets are locked (`lock_targets`).
+
+    Other workers' leases reduce the share: they are those whose token begins with another worker than `token` does.
+    """
+    first = token.int >> WORKER_BITS << WORKER_BITS
+    values = {
+        "targets": list(shares),
+        "most": [share.most for share in shares.values()],
+        "free": [share.free for share in shares.values()],
+        "token": token,
+        "first_token": UUID(int=first),
+        "last_token": UUID(int=first + 2**WORKER_BITS - 1),
+        "lease": lease,
+    }
     connection = await session.connection()
     return [ClaimedDelivery(*row) for row in (await connection.execute(_CLAIM, values)).all()]
 
@@ -200,6 +257,7 @@ async def record_results(session: SystemSession, results: Sequence[AttemptResult
         "errors": [result.error for result in results],
         "started": [result.started_at for result in results],
         "durations": [result.duration_ms for result in results],
+        "jitter": JITTER,
     }
     written = {row.id: row for row in (await connection.execute(_RECORD, values)).all()}
     metrics.leases_lost.labels("delivery").inc(len(results) - len(written))
