@@ -181,6 +181,7 @@ class CallRunner:
     ) -> None:
         call, agent, disclosure = claimed.call, claimed.agent, claimed.disclosure
         settings, voicemail = build_agent_settings(agent), calls.get_voicemail_settings(call)
+        predicts = settings.turn_detection.mode in DETECTOR_MODES
         embeddings: list[ModelUsage] = []
         log = DatabaseCallLog(self.database, call)
         async with (
@@ -190,7 +191,7 @@ class CallRunner:
                 agent,
                 carrier=call.carrier,
                 record=record,
-                predicts_turns=settings.turn_detection.mode in DETECTOR_MODES,
+                predicts_turns=predicts,
             ) as providers,
             log,
         ):
