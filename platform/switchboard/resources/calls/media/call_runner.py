@@ -135,7 +135,7 @@ class CallRunner:
                     await _finish_without_result(self.database, call, EndedReason.VOICEMAIL, None, record)
                     return
                 media_url = format_media_url(self.settings, grant.token)
-                await self._converse(claimed, leg, socket, record, media_url=media_url)
+                await self._converse(claimed, leg, socket, record, media_url)
         except ProviderError as error:
             await _finish_without_result(self.database, call, EndedReason.PROVIDER_FAILED, error.message, record)
             await hang_up(self.providers, call)
@@ -171,17 +171,10 @@ class CallRunner:
             return claimed
 
     async def _converse(
-        self,
-        claimed: _ClaimedCall,
-        leg: ProviderCarrierLeg,
-        socket: MediaSocket,
-        record: ServiceRecord,
-        *,
-        media_url: str,
+        self, claimed: _ClaimedCall, leg: ProviderCarrierLeg, socket: MediaSocket, record: ServiceRecord, media_url: str
     ) -> None:
         call, agent, disclosure = claimed.call, claimed.agent, claimed.disclosure
         settings, voicemail = build_agent_settings(agent), calls.get_voicemail_settings(call)
-        predicts = settings.turn_detection.mode in DETECTOR_MODES
         embeddings: list[ModelUsage] = []
         log = DatabaseCallLog(self.database, call)
         async with (
@@ -191,7 +184,7 @@ class CallRunner:
                 agent,
                 carrier=call.carrier,
                 record=record,
-                predicts_turns=predicts,
+                predicts_turns=settings.turn_detection.mode in DETECTOR_MODES,
             ) as providers,
             log,
         ):
