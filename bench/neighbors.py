@@ -27,7 +27,7 @@ from bench.api import UNLIMITED, fill_platform, run_server
 from bench.costs import find_port
 from bench.embedded_server import build_serve_environment
 
-CLIENTS, SECONDS, ROUNDS, OPEN_CALLS = 60, 6.0, 2, 200
+CLIENTS, SECONDS, ROUNDS, OPEN_CALLS = 60, 10.0, 3, 200
 NEIGHBOR_SECONDS = 0.04
 """Time from one request of the neighbor to the next."""
 POLICY = Policy(
