@@ -30,6 +30,8 @@ from bench.embedded_server import build_serve_environment
 CLIENTS, SECONDS, ROUNDS, OPEN_CALLS = 60, 10.0, 3, 200
 NEIGHBOR_SECONDS = 0.04
 """Time from one request of the neighbor to the next."""
+LEAD_SECONDS = 1.0
+"""Time that the calls begin before the neighbor's requests."""
 POLICY = Policy(
     max_concurrent_calls=100_000,
     outbound_limits=OutboundLimits(calls_per_hour=1_000_000),
@@ -124,7 +126,9 @@ async def measure(neighbor: aiohttp.ClientSession, busy: aiohttp.ClientSession, 
     rounds = []
     for _ in range(ROUNDS):
         alone = await ask(neighbor)
-        beside, calls = await asyncio.gather(ask(neighbor), start_calls(busy, call, 0))
+        starting = asyncio.create_task(start_calls(busy, call, 0))
+        await asyncio.sleep(LEAD_SECONDS)
+        beside, calls = await asyncio.gather(ask(neighbor), starting)
         ratio, rate = beside.get_p99() / alone.get_p99(), calls.statuses.get(201, 0) / SECONDS
         refused = beside.statuses.get(503, 0), calls.statuses.get(503, 0)
         rounds.append((alone.get_p99(), beside.get_p99(), ratio, rate))
