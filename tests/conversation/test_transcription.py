@@ -22,8 +22,9 @@ AUDIO = b"\x00" * 160
 async def test_a_pause_does_not_shorten_the_wait_for_the_final_transcript() -> None:
     reported: list[tuple[str, bool]] = []
     stream = TranscriptionStream(
-        create_call(Model(), Transcriber()), "mulaw", lambda text, finished: reported.append((text, finished))
+        create_call(Model(), _OneStream()), "mulaw", lambda text, finished: reported.append((text, finished))
     )
+    running = asyncio.create_task(stream.run())
     stream.add_audio(AUDIO)
     stream.finalize()
     await asyncio.sleep(FINAL_SECONDS - 1)
@@ -32,6 +33,8 @@ async def test_a_pause_does_not_shorten_the_wait_for_the_final_transcript() -> N
     await asyncio.sleep(FINAL_SECONDS - 0.5)
     assert reported == []
     await asyncio.sleep(1)
+    running.cancel()
+    await asyncio.wait({running})
     assert reported == [("", True)]
 
 
@@ -107,11 +110,13 @@ class _Counting(SpeechToTextStream):
 
 
 class _OneStream(Transcriber):
-    def __init__(self) -> None:
+    def __init__(self, *, opens_after: float = 0) -> None:
         super().__init__()
         self.stream = _Counting()
+        self._opens_after = opens_after
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
+        await asyncio.sleep(self._opens_after)
         return self.stream
 
 
@@ -192,3 +197,21 @@ async def test_words_that_come_after_the_time_limit_are_reported() -> None:
     final = Transcript("A table for two.", is_final=True, finalized=True)
     reported = await _report_utterance(interim, final, after_seconds=FINAL_SECONDS + 0.5)
     assert reported == [("", True), ("A table", False), ("A table for two.", True)]
+
+
+async def test_an_utterance_waits_for_a_stream_that_opens_late() -> None:
+    """A recognizer that starts on a busy machine, or a vendor that is reached again, hears what was said before."""
+    provider, reported = _OneStream(opens_after=2 * FINAL_SECONDS), list[tuple[str, bool]]()
+    stream = TranscriptionStream(
+        create_call(Model(), provider), "mulaw", lambda text, finished: reported.append((text, finished))
+    )
+    running = asyncio.create_task(stream.run())
+    stream.add_audio(AUDIO)
+    stream.finalize()
+    await asyncio.sleep(2 * FINAL_SECONDS + 1)
+    assert (reported, len(provider.stream.heard) > 0) == ([], True)
+    provider.stream.transcripts.put_nowait(Transcript("A table for two.", is_final=True, finalized=True))
+    await asyncio.sleep(FINAL_SECONDS + 1)
+    running.cancel()
+    await asyncio.wait({running})
+    assert reported == [("A table for two.", True)]

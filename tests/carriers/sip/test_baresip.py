@@ -62,7 +62,8 @@ async def test_a_conversation_in_which_each_side_hears_the_other(sip_lines: SipL
         recording = await line.live.wait_for_recording(call_id)
         quality = await wait_for_quality(line, call_id)
     assert (call["status"], call["ended_reason"]) == ("completed", "agent_hung_up"), call
-    assert quality["mos"] > 4, quality
+    assert quality["loss_share"] < 0.02, quality
+    assert quality["mos"] > 3.5, "a busy machine sends with jitter"
     caller, agent = read_channels(recording)
     assert was_heard(said, caller), "the platform heard what the telephone said"
     assert was_heard(agent, telephone.read_heard()), "the telephone heard the agent to the end"

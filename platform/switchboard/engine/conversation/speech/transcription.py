@@ -20,7 +20,9 @@ from switchboard.plugin_sdk import (
 logger = structlog.get_logger()
 BACKOFF_SECONDS = (0.1, 1.0, 3.0)
 FINAL_SECONDS = 3.0
-"""Time limit for a final transcript; after it the utterance has the words that are final by then. Later ones follow."""
+"""Time limit for a final transcript, once a stream has been asked for it; after it the utterance has the words that are
+final by then. Later ones follow.
+"""
 
 
 class TranscriptionStream:
@@ -66,7 +68,6 @@ class TranscriptionStream:
         self._finalize = self._must_finalize = True
         self._wake.set()
         self._cancel_deadline()
-        self._deadline = asyncio.get_running_loop().call_later(FINAL_SECONDS, self._finish_utterance)
 
     async def run(self) -> None:
         """Transcribe until canceled. Raises `ProviderError` when the stream cannot be reopened."""
@@ -91,6 +92,7 @@ class TranscriptionStream:
         """
         self._sent = 0
         self._must_finalize = self._finalize
+        self._cancel_deadline()
         self._finals.clear()  # of an unfinished utterance, which the new stream hears from its beginning
         self._wake.set()
         # No task group: before Python 3.13 it forgets a cancellation if one of its tasks fails at that moment, and the
@@ -117,6 +119,7 @@ class TranscriptionStream:
             if self._must_finalize:
                 self._must_finalize = False
                 await stream.finalize()
+                self._begin_deadline()
 
     async def _read(self, stream: SpeechToTextStream) -> None:
         async for transcript in stream:
@@ -146,6 +149,12 @@ class TranscriptionStream:
         self._cancel_deadline()
         self._on_transcript(text, True)
         self.idle.set()
+
+    def _begin_deadline(self) -> None:
+        """Begin the time limit: not before a stream has heard the utterance, which may still be opened."""
+        self._cancel_deadline()
+        if self._finalize:
+            self._deadline = asyncio.get_running_loop().call_later(FINAL_SECONDS, self._finish_utterance)
 
     def _cancel_deadline(self) -> None:
         if self._deadline is not None:
