@@ -24,8 +24,8 @@ async def run_heartbeat(database: Database, engine: CallEngine) -> None:
     funding = CallFunding(database, engine)
     while True:
         await asyncio.sleep(BEAT_SECONDS)
-        claimed = engine.claimed_call_ids
-        metrics.live_calls.set(len(engine.live_call_ids))
+        claimed, live = engine.claimed_call_ids, engine.live_call_ids
+        metrics.live_calls.set(len(live))
         metrics.leases_held.labels("call").set(len(claimed))
         organization_metrics.set_live_calls(engine.count_calls_by_organization())
         if not claimed:
@@ -34,7 +34,7 @@ async def run_heartbeat(database: Database, engine: CallEngine) -> None:
             # A connection to a server that has died may hang, where a new one leads to its successor.
             async with asyncio.timeout(BEAT_SECONDS), database.system() as session:
                 answered_by_machines = await extend_call_leases(session, claimed, now() + LEASE)
-                prepaid = await list_prepaid_calls(session, claimed)
+                prepaid = await list_prepaid_calls(session, live)
             for call_id in answered_by_machines:  # the message of the carrier's callback may be lost
                 engine.report_machine(call_id, MachineEvent(greeting_over=False))
             await funding.hold_next_minutes(prepaid)
