@@ -35,9 +35,10 @@ from switchboard.plugin_sdk import (
     hookimpl,
 )
 
+from tests.fixtures.lateness import BLOCK_SECONDS
+
 Fault = Literal["none", "raise", "refuse", "hang", "block", "garbage", "endless", "leak", "fork", "exit", "environment"]
 Place = Literal["constructor", "open", "call", "stream", "close"]
-BLOCK_SECONDS = 2.0
 LEAK_BYTES = 8 * 1024**2
 FORKED = "forked.pid"
 

@@ -8,12 +8,12 @@ from switchboard.plugin_sdk.registry import Registry
 from tests.fixtures.app import LivePlatform, Organizations, create_bakery, fresh_number
 from tests.fixtures.automations import create_automation
 from tests.fixtures.json_access import objects_at
-from tests.fixtures.lateness import LATE_SECONDS, measure_lateness
+from tests.fixtures.lateness import BLOCK_SECONDS, LATE_SECONDS, measure_lateness
 from tests.plugins import faulty_extensions
 from tests.plugins.faulty_extensions import Fault, FaultyTool
 
 PROMPT = 'When the caller says "opening hours": say "One moment." and call faulty_tool()'
-BLOCK_SECONDS = 2 * LATE_SECONDS
+TOOL_SECONDS = 2.0
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ async def test_other_calls_are_on_time(
 ) -> None:
     monkeypatch.setattr(Fault, "current", "waits forever")
     monkeypatch.setattr(faulty_extensions, "BLOCK_SECONDS", BLOCK_SECONDS)
-    monkeypatch.setattr(FaultyTool, "time_limit_seconds", BLOCK_SECONDS)
+    monkeypatch.setattr(FaultyTool, "time_limit_seconds", TOOL_SECONDS)
     other = await create_bakery(live.runtime, await organizations.create(), fresh_number())
     await create_automation(live.caller, {"type": "faulty_action", "params": {}}, trigger_type="call.started")
     changed = await live.caller.send("PUT", f"/v1/agents/{live.agent_id}", {"system_prompt": PROMPT})
