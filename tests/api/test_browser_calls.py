@@ -130,7 +130,7 @@ class Browser:
         sound.
         """
         del self.received_audio[:]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not (event and self.received and self.received[-1]["event"] == event):
                 message = await self.socket.receive()
                 if message.type is aiohttp.WSMsgType.TEXT:

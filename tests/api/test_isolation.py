@@ -39,7 +39,6 @@ def normalize_response(response: ApiResponse, key: str) -> tuple[int, str]:
     return response.status, re.sub(r'"request_id":\s*"[^"]*"', "", text)
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("every_table", [False, pytest.param(True, marks=pytest.mark.system)])
 async def test_foreign_ids_are_answered_like_unknown_ids_in_every_operation(
     every_table: bool, live: LivePlatform, organizations: Organizations

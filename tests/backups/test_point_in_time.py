@@ -94,7 +94,6 @@ async def archive_log(server: DataDirectory) -> None:
 
 
 @pytest.mark.system
-@pytest.mark.timeout(300)
 async def test_a_destroyed_server_is_restored_to_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, recordings = tmp_path / "data", tmp_path / "recordings"
     directory = DataDirectory(folder)

@@ -264,7 +264,7 @@ async def test_a_feed_ends_without_redis() -> None:
         feed.send_end(EndedReason.CALLER_HUNG_UP)
         feed.send_audio(b"")
         feed.close()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await feed._sending
 
 

@@ -58,7 +58,7 @@ async def check_opt_out(live: LivePlatform, *, refusal_code: str) -> None:
     body = {"to_number": "+15550100083", "from_number_id": live.number_id, "body": "Hello"}
     first_response = await live.caller.post("/v1/sms", body)
     assert refusal_code in (await wait_for_message_status(live, first_response.json, "failed"))["error_message"]
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         response = await live.caller.post("/v1/sms", body)
         while response.json.get("code") != "recipient_opted_out":
             response = await live.caller.post("/v1/sms", body)

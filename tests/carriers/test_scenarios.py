@@ -290,7 +290,7 @@ async def test_a_crash_between_claim_and_answer_is_reconciled(line: Line, monkey
     monkeypatch.setattr(kind, "place_call", place_and_crash)
     monkeypatch.setattr(CarrierEventHandler, "apply_call_event", apply_late)
     call_id = UUID(str((await live.place_call("+15550100020"))["id"]))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await crashed.wait()
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
         call = await calls.get_call(session, call_id, lock=True)

@@ -87,7 +87,6 @@ async def in_thread(server: FailingServer, use: Callable[[Switchboard], object],
 
 
 @pytest.mark.local_receivers
-@pytest.mark.timeout(180)
 async def test_a_call_is_placed_its_transcript_read_and_its_event_verified(
     live: LivePlatform, receiver: Receiver
 ) -> None:

@@ -47,7 +47,6 @@ async def test_its_own_tests_pass(compiled: Path) -> None:
     assert "# fail 0" in await run_node("--test", "--test-reporter=tap", compiled / "tests")
 
 
-@pytest.mark.timeout(180)
 async def test_a_call_is_placed_and_its_transcript_read(live: LivePlatform, compiled: Path) -> None:
     transcript = await run_example(
         live, compiled / "examples" / "place_call.js", live.agent_id, live.number_id, "+15550100001"

@@ -65,7 +65,7 @@ async def ask_question(engine: CallEngine, live: LiveCall, *, listens: float = 1
     socket = Socket()
     holding = asyncio.create_task(engine.run_call(live, socket))
     await socket.say(QUESTION)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await socket.spoke.wait()
     response_seconds = socket.response_seconds
     await socket.say(b"\xff" * int(listens * 8000))

@@ -58,7 +58,7 @@ def create_conversation(voices: Speech, model: Model, *, leg: Leg | None = None,
 
 async def wait_for_answer(socket: Socket) -> None:
     """Wait until the caller has heard audio, and half a second more."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await socket.spoke.wait()
     await socket.say(b"")
 
@@ -96,7 +96,7 @@ async def _check_goodbye(engine: CallEngine, voices: Speech) -> None:
     holding = asyncio.create_task(engine.run_call(live, socket))
     await socket.say(synthesize_speech())
     await wait_for_answer(socket)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         result = await holding
     assert (result.ended_reason, list_transcript(result)) == (
         EndedReason.AGENT_HUNG_UP,
@@ -119,7 +119,7 @@ async def _check_keys(engine: CallEngine, voices: Speech) -> None:
 
 
 async def _check_silence(engine: CallEngine, voices: Speech) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         result = await engine.run_call(
             create_conversation(voices, Model(), greeting_message="Hello.", end_call_silence_seconds=1), Socket()
         )

@@ -85,7 +85,7 @@ class MonitoredCall:
 
     async def hang_up(self) -> CallResult:
         self.socket.hang_up()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return await self.holding
 
 
@@ -96,7 +96,7 @@ def voice_pcm(text: str) -> bytes:
 async def start_monitored_call(engine: CallEngine, live: LiveCall) -> MonitoredCall:
     socket, feed, ada = Socket(), Feed(), uuid4()
     holding = asyncio.create_task(engine.run_call(live, socket))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (session := engine.find_session(live.call_id)) is None:  # noqa: ASYNC110 - the engine has no event for it
             await asyncio.sleep(0)
     monitored = MonitoredCall(live, socket, session.supervision, feed, ada, holding)
@@ -254,7 +254,7 @@ async def test_a_lost_supervisor_is_noticed_while_another_follows(
     monitored = await start_monitored_call(engine, create_call(Model(), Transcriber()))
     monitored.supervision.take_over(monitored.ada)
     ben = uuid4()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while monitored.supervision.takeover is not None:
             monitored.attach(ben, BEN)
             await asyncio.sleep(0.05)

@@ -60,7 +60,7 @@ class WaitingCall:
 
     async def hang_up(self) -> CallResult:
         self.socket.hang_up()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return await self.holding
 
     def list_spoken(self) -> list[str]:

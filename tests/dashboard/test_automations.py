@@ -101,7 +101,7 @@ async def test_an_automation_is_built_and_its_run_is_shown(window: Window, live:
     await publish_message(live.runtime, live.caller, "I want a refund")
     automation = await get_only_automation(live.caller)
     await window.open(f"/dashboard/automations/{automation['id']}/runs")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await page.get_by_role("cell", name="sms.received").count():
             await page.reload()
     await window.check_accessibility()

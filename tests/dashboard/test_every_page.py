@@ -84,7 +84,7 @@ class Traffic:
         self.received = 0
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 async def test_every_page_is_accessible_fits_and_stays_within_its_budget(browser: Browser, live: LivePlatform) -> None:
     await create_rows(live)
     async with open_owner_window(browser, live, superadmin=True) as window:

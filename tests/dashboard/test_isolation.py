@@ -6,7 +6,6 @@ import json
 import re
 from uuid import uuid4
 
-import pytest
 from switchboard.apps.server import app
 from switchboard.runtime import Runtime
 from werkzeug.routing import Rule
@@ -83,7 +82,6 @@ async def find_ids(
     return {name: ids.get(name, str(uuid4()) if name.endswith("_id") else "1") for name in rule.arguments}
 
 
-@pytest.mark.timeout(180)
 async def test_foreign_ids_are_answered_like_unknown_ids_on_every_page(
     live: LivePlatform, organizations: Organizations, people: People
 ) -> None:

@@ -148,7 +148,7 @@ async def test_a_migration_waits_for_locks_without_holding_others_up(
     await upgrade(own_database, "0001")
     async with read_calls(own_database):
         migrating = asyncio.create_task(upgrade(own_database))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             for _ in range(20):
                 await run_statements(own_database, "select from call")
         assert not migrating.done()

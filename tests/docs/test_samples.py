@@ -42,7 +42,6 @@ def test_every_operation_has_samples(document: Json) -> None:
         compile(samples["python"], operation.operation_id, "exec")
 
 
-@pytest.mark.timeout(240)
 def test_python_samples_have_the_clients_types(document: Json, tmp_path: Path) -> None:
     save_samples(document, tmp_path, "python", "py")
     options = ["--strict", "--no-error-summary", f"--cache-dir={tmp_path / 'cache'}"]
@@ -56,7 +55,6 @@ def test_python_samples_have_the_clients_types(document: Json, tmp_path: Path) -
     assert checked.returncode == 0, checked.stdout
 
 
-@pytest.mark.timeout(240)
 def test_typescript_samples_have_the_clients_types(document: Json, tmp_path: Path) -> None:
     compiler = find_node_tool("tsc")
     save_samples(document, tmp_path, "typescript", "ts")

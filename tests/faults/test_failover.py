@@ -13,7 +13,7 @@ from tests.fixtures.eventually import eventually
 from tests.fixtures.failover import ReplicatedServers
 from tests.fixtures.processes import SCALE, start_live_platform
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.system
 CALLS = 3 * SCALE
 SILENT = "+15550100070"
 

@@ -15,7 +15,6 @@ from tests.fixtures.eventually import eventually
 pytestmark = pytest.mark.system
 
 
-@pytest.mark.timeout(180)
 async def test_a_killed_servers_call_fails_and_keeps_its_transcript(tmp_path: Path) -> None:
     environment = {
         **os.environ,

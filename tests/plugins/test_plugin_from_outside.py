@@ -73,7 +73,6 @@ provider = "scripted"
 ATTEMPTS = 4
 
 
-@pytest.mark.timeout(180)
 def test_an_external_plugin_serves_a_call(tmp_path: Path) -> None:
     package, target, tenants = tmp_path / "acme", tmp_path / "site", tmp_path / "tenants"
     package.mkdir()

@@ -24,7 +24,6 @@ from switchboard_offline.loopback import LoopbackSettings, LoopbackTelephony
 from tests.fixtures.app import Organizations, create_bakery, fresh_number
 from tests.plugins.test_registry import create_plugin
 
-pytestmark = pytest.mark.timeout(60)
 Seen = Sequence[ProviderAccount[LoopbackSettings]]
 
 
@@ -94,7 +93,7 @@ async def test_a_process_sees_the_accounts_and_their_changes(
     reader = AccountReader(AcmeGateway.provider, runtime.database, runtime.keyring, "https://voice.example")
     context = ProviderAccounts(reader, stop, stop.at_once, CollectorRegistry())
     running = asyncio.create_task(gateway.run(cast("ProcessContext[LoopbackSettings]", context)))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert await gateway.seen.get() == []
         caller = await organizations.create()
         (account,) = await gateway.seen.get()

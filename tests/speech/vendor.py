@@ -117,7 +117,7 @@ async def in_use(provider: ProviderT) -> AsyncIterator[ProviderT]:
 
 async def receive_transcript(stream: SpeechToTextStream) -> Transcript:
     """Return the next transcript of a stream."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         return await anext(aiter(stream))
 
 

@@ -121,7 +121,6 @@ async def organization(runtime: Runtime, caller: Caller, people: People) -> Orga
     return made
 
 
-@pytest.mark.timeout(240)
 async def test_every_write_operation_records_one_entry_as_the_dashboard_does(organization: Organization) -> None:
     at = organization
     await _contacts(at)

@@ -60,7 +60,7 @@ class Peer:
     async def receive(self) -> Event:
         """Receive the next event, with all parts of a message."""
         parts: list[Message[Any]] = []
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 for event in self._protocol.events():
                     if not isinstance(event, Message):

@@ -178,5 +178,5 @@ class FarEnd:
         async def look() -> int:
             return len(self.telephones)
 
-        await eventually(look, lambda found: found >= count, seconds=20)
+        await eventually(look, lambda found: found >= count)
         return self.telephones[count - 1]

@@ -63,7 +63,7 @@ class RawTrunk(asyncio.DatagramProtocol):
         async def look() -> list[SipRequest]:
             return [request for request in self.requests if request.method == method]
 
-        return (await eventually(look, lambda found: len(found) >= count, seconds=20))[count - 1]
+        return (await eventually(look, lambda found: len(found) >= count))[count - 1]
 
     async def wait_for_response(self, method: str, status: int) -> SipResponse:
         """Wait for a response to a request with a method."""
@@ -76,7 +76,7 @@ class RawTrunk(asyncio.DatagramProtocol):
                 if response.status_code == status and (response.headers.get_first("cseq") or "").endswith(wanted)
             ]
 
-        return (await eventually(look, bool, seconds=20))[0]
+        return (await eventually(look, bool))[0]
 
     def list_methods(self) -> list[str]:
         """Return the methods of the requests without their repetitions."""

@@ -120,7 +120,7 @@ class SmallPlatform:
         async def look() -> list[CarrierEvent]:
             return [event for event in self.events if isinstance(event, kind)]
 
-        return (await eventually(look, bool, seconds=20))[0]
+        return (await eventually(look, bool))[0]
 
     async def wait_for_end(self) -> CallEnded:
         ended = await self.wait_for(CallEnded)
@@ -135,7 +135,7 @@ class SmallPlatform:
         async def look() -> tuple[float | None, int]:
             return registry.get_sample_value("switchboard_sip_live_calls"), self.count_media_sockets()
 
-        await eventually(look, lambda found: found == (0, self.idle_sockets), seconds=20)
+        await eventually(look, lambda found: found == (0, self.idle_sockets))
 
     def count_media_sockets(self) -> int:
         """Return how many UDP sockets of this process have a port of the gateway's range for audio."""
@@ -149,7 +149,7 @@ class SmallPlatform:
         async def look() -> list[dict[str, object]]:
             return [message for message in self.messages if message["event"] == event]
 
-        return (await eventually(look, bool, seconds=20))[0]
+        return (await eventually(look, bool))[0]
 
 
 @asynccontextmanager

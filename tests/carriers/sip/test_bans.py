@@ -13,7 +13,7 @@ from tests.fixtures.debian_tools import find_tool, run_program
 from tests.fixtures.eventually import eventually
 from tests.fixtures.free_ports import find_free_port
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.system
 SCANNER = "127.0.0.2"
 
 

@@ -16,7 +16,7 @@ from tests.fixtures.command_line import Operator
 from tests.fixtures.debian_tools import find_tool, run_program
 from tests.fixtures.free_ports import find_free_port, find_free_ports
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.system
 PERSON = "+15550100001"
 Finding = Mapping[str, Any]
 

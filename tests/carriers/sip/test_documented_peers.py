@@ -11,7 +11,7 @@ from tests.carriers.sip.line import SipLines
 from tests.fixtures.free_ports import find_free_port
 from tests.fixtures.servers import REPOSITORY
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.system
 PAGE = REPOSITORY / "docs" / "how-to" / "carriers" / "sip.md"
 PERSON = "+15550100001"
 NUMBER = "+12125557301"

@@ -10,7 +10,7 @@ from tests.carriers.sip.line import SipLine, SipLines
 from tests.fixtures.eventually import eventually
 from tests.fixtures.free_ports import find_free_port
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.system
 LEASE_SECONDS = 120
 SILENT, FIRST, SECOND, THIRD = "+15550100021", "+15550100031", "+15550100032", "+15550100033"
 

@@ -11,7 +11,7 @@ from tests.carriers.sip.kamailio import PASSWORD, USER, Kamailio, run_kamailio
 from tests.carriers.sip.line import SipLine, SipLines
 from tests.fixtures.free_ports import find_free_port
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.system
 PERSON = "+15550100001"
 
 

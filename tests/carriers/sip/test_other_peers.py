@@ -16,7 +16,7 @@ from tests.fixtures.caller_voice import speak_as_caller
 from tests.fixtures.free_ports import find_free_port
 from tests.fixtures.recorded_audio import read_channels, read_samples, was_heard
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.system
 PERSON = "+15550100001"
 SECOND = 16_000
 """Bytes of a second of 16-bit samples."""

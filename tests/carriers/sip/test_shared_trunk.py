@@ -17,7 +17,7 @@ from tests.fixtures.app import fresh_number
 from tests.fixtures.eventually import eventually
 from tests.fixtures.free_ports import find_free_port
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.system
 SECRET = "the second organization's signing secret"
 
 

@@ -16,7 +16,7 @@ from tests.fixtures.caller_voice import speak_as_caller
 from tests.fixtures.eventually import eventually
 from tests.fixtures.free_ports import find_free_port, find_free_ports
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.system
 PERSON = "+15550100031"
 SECOND = 16_000
 """Bytes of a second of 16-bit samples."""

@@ -23,7 +23,7 @@ from tests.fixtures.command_line import CommandResult, Operator
 from tests.fixtures.eventually import eventually
 from tests.fixtures.free_ports import find_free_port
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.system
 PERSON = "+15550100001"
 SECOND = 16_000
 """Bytes of a second of 16-bit samples."""
