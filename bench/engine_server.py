@@ -148,6 +148,9 @@ class NullLeg:
     def record_entry(self, entry: TranscriptEntry) -> None:
         """Do nothing."""
 
+    def record_unfinished(self, entry: TranscriptEntry) -> None:
+        """Do nothing."""
+
     def record_consent(self, consent: ConsentRecord) -> None:
         """Do nothing."""
 

@@ -81,3 +81,37 @@ async def test_a_policy_that_changes_during_the_call_applies_from_the_next_line(
             log.record_entry(TranscriptEntry("user", word, 1000 * place, 1000 * place + 900))
             await eventually(partial(read_lines, runtime, call), partial(has_line, place))
     assert await read_lines(runtime, call) == [("One.", False), ("Two.", True), ("Three.", False)]
+
+
+async def read_contents(runtime: Runtime, call: Call) -> list[str]:
+    async with runtime.database.tenant(call.organization_id) as session:
+        return [line.content for line in await calls.get_transcript(session, call.id)]
+
+
+async def list_stored(runtime: Runtime, call: Call) -> list[bool]:
+    """Return of each stored line whether it is encrypted."""
+    async with runtime.database.tenant(call.organization_id) as session:
+        rows = text("select content like 'sbt1.%' from transcript_line where call_id = :id order by position")
+        return list((await (await session.connection()).execute(rows, {"id": call.id})).scalars())
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+async def test_an_utterance_that_goes_on_is_in_the_transcript_once_the_call_has_ended(
+    runtime: Runtime, caller: Caller, encrypted: bool
+) -> None:
+    await set_encryption(runtime, caller, texts=encrypted)
+    call = await add_call(runtime, caller, now())
+    async with DatabaseCallLog(runtime.database, call) as log:
+        log.record_entry(TranscriptEntry("user", "When do you open?", 0, 900))
+        await eventually(partial(list_stored, runtime, call), lambda stored: stored == [encrypted])
+        for words in ("We open", "We open at seven"):
+            log.record_unfinished(TranscriptEntry("agent", words, 1000, 1900, interrupted=True))
+            await eventually(partial(list_stored, runtime, call), lambda stored: stored == [encrypted, encrypted])
+            assert await read_contents(runtime, call) == ["When do you open?"]
+        async with runtime.database.tenant(call.organization_id) as session:
+            (await calls.get_call(session, call.id)).ended_at = now()  # by another process, because this one is dead
+        said = ["When do you open?", "We open at seven"]
+        await eventually(partial(read_contents, runtime, call), lambda contents: contents == said)
+        log.record_entry(TranscriptEntry("agent", "We open at seven.", 1000, 2100))
+        log.record_unfinished(TranscriptEntry("user", "A cough", 2200, 2400))
+    assert await read_contents(runtime, call) == ["When do you open?", "We open at seven."]

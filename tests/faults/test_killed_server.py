@@ -13,6 +13,9 @@ import pytest
 from tests.fixtures.eventually import eventually
 
 pytestmark = pytest.mark.system
+TALK_SECONDS = 8
+GREETING = f"{'Please wait, because all of our lines are busy at the moment. ' * 12}Thank you."
+"""It takes longer than the server lives."""
 
 
 async def test_a_killed_servers_call_fails_and_keeps_its_transcript(tmp_path: Path) -> None:
@@ -61,14 +64,20 @@ async def _kill_in_mid_call(session: aiohttp.ClientSession) -> None:
     agent = (await _get(session, "/v1/agents"))["items"][0]["id"]
     number = (await _get(session, "/v1/phone-numbers"))["items"][0]["id"]
     body = {"agent_id": agent, "to_number": "+15550100070", "from_number_id": number}
+    async with session.put(f"/v1/agents/{agent}", json={"greeting_message": GREETING}) as changed:
+        assert changed.status == 200
     async with session.post("/v1/calls", json=body) as placed:
         call_id = (await placed.json())["id"]
-    await _until(session, f"/v1/calls/{call_id}/transcript", lambda lines: len(lines) > 0)
+    await _until(session, f"/v1/calls/{call_id}", lambda found: found["status"] == "in-progress")
+    await asyncio.sleep(TALK_SECONDS)
     os.kill(_server(), signal.SIGKILL)
     call = await _until(session, f"/v1/calls/{call_id}", lambda found: found.get("ended_at"))
     assert call["status"] == "failed"
     assert call["error_message"]
-    assert (await _get(session, f"/v1/calls/{call_id}/transcript"))[0]["role"] == "agent"
+    assert call["duration_seconds"] <= TALK_SECONDS + 2, "nobody talked any more"
+    (said,) = await _get(session, f"/v1/calls/{call_id}/transcript")
+    assert (said["role"], GREETING.startswith(said["content"])) == ("agent", True)
+    assert len(said["content"].split()) > 4
     async with session.post("/v1/calls", json={**body, "to_number": "+15550100040"}) as placed:
         again = (await placed.json())["id"]
     assert (await _until(session, f"/v1/calls/{again}", lambda found: found.get("ended_at")))["status"] == "completed"

@@ -29,6 +29,8 @@ logger = structlog.get_logger()
 HANG_UP_SECONDS = 5.0
 LAST_WORDS_SECONDS = 1.5
 RECORDING_SECONDS = 1.0
+UNFINISHED_SECONDS = 5.0
+"""Interval at which the log gets what is being said: a process that dies loses no more of it."""
 HUNG_UP_BY_OTHERS = (EndedReason.CALLER_HUNG_UP, EndedReason.TRANSFERRED, EndedReason.TAKEN_OVER)
 
 
@@ -47,7 +49,7 @@ class CallSession:
         self._turns = TurnTaking(context, self._lifetime, detection)
         self._machine = MachineDialog(context, self._turns, self._lifetime)
         self._recording = self._create_recording()
-        self._recorded_at = context.socket.opened_at
+        self._recorded_at = self._logged_at = context.socket.opened_at
         self.supervision = Supervision(context, self._turns, self._lifetime, detection)
 
     @property
@@ -112,6 +114,9 @@ class CallSession:
         self._machine.tick(now)
         if self.supervision.feed is not None:
             self.supervision.tick(now)
+        if now - self._logged_at >= UNFINISHED_SECONDS:
+            self._logged_at = now
+            self._log_unfinished()
         if self._recording is not None and now - self._recorded_at >= RECORDING_SECONDS:
             self._recorded_at = now
             self._record(self._recording, now)
@@ -127,6 +132,16 @@ class CallSession:
         elif self._recording is not None:
             playout.mixers.remove(self._recording)
             self._recording = None
+
+    def _log_unfinished(self) -> None:
+        """Let the log have what is being said, unless something may still have to be redacted in it."""
+        if self._context.call.redactor.is_active:
+            return
+        transcript, speech, turn = self._turns.transcript, self._turns.speech_output, self._turns.endpointing
+        if speech.reply is not None and speech.reply.started_at is not None:
+            transcript.add_unfinished("agent", speech.get_heard_text(), speech.reply.started_at)
+        elif turn.words.kept and turn.turn_started_at is not None:
+            transcript.add_unfinished("user", turn.words.kept, turn.turn_started_at)
 
     def _record(self, recording: Recording, now: float) -> None:
         playout = self._turns.speech_output.playout

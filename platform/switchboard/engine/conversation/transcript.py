@@ -16,6 +16,7 @@ class CallTranscript:
         self._started_at = started_at
         self._clock = clock
         self._turns = 0
+        self._unfinished = ""
         self.entries: list[TranscriptEntry] = []
         self.latencies: list[TurnLatency] = []
 
@@ -50,6 +51,14 @@ class CallTranscript:
         content = json.dumps({"tool": name, "result": result})
         self._append(TranscriptEntry("tool", content, *self._measure()))
 
+    def add_unfinished(self, role: Role, content: str, started_at: float) -> None:
+        """Let the log have an utterance that goes on, if there is more of it than before."""
+        if content != self._unfinished:
+            self._unfinished = content
+            self._log.record_unfinished(
+                TranscriptEntry(role, content, *self._measure(started_at), interrupted=role == "agent")
+            )
+
     def count_turn(self) -> int:
         """Return the number of a new turn, from 1."""
         self._turns += 1
@@ -73,4 +82,5 @@ class CallTranscript:
 
     def _append(self, entry: TranscriptEntry) -> None:
         self.entries.append(entry)
+        self._unfinished = ""
         self._log.record_entry(entry)

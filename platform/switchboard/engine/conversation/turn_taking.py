@@ -51,8 +51,8 @@ class TurnTaking:
         self._timeouts = CallTimeouts(call, started_at)
         self.transcript = CallTranscript(call, started_at, clock)
         self.speech_input = SpeechInput(call, context.encoding, clock, self, detection.schedule)
-        self._endpointing = Endpointing(call, self.speech_input, clock, lifetime, self)
-        self.speech_input.transcription.on_turn_report = self._endpointing.handle_turn_report
+        self.endpointing = Endpointing(call, self.speech_input, clock, lifetime, self)
+        self.speech_input.transcription.on_turn_report = self.endpointing.handle_turn_report
         self.speech_output = SpeechOutput(call, context.socket, context.encoding, clock, self._handle_reply_ended)
         self._interruptions = Interruptions(agent, self.speech_output.playout, self.transcript, clock)
         self.keypad = Keypad(call.redactor, self.transcript, self.speech_output, clock)
@@ -132,11 +132,11 @@ class TurnTaking:
         self.speech_output.tick()
         self.speech_input.tick(now)
         self._interruptions.tick(now, may_hold=self._may_be_interrupted())
-        self._endpointing.tick(now)
+        self.endpointing.tick(now)
         if (digits := self.keypad.take_turn_if_idle(now)) is not None:
             self._take_digits(digits)
         is_busy = self.agent_state != "listening" or self.is_opening or self._lifetime.transfer.in_progress
-        if is_busy or self.speech_input.activity.speaking or self._endpointing.words.kept:
+        if is_busy or self.speech_input.activity.speaking or self.endpointing.words.kept:
             self._timeouts.touch(now)
         if (reason := self._timeouts.check(now)) is not None:
             self._lifetime.end(EndedReason.VOICEMAIL if self._context.call.voicemail else reason)
@@ -159,7 +159,7 @@ class TurnTaking:
     def handle_speech_started(self) -> None:
         """Interrupt the agent, if the agent's settings let any speech do so."""
         self._timeouts.touch(self._context.clock())
-        self._endpointing.handle_speech_started(self.speech_input.speech_started_at)
+        self.endpointing.handle_speech_started(self.speech_input.speech_started_at)
         self._interruptions.handle_speech_started(self.speech_input.speech_started_at)
         if self._context.call.agent.interruption_min_words == 0 and self._may_be_interrupted():
             self._interrupt()
@@ -176,7 +176,7 @@ class TurnTaking:
     def handle_speech_stopped(self) -> None:
         """Retrieve knowledge: the words transcribed by now are probably all of them."""
         self._timeouts.touch(self._context.clock())
-        self._endpointing.handle_speech_stopped(self.speech_input.last_voice_at)
+        self.endpointing.handle_speech_stopped(self.speech_input.last_voice_at)
         self._interruptions.handle_speech_stopped()
         self.generator.retrieval.prefetch(self._lifetime.start)
 
@@ -200,18 +200,18 @@ class TurnTaking:
                 self._handle_interim(words, text)
             return
         self.generator.retrieval.interim_transcript = ""
-        if not text and not self._endpointing.words.kept:
+        if not text and not self.endpointing.words.kept:
             self._answer_unanswered()
             return
         speech = self.speech_input
         if not busy:
-            self._endpointing.add_words(words, text, speech.speech_started_at)
+            self.endpointing.add_words(words, text, speech.speech_started_at)
         else:
             self._interruptions.add_words(words, text, speech.speech_started_at, speech.last_voice_at)
 
     def _handle_interim(self, words: RedactedText, text: str) -> None:
-        self.generator.retrieval.interim_transcript = (self._endpointing.words + words).for_model
-        self._endpointing.handle_interim(words, text)
+        self.generator.retrieval.interim_transcript = (self.endpointing.words + words).for_model
+        self.endpointing.handle_interim(words, text)
         if text:
             self.generator.preemptive.drop()
         if not self.speech_input.activity.speaking:
@@ -241,7 +241,7 @@ class TurnTaking:
 
     def _take_unfinished_turn(self) -> None:
         """Take the words of a turn that was not over, without answering them."""
-        if (turn := self._endpointing.take_turn(self._context.clock())).words.kept:
+        if (turn := self.endpointing.take_turn(self._context.clock())).words.kept:
             self._add_turn(turn)
 
     def _take_turn(self, words: RedactedText) -> None:

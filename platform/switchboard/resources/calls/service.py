@@ -171,11 +171,15 @@ async def list_metadata_names(session: TenantSession, agent_id: UUID) -> list[st
 
 
 async def get_transcript(session: TenantSession, call_id: UUID) -> list[TranscriptLine]:
-    """Return a call's transcript in order. Raises `NotFound`, also if retention has deleted the transcript."""
+    """Return a call's transcript in order, without an utterance that goes on. Raises `NotFound`, also if retention has
+    deleted the transcript.
+    """
     call = await get_call(session, call_id)
     if not call.has_transcript:
         raise NotFound("The transcript has been deleted.")
     rows = session.select(TranscriptLine).where(col(TranscriptLine.call_id) == call_id)
+    if call.ended_at is None:
+        rows = rows.where(~col(TranscriptLine.unfinished))
     return list(
         (await session.exec(rows.order_by(col(TranscriptLine.timestamp_ms), col(TranscriptLine.position)))).all()
     )

@@ -121,6 +121,11 @@ class Endpointing:
         """Words of the turn so far, as far as their transcripts are final."""
         return self._turn.words
 
+    @property
+    def turn_started_at(self) -> float | None:
+        """The beginning of the turn; None before it."""
+        return self._turn.started_at
+
     def handle_speech_started(self, started_at: float) -> None:
         """Handle the end of a pause. In mode `silence` one that has lasted for `min_silence_seconds` ends the turn."""
         now = self._speaking_since = self._clock()

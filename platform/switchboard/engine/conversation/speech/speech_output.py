@@ -154,6 +154,12 @@ class SpeechOutput:
         """Return whether the caller hears the agent or is about to."""
         return self.playout.is_playing(self._clock()) or (self.reply is not None and self.reply.pending > 0)
 
+    def get_heard_text(self) -> str:
+        """Return what the caller has heard so far of the reply that goes on."""
+        heard_bytes = self.playout.count_heard(self._clock())
+        sentences = self.reply.sentences if self.reply is not None else ()
+        return " ".join(filter(None, (sentence.heard_text(heard_bytes) for sentence in sentences)))
+
     def interrupt(self) -> None:
         """Stop speaking at once and end the reply with what was heard of it."""
         reply, self.reply = self.reply, None

@@ -1,4 +1,4 @@
-"""Log of a live call in the database, written while the call goes on, so that a crash loses at most the last words."""
+"""Log of a live call in the database, written while the call goes on, so that a crash loses a few words at most."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,6 +11,7 @@ from uuid import UUID
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
+from sqlmodel import col, delete
 
 from switchboard.engine.conversation.call import Supervisor, TranscriptEntry, TurnLatency
 from switchboard.engine.disclosure.disclosure import ConsentRecord
@@ -44,6 +45,7 @@ class DatabaseCallLog:
         self._is_plain = True
         self._supervisor: Supervisor | None = None
         self._asked_at: datetime | None = None
+        self._has_unfinished = False
 
     async def __aenter__(self) -> Self:
         self._writing = asyncio.create_task(self._run())
@@ -52,11 +54,22 @@ class DatabaseCallLog:
     async def __aexit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
+        if self._has_unfinished:
+            self._writes.put_nowait(partial(_delete_lines, self._call.id, self._position))
         self._writes.put_nowait(None)
         await self._writing
 
     def record_entry(self, entry: TranscriptEntry) -> None:
         """Record an entry of the transcript."""
+        self._record_line(entry)
+        self._position += 1
+
+    def record_unfinished(self, entry: TranscriptEntry) -> None:
+        """Record an utterance that goes on, unless earlier writes wait for the database."""
+        if self._writes.empty():
+            self._record_line(entry, unfinished=True)
+
+    def _record_line(self, entry: TranscriptEntry, *, unfinished: bool = False) -> None:
         line = NewRow.of(
             TranscriptLine,
             organization_id=self._call.organization_id,
@@ -71,9 +84,11 @@ class DatabaseCallLog:
             person=entry.person,
             backchannel=entry.backchannel,
             pauses=[asdict(pause) for pause in entry.pauses],
+            unfinished=unfinished,
         )
-        self._position += 1
-        self._writes.put_nowait(partial(self._write_line, line))
+        replace = partial(_delete_lines, self._call.id, self._position) if self._has_unfinished else None
+        self._has_unfinished = unfinished
+        self._writes.put_nowait(partial(self._write_line, line, replace))
 
     def record_latency(self, latency: TurnLatency) -> None:
         """Record the latency of a turn in the metrics."""
@@ -123,11 +138,13 @@ class DatabaseCallLog:
         }
         self._writes.put_nowait(partial(_save_consent, self._call.id, stored))
 
-    async def _write_line(self, line: NewRow, session: TenantSession) -> None:
+    async def _write_line(self, line: NewRow, replace: Write | None, session: TenantSession) -> None:
         """Write a line, unless an earlier attempt was committed.
 
         Most organizations' texts stay plain: the statement that writes them also asks for the policy.
         """
+        if replace is not None:
+            await replace(session)
         if self._is_plain:
             self._is_plain = await insert_row(session, line, condition=_PLAIN_TEXTS)
         if not self._is_plain:
@@ -150,6 +167,12 @@ class DatabaseCallLog:
 
 async def _add_entry(entry: AuditEntry, session: TenantSession) -> None:
     await session.merge(AuditEntry(**entry.model_dump()))  # an earlier attempt may have been committed
+
+
+async def _delete_lines(call_id: UUID, first: int, session: TenantSession) -> None:
+    """Delete the lines of a transcript from a position on."""
+    lines = delete(TranscriptLine).where(session.owns(TranscriptLine), col(TranscriptLine.call_id) == call_id)
+    await session.exec(lines.where(col(TranscriptLine.position) >= first))
 
 
 async def _save_consent(call_id: UUID, consent: dict[str, Any], session: TenantSession) -> None:
