@@ -59,8 +59,8 @@ class Vendor(ABC, Generic[LegT]):
 
     `failures` maps method and last part of the path to statuses that are returned before anything is done (or `BROKEN`,
     `NEVER`, `DONE`, `GARBLED`). `talked` counts the calls with audible speech. `introductions` are those spoken to
-    targets of transfers. `redirects` are the targets of files in the storage that are elsewhere. With `repeats`, each
-    callback about a call is sent twice.
+    targets of transfers. `texts` has the records of sent text messages by id. `redirects` are the targets of files in
+    the storage that are elsewhere. With `repeats`, each callback about a call is sent twice.
     """
 
     def __init__(self) -> None:
@@ -68,6 +68,7 @@ class Vendor(ABC, Generic[LegT]):
         self.failures: dict[tuple[str, str], list[int]] = defaultdict(list)
         self.purchases = 0
         self.recordings: dict[str, bytes] = {}
+        self.texts: dict[str, JsonBody] = {}
         self.redirects: dict[str, str] = {}
         self.legs: dict[str, LegT] = {}
         self.repeats = False

@@ -2,9 +2,11 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from sqlmodel import col, select, update
+from switchboard.foundation.database import now
 from switchboard.foundation.encryption.texts import UNREADABLE
 from switchboard.foundation.events.models import Event
 from switchboard.plugin_sdk import (
@@ -18,8 +20,10 @@ from switchboard.plugin_sdk.telephony import TelephonyCapabilities
 from switchboard.resources.identity.policy import Encryption, Policy, Prices
 from switchboard.resources.sms import callbacks, inbound, sender
 from switchboard.resources.sms import service as sms
+from switchboard.resources.sms.jobs import recover_text
 from switchboard.resources.sms.models import SmsMessage
 from switchboard.resources.sms.sender import MessageSender
+from switchboard.resources.sms.states import LOOKS_AT_AGES
 from switchboard.runtime import Runtime
 from switchboard_offline.loopback import LoopbackTelephony
 
@@ -95,7 +99,7 @@ async def test_ten_workers_send_a_message_once(runtime: Runtime, caller: Caller,
     )
     assert [order.reference for order in carrier.orders] == [str(message.id)]
     message_after = await get_message(runtime, message)
-    assert (message_after.status, message_after.carrier_text_id, message_after.watch_at) == ("sent", "lt-1", None)
+    assert (message_after.status, message_after.carrier_text_id) == ("sent", "lt-1")
     assert await list_event_names(caller, runtime) == ["sms.sent"]
 
 
@@ -235,6 +239,45 @@ async def test_a_crash_between_claim_and_response_never_sends_twice(
     await report_status(runtime, message, "delivered")  # the carrier had accepted it after all
     delivered = await get_message(runtime, message)
     assert (delivered.status, delivered.error_message) == ("delivered", None)
+
+
+async def test_the_carrier_is_asked_for_a_message_without_a_report(
+    runtime: Runtime, caller: Caller, carrier: Carrier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The carrier's process has died after it accepted the message; the loopback carrier says that it is lost."""
+    message = await create_queued_message(caller)
+    await build_sender(runtime).send_queued_message(caller.organization_id, message.id)
+    asked: list[str] = []
+    answers: list[TextMessageStatus | ProviderError | None] = [
+        ProviderError("away"),
+        None,
+        TextMessageStatus("lt-1", "undelivered", "switched off"),
+    ]
+
+    async def find_text_status(_: LoopbackTelephony, carrier_text_id: str) -> TextMessageStatus | None:
+        asked.append(carrier_text_id)
+        if isinstance(answer := answers[len(asked) - 1], ProviderError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(LoopbackTelephony, "find_text_status", find_text_status)
+
+    async def recover() -> None:
+        organization_id, message_id = str(caller.organization_id), str(message.id)
+        await runtime.call(recover_text, organization_id=organization_id, message_id=message_id)
+
+    await recover()
+    assert asked == [], "it is not due yet"
+    for age, later in pairwise(LOOKS_AT_AGES[: len(answers) + 1]):
+        begun = now() - age
+        async with runtime.database.tenant(caller.organization_id) as session:
+            await session.exec(update(SmsMessage).values(created_at=begun, watch_at=begun))
+        await recover()
+        sent = await get_message(runtime, message)
+        assert (sent.status, sent.watch_at) in {("sent", begun + later), ("undelivered", None)}
+    lost = await get_message(runtime, message)
+    assert asked == ["lt-1"] * len(answers)
+    assert (lost.status, lost.error_message) == ("undelivered", "switched off")
 
 
 async def test_the_reconciler_leaves_queued_messages_alone(runtime: Runtime, caller: Caller, carrier: Carrier) -> None:

@@ -23,6 +23,7 @@ from switchboard.plugin_sdk.audio import (
     transcode_audio,
 )
 from switchboard.plugin_sdk.browser_phone import BrowserPhone, BrowserSocket, is_client_identity
+from switchboard.plugin_sdk.carrier_files import MessageFile, RecordingStream
 from switchboard.plugin_sdk.commands import CarrierCall, Installation, InstallationAccess
 from switchboard.plugin_sdk.embeddings import EmbeddingProvider, Embeddings
 from switchboard.plugin_sdk.event_watchers import EventWatcher, PublishedEvent
@@ -86,12 +87,10 @@ from switchboard.plugin_sdk.telephony import (
     ForwardCall,
     Instruction,
     InvalidCallback,
-    MessageFile,
     NumberOrder,
     OutboundCall,
     OutboundTextMessage,
     ReceivedCallback,
-    RecordingStream,
     RejectCall,
     TelephonyCapabilities,
     TelephonyProvider,

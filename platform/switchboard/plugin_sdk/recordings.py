@@ -6,11 +6,11 @@ from typing import Final
 
 import aiohttp
 
+from switchboard.plugin_sdk.carrier_files import MessageFile, RecordingStream
 from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.provider import ProviderError
 from switchboard.plugin_sdk.public_addresses import ForbiddenAddress
 from switchboard.plugin_sdk.public_http import PublicHttpClient
-from switchboard.plugin_sdk.telephony import MessageFile, RecordingStream
 
 CHUNK_BYTES: Final = 65_536
 # A recording may be long, so only gaps in the stream are bounded, not its duration.

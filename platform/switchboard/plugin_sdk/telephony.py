@@ -6,19 +6,17 @@ A call is either placed (`place_call`) or announced by a callback (`IncomingCall
 """
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal, TypeAlias
 
 from pydantic import JsonValue
 
+from switchboard.plugin_sdk.carrier_files import MessageFile, RecordingStream
 from switchboard.plugin_sdk.media import MediaCodec
 from switchboard.plugin_sdk.phone_numbers import AvailableNumber, BoughtNumber
 from switchboard.plugin_sdk.provider import Provider, ProviderError, SettingsT_co
-from switchboard.plugin_sdk.telephony_events import (
-    CarrierEvent,
-    IncomingCall,
-)
+from switchboard.plugin_sdk.telephony_events import CarrierEvent, IncomingCall, TextMessageStatus
 from switchboard.plugin_sdk.text_encoding import TextEncoding
 
 ACCEPT_KEY: Final = "1"
@@ -198,25 +196,6 @@ class NumberOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordingStream:
-    """A recording streamed from the carrier. `status` is 200 or, for a range, 206 with `content_range`."""
-
-    status: int
-    content_type: str
-    content_length: int | None
-    content_range: str | None
-    chunks: AsyncIterator[bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class MessageFile:
-    """A file of a text message, streamed from the carrier. `content_type` has no parameters (`image/jpeg`)."""
-
-    content_type: str
-    chunks: AsyncIterator[bytes]
-
-
-@dataclass(frozen=True, slots=True)
 class BrowserToken:
     """A token with which a browser or app calls through the carrier.
 
@@ -356,6 +335,12 @@ class TelephonyProvider(Provider[SettingsT_co]):
 
         Raises `UnsubscribedRecipient`, `OutcomeUnknown` if it may have been sent nevertheless, else `ProviderError`.
         """
+
+    async def find_text_status(self, carrier_text_id: str) -> TextMessageStatus | None:
+        """Return the status of a text message that the carrier has accepted, whose report may have been lost. None if
+        the carrier cannot tell. Raises `ProviderError`.
+        """
+        return None
 
     async def fetch_media(self, url: str) -> MessageFile:
         """Stream a file of a received text message, at one of its `media_urls`, with the account's credentials.

@@ -193,11 +193,22 @@ def _target(fields: _CallbackFields) -> TransferTargetGone:
 
 
 def _text_status(fields: _CallbackFields) -> TextMessageStatus | None:
-    text_id, status, code = fields.uuid("MessageUUID"), fields.get("Status"), fields.get("ErrorCode")
+    return translate_plivo_text_status(
+        fields.uuid("MessageUUID"),
+        fields.get("Status"),
+        fields.get("ErrorCode"),
+        segments=fields.integer("Units"),
+        cost=fields.amount("TotalAmount"),
+    )
+
+
+def translate_plivo_text_status(
+    text_id: str, status: str, code: str, *, segments: int | None, cost: float | None
+) -> TextMessageStatus | None:
+    """Translate a message's status, as Plivo reports it or answers it; None for one that says nothing new."""
     state = _TEXT_STATES.get(status)
     if state is None:
         return None
-    segments, cost = fields.integer("Units"), fields.amount("TotalAmount")
     if state not in ("undelivered", "failed"):
         return TextMessageStatus(text_id, state, segments=segments, cost=cost)
     message = describe_plivo_text_failure(code, status)

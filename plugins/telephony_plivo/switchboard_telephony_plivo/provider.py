@@ -36,6 +36,7 @@ from switchboard.plugin_sdk import (
     TelephonyCapabilities,
     TelephonyProvider,
     TextEncoding,
+    TextMessageStatus,
     TransferTargetReady,
     WarmTransfer,
 )
@@ -46,7 +47,7 @@ from switchboard.plugin_sdk.sender_ids import choose_sender
 from switchboard_telephony_plivo import addresses, markup, stock
 from switchboard_telephony_plivo import callbacks as paths
 from switchboard_telephony_plivo.addresses import strip_plus
-from switchboard_telephony_plivo.callbacks import ID_PATTERN
+from switchboard_telephony_plivo.callbacks import ID_PATTERN, translate_plivo_text_status
 from switchboard_telephony_plivo.codec import PlivoCodec
 from switchboard_telephony_plivo.errors import is_missing, translate_placement_error
 from switchboard_telephony_plivo.settings import PlivoSettings
@@ -72,6 +73,15 @@ class PlivoCall(msgspec.Struct):
 
 class PlivoMessage(msgspec.Struct):
     message_uuid: list[str]
+
+
+class PlivoTextRecord(msgspec.Struct):
+    """Record of a text message. Plivo's amounts are strings."""
+
+    message_state: str
+    error_code: str | None = None
+    units: int | None = None
+    total_amount: str = ""
 
 
 class PlivoApplication(msgspec.Struct):
@@ -261,6 +271,15 @@ class PlivoTelephony(TelephonyProvider[PlivoSettings]):
             raise OutcomeUnknown("Plivo did not return the id of the text message")
         return sent[0]
 
+    async def find_text_status(self, carrier_text_id: str) -> TextMessageStatus | None:
+        """Retrieve the message (https://www.plivo.com/docs/sms/api/message/retrieve-a-message)."""
+        path = f"Message/{_require_id(carrier_text_id, 'text message')}/"
+        text = await self._client.get(path, PlivoTextRecord)
+        cost = float(text.total_amount) if text.total_amount else None
+        return translate_plivo_text_status(
+            carrier_text_id, text.message_state, text.error_code or "", segments=text.units, cost=cost
+        )
+
     async def fetch_media(self, url: str) -> MessageFile:
         """Stream a file with the account's credential, which goes to no address but Plivo's."""
         if not url.startswith(f"{MEDIA}/"):
@@ -292,6 +311,10 @@ def _format_call_path(carrier_call_id: str) -> str:
     """Return the path of a call. Raises `ProviderError` for any other text: without an id, Plivo ends all calls of the
     account (https://www.plivo.com/docs/voice/api/call/hangup-a-call).
     """
-    if not re.fullmatch(ID_PATTERN, carrier_call_id):
-        raise ProviderError("not an id of a call at Plivo", retryable=False)
-    return f"Call/{carrier_call_id}/"
+    return f"Call/{_require_id(carrier_call_id, 'call')}/"
+
+
+def _require_id(text: str, noun: str) -> str:
+    if not re.fullmatch(ID_PATTERN, text):
+        raise ProviderError(f"not an id of a {noun} at Plivo", retryable=False)
+    return text

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from uuid import uuid4
 
 import pytest
-from switchboard.plugin_sdk import NumberOrder, OutboundTextMessage, ProviderError
+from switchboard.plugin_sdk import NumberOrder, OutboundTextMessage, ProviderError, TextMessageStatus
 from switchboard_telephony_plivo.provider import PlivoTelephony
 from switchboard_telephony_plivo.settings import PlivoSettings
 
@@ -116,6 +116,22 @@ async def test_a_text_message_has_its_sender_and_names_its_files(carrier: PlivoT
         {**common, "text": "Hello", "type": "sms"},
         {**common, "text": "Look", "type": "mms", "media_urls": list(urls)},
     ]
+
+
+async def test_the_status_of_a_text_message_is_retrieved(carrier: PlivoTelephony, plivo: PlivoServer) -> None:
+    delivered, lost = str(uuid4()), str(uuid4())
+    plivo.texts[delivered] = {"message_state": "delivered", "error_code": "000", "units": 2, "total_amount": "0.00280"}
+    plivo.texts[lost] = {"message_state": "failed", "error_code": "200", "units": 1, "total_amount": "0.00000"}
+    assert await carrier.find_text_status(delivered) == TextMessageStatus(
+        delivered, "delivered", segments=2, cost=0.0028
+    )
+    found = await carrier.find_text_status(lost)
+    assert found is not None
+    assert (found.status, found.error_code, found.opted_out) == ("failed", "200", True)
+    for unknown in (str(uuid4()), ""):
+        with pytest.raises(ProviderError):
+            await carrier.find_text_status(unknown)
+    assert not any(path.endswith("/Message/") for _, path, _ in plivo.requests), "without an id Plivo lists all of them"
 
 
 async def test_a_file_is_fetched_with_the_credential_from_plivo_alone(

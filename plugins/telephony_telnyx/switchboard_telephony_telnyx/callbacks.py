@@ -342,7 +342,12 @@ def _about_text(name: str, text: TextPayload, url: str) -> CarrierEvent | None:
         )
     if text.webhook_url is not None and text.webhook_url != url:
         raise InvalidCallback("the webhook is about another text")
-    status = _TEXT_STATES.get(text.to[0].status)
+    return translate_telnyx_text_status(text)
+
+
+def translate_telnyx_text_status(text: TextPayload) -> TextMessageStatus | None:
+    """Translate an outbound message, as Telnyx reports it or answers it; None for a status that says nothing new."""
+    status = _TEXT_STATES.get(text.to[0].status if text.to else "")
     if status is None:
         return None
     cost = float(text.cost.amount) if text.cost and text.cost.amount and text.cost.currency == "USD" else None

@@ -36,6 +36,7 @@ from switchboard.plugin_sdk import (
     TelephonyCapabilities,
     TelephonyProvider,
     TextEncoding,
+    TextMessageStatus,
     WarmTransfer,
     find_client_identity,
 )
@@ -43,7 +44,7 @@ from switchboard.plugin_sdk.languages import find_nearest_language
 from switchboard.plugin_sdk.recordings import CarrierFiles, stream_carrier_media, stream_carrier_recording
 from switchboard.plugin_sdk.sender_ids import choose_sender
 
-from switchboard_telephony_telnyx import stock
+from switchboard_telephony_telnyx import stock, texts
 from switchboard_telephony_telnyx.callbacks import AskTarget, ForwardAnsweredCall, HangUpCall, WebhookReader
 from switchboard_telephony_telnyx.codec import TelnyxCodec
 from switchboard_telephony_telnyx.credentials import TOKEN_SECONDS, create_credential_token, find_client_address
@@ -347,6 +348,9 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             await call_telnyx(lambda: self._client.messages.send(**given, use_profile_webhooks=False), creates=True),
             "id",
         )
+
+    async def find_text_status(self, carrier_text_id: str) -> TextMessageStatus | None:
+        return await texts.find_text_status(self._client, carrier_text_id)
 
     async def fetch_media(self, url: str) -> MessageFile:
         """Stream a file. Telnyx stores it at an address that expires and needs no credential."""

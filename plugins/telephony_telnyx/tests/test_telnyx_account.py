@@ -14,6 +14,7 @@ from switchboard.plugin_sdk import (
     NumberOrder,
     OutboundTextMessage,
     ProviderError,
+    TextMessageStatus,
 )
 from switchboard_telephony_telnyx.provider import TelnyxTelephony
 from switchboard_telephony_telnyx.settings import TelnyxSettings
@@ -209,3 +210,18 @@ async def test_a_text_message_names_its_files(carrier: TelnyxTelephony, telnyx: 
     urls = ("https://example.com/a.jpg", "https://example.com/b.jpg")
     await carrier.send_text_message(OutboundTextMessage("t", OURS, "+15550100001", "Hello", EVENTS, urls))
     assert telnyx.requests[-1][2]["media_urls"] == list(urls)
+
+
+async def test_the_status_of_a_text_message_is_retrieved(carrier: TelnyxTelephony, telnyx: TelnyxServer) -> None:
+    to = {"phone_number": "+15550100001", "carrier": "T-MOBILE", "line_type": "Wireless"}
+    problem = {"code": "40008", "title": "Undeliverable", "detail": "The recipient server is unavailable."}
+    cost = {"amount": "0.0051", "currency": "USD"}
+    telnyx.texts["delivered"] = {"to": [{**to, "status": "delivered"}], "parts": 2, "cost": cost, "errors": []}
+    telnyx.texts["lost"] = {"to": [{**to, "status": "delivery_failed"}], "errors": [problem]}
+    assert await carrier.find_text_status("delivered") == TextMessageStatus(
+        "delivered", "delivered", segments=2, cost=0.0051
+    )
+    reason = "Undeliverable: The recipient server is unavailable."
+    assert await carrier.find_text_status("lost") == TextMessageStatus("lost", "undelivered", reason, "40008")
+    with pytest.raises(ProviderError):
+        await carrier.find_text_status(str(uuid4()))

@@ -222,12 +222,16 @@ def _text(fields: _CallbackFields) -> CarrierEvent | None:
     text_id, status = fields.sid("MessageSid"), fields.get("MessageStatus")
     if not status:
         return _text_received(fields, text_id)
-    if status not in _TEXT_STATES:
+    return translate_twilio_text_status(text_id, status, fields.get("ErrorCode"), fields.get("ErrorMessage"))
+
+
+def translate_twilio_text_status(text_id: str, status: str, code: str, message: str) -> TextMessageStatus | None:
+    """Translate a message's status, as Twilio reports it or answers it; None for one that says nothing new."""
+    state = _TEXT_STATES.get(status)
+    if state is None:
         return None
-    code = fields.get("ErrorCode")
-    failed = _TEXT_STATES[status] in ("undelivered", "failed")
-    message = (fields.get("ErrorMessage") or describe_text_failure(code, status)) if failed else None
-    return TextMessageStatus(text_id, _TEXT_STATES[status], message, code or None, opted_out=code == OPTED_OUT)
+    reason = (message or describe_text_failure(code, status)) if state in ("undelivered", "failed") else None
+    return TextMessageStatus(text_id, state, reason, code or None, opted_out=code == OPTED_OUT)
 
 
 def _text_received(fields: _CallbackFields, text_id: str) -> TextMessageReceived:

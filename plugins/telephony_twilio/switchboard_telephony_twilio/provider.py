@@ -29,6 +29,7 @@ from switchboard.plugin_sdk import (
     RecordingStream,
     TelephonyCapabilities,
     TelephonyProvider,
+    TextMessageStatus,
     WarmTransfer,
 )
 from switchboard.plugin_sdk.json_media import derive_stream_token
@@ -221,6 +222,12 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
             )
         )
         return require_sid(text.sid)
+
+    async def find_text_status(self, carrier_text_id: str) -> TextMessageStatus | None:
+        """Fetch the message (https://www.twilio.com/docs/messaging/api/message-resource)."""
+        text = await call_twilio(self._client.messages(carrier_text_id).fetch_async())
+        code = str(text.error_code or "")
+        return paths.translate_twilio_text_status(carrier_text_id, str(text.status), code, text.error_message or "")
 
     async def fetch_media(self, url: str) -> MessageFile:
         """Stream a file with the account's credential, which goes to no address but Twilio's."""

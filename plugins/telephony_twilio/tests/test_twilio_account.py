@@ -11,6 +11,7 @@ from switchboard.plugin_sdk import (
     NumberOrder,
     OutboundTextMessage,
     ProviderError,
+    TextMessageStatus,
 )
 from switchboard_telephony_twilio.provider import TwilioTelephony
 from switchboard_telephony_twilio.settings import TwilioSettings
@@ -112,6 +113,17 @@ async def test_a_text_message_names_its_files(carrier: TwilioTelephony, twilio: 
     urls = ("https://example.com/a.jpg", "https://example.com/b.jpg")
     await carrier.send_text_message(OutboundTextMessage("t", OURS, "+15550100001", "Hello", CALLBACKS, urls))
     assert [value for name, value in twilio.requests[-1][2] if name == "MediaUrl"] == list(urls)
+
+
+async def test_the_status_of_a_text_message_is_fetched(carrier: TwilioTelephony, twilio: TwilioServer) -> None:
+    delivered, lost = new_sid("SM"), new_sid("SM")
+    twilio.texts[delivered] = {"status": "delivered", "error_code": None, "error_message": None}
+    twilio.texts[lost] = {"status": "undelivered", "error_code": 30003, "error_message": None}
+    assert await carrier.find_text_status(delivered) == TextMessageStatus(delivered, "delivered")
+    reason = "the recipient's phone cannot be reached (error 30003)"
+    assert await carrier.find_text_status(lost) == TextMessageStatus(lost, "undelivered", reason, "30003")
+    with pytest.raises(ProviderError, match="not found"):
+        await carrier.find_text_status(new_sid("SM"))
 
 
 async def test_a_file_is_fetched_with_the_credential_from_twilio_alone(

@@ -29,6 +29,7 @@ class Rest:
             ("POST", "/Call/{id}/DTMF/", 202, server.send_digits),
             ("POST", "/MultiPartyCall/name_{id}/Participant/", 201, server.add_participant),
             ("POST", "/Message/", 202, lambda _, given: server.create_message(given)),
+            ("GET", "/Message/{id}/", 200, lambda text_id, _: server.get_message(text_id)),
             ("GET", "/PhoneNumber/", 200, lambda _, query: server.search_numbers(query)),
             ("POST", "/PhoneNumber/{id}/", 201, server.buy_number),
             ("GET", "/Number/{id}/", 200, lambda number, _: server.get_number(number)),

@@ -256,6 +256,11 @@ class PlivoServer(Vendor[PlivoLeg]):
             self.spawn(texts.deliver_text(self.post(CallRecord("", "", "", "")), order, text_id))
         return {"api_id": str(uuid4()), "message": "message(s) queued", "message_uuid": [text_id]}
 
+    async def get_message(self, text_id: str) -> JsonBody:
+        if text_id not in self.texts:
+            raise create_refusal(404, "not found")
+        return {"api_id": str(uuid4()), "message_uuid": text_id, "message_direction": "outbound", **self.texts[text_id]}
+
     async def _report_opt_out(self, url: str, form: dict[str, str]) -> None:
         await self.post(CallRecord("", "", "", "")).post_form(url, form)
 

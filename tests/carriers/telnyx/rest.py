@@ -44,6 +44,7 @@ class Rest:
             ),
             ("GET", "/connections/{id}/active_calls", lambda request: server.active_calls(request.path["id"])),
             ("POST", "/messages", lambda request: server.send_message(request.body)),
+            ("GET", "/messages/{id}", lambda request: _get_message(server, request.path["id"])),
             ("GET", "/available_phone_numbers", lambda request: server.search_numbers(request.query)),
             ("GET", "/phone_numbers", lambda request: server.list_numbers(request.query)),
             ("PATCH", "/phone_numbers/{id}", lambda request: server.update_number(request.path["id"], request.body)),
@@ -117,3 +118,9 @@ async def serve_telnyx() -> AsyncIterator[TelnyxServer]:
     server = TelnyxServer()
     async with server.listening(Rest(server).application()):
         yield server
+
+
+async def _get_message(server: TelnyxServer, text_id: str) -> JsonBody:
+    if text_id not in server.texts:
+        raise create_not_found()
+    return {"data": {"id": text_id, "record_type": "message", "direction": "outbound", **server.texts[text_id]}}

@@ -44,6 +44,7 @@ class Rest:
                 lambda request: server.update_call(request.path["sid"], request.form),
             ),
             ("POST", ACCOUNT + "/Messages.json", 201, lambda request: server.create_message(request.form)),
+            ("GET", ACCOUNT + "/Messages/{sid}.json", 200, lambda request: server.get_message(request.path["sid"])),
             (
                 "GET",
                 ACCOUNT + "/AvailablePhoneNumbers/{country}/{kind}.json",

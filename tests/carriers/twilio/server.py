@@ -304,6 +304,11 @@ class TwilioServer(Vendor[TwilioLeg]):
             "body": form["Body"],
         }
 
+    async def get_message(self, sid: str) -> JsonBody:
+        if sid not in self.texts:
+            raise create_refusal(404, 20404, "The requested resource was not found")
+        return {"sid": sid, "account_sid": self.account_sid, "body": "Hello", **self.texts[sid]}
+
     async def search_numbers(self, country: str, kind: str, query: dict[str, str]) -> JsonBody:
         if kind != "Local" or country not in ("US", "CA", "GB"):
             raise create_refusal(404, 20404, "The requested resource was not found")

@@ -28,6 +28,7 @@ from switchboard.plugin_sdk import (
     RecordingStream,
     SpeechChunk,
     TextDelta,
+    TextMessageStatus,
     ToolCall,
     Transcript,
     TurnPrediction,
@@ -76,6 +77,7 @@ DEADLINES: Final[Mapping[str, float]] = {
             "complete_warm_transfer",
             "send_digits",
             "send_text_message",
+            "find_text_status",
             "search_numbers",
             "buy_number",
             "release_number",
@@ -231,6 +233,15 @@ def bound_found_id(provider: object, arguments: Arguments, result: object) -> st
     return None if result is None else bound_id(provider, arguments, result)
 
 
+def bound_text_status(_provider: object, arguments: Arguments, result: object) -> TextMessageStatus | None:
+    """Return the status of the text message that was asked for; None if the carrier cannot tell."""
+    if result is None:
+        return None
+    report = _expect(result, TextMessageStatus)
+    _require(report.carrier_text_id == arguments["carrier_text_id"], "the status of another text message")
+    return report
+
+
 def bound_media(media: object) -> DecodedMedia | None:
     """Return what a codec has decoded. Called for every 20 ms of every call."""
     if media is None or isinstance(media, DecodedMedia):
@@ -262,6 +273,7 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "find_call": bound_found_id,
     "start_warm_transfer": bound_id,
     "send_text_message": bound_id,
+    "find_text_status": bound_text_status,
     "search_numbers": bound_numbers,
     "receive": _require_type(ReceivedCallback),
     "instruct": _require_type(CarrierReply),

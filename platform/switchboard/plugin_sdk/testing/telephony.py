@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from switchboard.plugin_sdk.carrier_files import MessageFile, RecordingStream
 from switchboard.plugin_sdk.media import DigitPressed, Frame, MarkReached, MediaStarted, MediaStopped
 from switchboard.plugin_sdk.provider import ProviderError, ProviderSettings
 from switchboard.plugin_sdk.telephony import (
@@ -13,11 +14,9 @@ from switchboard.plugin_sdk.telephony import (
     CarrierRequest,
     ConnectMedia,
     InvalidCallback,
-    MessageFile,
     NumberOrder,
     OutboundCall,
     OutboundTextMessage,
-    RecordingStream,
     TelephonyProvider,
 )
 from switchboard.plugin_sdk.telephony_events import IncomingCall

@@ -89,8 +89,9 @@ class SmsMessage(TenantTable, table=True):
     the platform itself (replies to STOP, START, and HELP).
 
     `unsent_body` is the full text of a redacted `body` until the carrier has been asked to send it.
-    `watch_at` is when the reconciler checks a message that has not been sent by then; None once only the carrier's
-    callbacks matter. `cause_depth`: length of the automation chain that caused the message; its events inherit it.
+    `watch_at` is when the reconciler checks a message that has not been sent by then, or asks the carrier about one
+    that has; None once there is nothing more to do. `cause_depth`: length of the automation chain that caused the
+    message; its events inherit it.
     """
 
     __tablename__ = "sms_message"

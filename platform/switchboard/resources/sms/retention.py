@@ -39,7 +39,6 @@ SETTLED_MESSAGES: Final = ExpiringRows(
     SmsMessage,
     (
         col(SmsMessage.created_at) < func.now() - SETTLING_TIME,
-        col(SmsMessage.watch_at).is_(None),
         col(SmsMessage.status).not_in(("queued", "sending")),
         ~_ANSWER_DUE,
         ~_FILE_DUE,

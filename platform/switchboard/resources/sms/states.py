@@ -1,8 +1,9 @@
 """State machine of an outbound message (docs/decisions/0007-resource-states.md)."""
 
+from datetime import datetime, timedelta
 from typing import Literal
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.events.catalog import SmsSent, TextEvent
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics
@@ -15,6 +16,14 @@ from switchboard.resources.sms.models import SmsMessage
 Status = Literal["sending", "sent", "delivered", "undelivered", "failed"]
 ORDER = {"queued": 0, "sending": 1, "sent": 2, "delivered": 3, "undelivered": 3, "failed": 3}
 TAKEN = ("sent", "delivered", "undelivered")
+LOOKS_AT_AGES = [timedelta(minutes=10), *(timedelta(hours=hours) for hours in (1, 6, 24, 72))]
+"""Ages of a message at which its carrier is asked whether it was delivered, if no report has come."""
+
+
+def find_next_look(message: SmsMessage) -> datetime | None:
+    """Return when the carrier is asked for the status of a message that it has accepted; None after the last time."""
+    moments = (message.created_at + age for age in LOOKS_AT_AGES)
+    return next((moment for moment in moments if moment > now()), None)
 
 
 async def advance_message(
@@ -30,7 +39,8 @@ async def advance_message(
     taken = message.status in TAKEN
     message.status, message.error_message = status, error
     if status != "sending":
-        message.watch_at = message.unsent_body = None
+        message.unsent_body = None
+        message.watch_at = find_next_look(message) if status == "sent" else None
     if ORDER[status] == ORDER["failed"]:
         metrics.texts.labels("outbound", status).inc()
     if status == "failed":

@@ -33,6 +33,7 @@ from switchboard.plugin_sdk import (
     SpokenLine,
     TelephonyCapabilities,
     TelephonyProvider,
+    TextMessageStatus,
     WarmTransfer,
     find_client_identity,
 )
@@ -187,6 +188,10 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         text_id = texts.new_text_id()
         self._exchange.spawn(texts.deliver_text(self._exchange.post, order, text_id))
         return text_id
+
+    async def find_text_status(self, carrier_text_id: str) -> TextMessageStatus | None:
+        """Return that it was not delivered: this carrier delivers within seconds, unless its process stops before."""
+        return TextMessageStatus(carrier_text_id, "undelivered", "The simulated carrier stopped before the delivery.")
 
     async def fetch_media(self, url: str) -> MessageFile:
         return texts.fetch_file(url)
