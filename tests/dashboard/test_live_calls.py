@@ -59,7 +59,7 @@ async def wait_until_heard(caller: Telephone, text: str, *, since: int) -> None:
     """Wait until the caller has heard the text since that position. On a busy machine the browser's audio has gaps, and
     the microphone repeats the text.
     """
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while (
             await asyncio.to_thread(compare_rhythm, synthesize_samples(text), caller.get_received_audio()[since:])
             < ALIKE

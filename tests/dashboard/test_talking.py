@@ -43,7 +43,7 @@ async def test_a_user_talks_to_an_agent_by_microphone(live: LivePlatform, tmp_pa
         talk = page.get_by_role("log")
         await page.get_by_text("Connected, 0:").wait_for()
         # On a busy machine the question may interrupt the greeting, so it is repeated.
-        await talk.get_by_text("We are open from seven").first.wait_for(timeout=40_000)
+        await talk.get_by_text("We are open from seven").first.wait_for(timeout=120_000)
         await talk.get_by_text("Hello").first.wait_for()
         assert await talk.locator(".said.user").count()
         assert await asyncio.gather(*moves) == [None, None]
