@@ -108,6 +108,8 @@ async def test_an_utterance_that_goes_on_is_in_the_transcript_once_the_call_has_
             log.record_unfinished(TranscriptEntry("agent", words, 1000, 1900, interrupted=True))
             await eventually(partial(list_stored, runtime, call), lambda stored: stored == [encrypted, encrypted])
             assert await read_contents(runtime, call) == ["When do you open?"]
+            exported = (await caller.get("/v1/exports/transcripts")).body
+            assert (b"When do you open?" in exported, b"We open" in exported) == (True, False)
         async with runtime.database.tenant(call.organization_id) as session:
             (await calls.get_call(session, call.id)).ended_at = now()  # by another process, because this one is dead
         said = ["When do you open?", "We open at seven"]

@@ -1,5 +1,6 @@
 """Rules of calls: listing, placing, and the limit on concurrent calls."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -12,7 +13,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.engine.conversation.call import VoicemailSettings
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, TenantSession, fetch_rows, lock_name, new_id, now
+from switchboard.foundation.database import Database, TenantSession, fetch_rows, is_among, lock_name, new_id, now
 from switchboard.foundation.events.triggers import get_cause_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.observability.traces import link_call
@@ -170,19 +171,20 @@ async def list_metadata_names(session: TenantSession, agent_id: UUID) -> list[st
     return sorted({name for metadata in (await session.exec(latest)).all() for name in metadata})
 
 
+def list_lines(session: TenantSession, found: Sequence[Call]) -> SelectOfScalar[TranscriptLine]:
+    """Select the lines of calls' transcripts. An utterance in progress is among them once its call has ended."""
+    ended = is_among(col(TranscriptLine.call_id), [call.id for call in found if call.ended_at is not None])
+    rows = session.select(TranscriptLine).where(is_among(col(TranscriptLine.call_id), [call.id for call in found]))
+    return rows.where(or_(~col(TranscriptLine.unfinished), ended))
+
+
 async def get_transcript(session: TenantSession, call_id: UUID) -> list[TranscriptLine]:
-    """Return a call's transcript in order, without an utterance that goes on. Raises `NotFound`, also if retention has
-    deleted the transcript.
-    """
+    """Return a call's transcript in order. Raises `NotFound`, also if retention has deleted the transcript."""
     call = await get_call(session, call_id)
     if not call.has_transcript:
         raise NotFound("The transcript has been deleted.")
-    rows = session.select(TranscriptLine).where(col(TranscriptLine.call_id) == call_id)
-    if call.ended_at is None:
-        rows = rows.where(~col(TranscriptLine.unfinished))
-    return list(
-        (await session.exec(rows.order_by(col(TranscriptLine.timestamp_ms), col(TranscriptLine.position)))).all()
-    )
+    rows = list_lines(session, [call]).order_by(col(TranscriptLine.timestamp_ms), col(TranscriptLine.position))
+    return list((await session.exec(rows)).all())
 
 
 async def read_transcript(session: TenantSession, call_id: UUID) -> list[TranscriptLine]:

@@ -9,9 +9,10 @@ from pydantic import BaseModel
 from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import TenantSession, TenantTable, is_among
+from switchboard.foundation.database import TenantSession, TenantTable
 from switchboard.foundation.web.paging import select_after
 from switchboard.foundation.web.schemas import parse_id
+from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.filters import list_call_batch
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.schemas import CallFilters, CallOut
@@ -68,8 +69,7 @@ def export_transcripts(filters: CallFilters) -> Export:
 
 async def _list_lines(session: TenantSession, found: Sequence[Call]) -> list[TranscriptLine]:
     places = {call.id: place for place, call in enumerate(found) if call.has_transcript}
-    rows = session.select(TranscriptLine).where(is_among(col(TranscriptLine.call_id), places))
-    lines = (await session.exec(rows)).all()
+    lines = (await session.exec(calls.list_lines(session, [call for call in found if call.has_transcript]))).all()
     return sorted(lines, key=lambda line: (places[line.call_id], line.timestamp_ms, line.position))
 
 
