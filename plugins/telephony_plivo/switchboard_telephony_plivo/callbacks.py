@@ -205,7 +205,7 @@ def _text_status(fields: _CallbackFields) -> TextMessageStatus | None:
 def translate_plivo_text_status(
     text_id: str, status: str, code: str, *, segments: int | None, cost: float | None
 ) -> TextMessageStatus | None:
-    """Translate a message's status, as Plivo reports it or answers it; None for one that says nothing new."""
+    """Translate a message's status that Plivo reports or returns; None for one that says nothing new."""
     state = _TEXT_STATES.get(status)
     if state is None:
         return None

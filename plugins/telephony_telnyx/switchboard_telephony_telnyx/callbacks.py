@@ -346,7 +346,7 @@ def _about_text(name: str, text: TextPayload, url: str) -> CarrierEvent | None:
 
 
 def translate_telnyx_text_status(text: TextPayload) -> TextMessageStatus | None:
-    """Translate an outbound message, as Telnyx reports it or answers it; None for a status that says nothing new."""
+    """Translate an outbound message that Telnyx reports or returns; None for a status that says nothing new."""
     status = _TEXT_STATES.get(text.to[0].status if text.to else "")
     if status is None:
         return None

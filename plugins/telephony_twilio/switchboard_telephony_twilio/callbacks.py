@@ -226,7 +226,7 @@ def _text(fields: _CallbackFields) -> CarrierEvent | None:
 
 
 def translate_twilio_text_status(text_id: str, status: str, code: str, message: str) -> TextMessageStatus | None:
-    """Translate a message's status, as Twilio reports it or answers it; None for one that says nothing new."""
+    """Translate a message's status that Twilio reports or returns; None for one that says nothing new."""
     state = _TEXT_STATES.get(status)
     if state is None:
         return None

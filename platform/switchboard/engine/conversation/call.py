@@ -302,7 +302,7 @@ class TurnPredictor(Protocol):
 class CallLog(Protocol):
     """Records a call while it goes on. The methods are called in order and must return at once: queue slow work.
 
-    `record_unfinished` gets an utterance that goes on, in whose place the next entry comes.
+    `record_unfinished` gets what has been said of an utterance in progress. The next entry replaces it.
     `record_takeover` gets the supervisor who has taken the call over, or None when the agent has it again.
     `record_consent` is called when the notice begins, and again when there is an answer.
     """

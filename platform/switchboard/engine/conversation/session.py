@@ -30,7 +30,7 @@ HANG_UP_SECONDS = 5.0
 LAST_WORDS_SECONDS = 1.5
 RECORDING_SECONDS = 1.0
 UNFINISHED_SECONDS = 5.0
-"""Interval at which the log gets what is being said: a process that dies loses no more of it."""
+"""Interval at which an utterance in progress is logged. A process that dies loses no more of it."""
 HUNG_UP_BY_OTHERS = (EndedReason.CALLER_HUNG_UP, EndedReason.TRANSFERRED, EndedReason.TAKEN_OVER)
 
 
@@ -134,7 +134,7 @@ class CallSession:
             self._recording = None
 
     def _log_unfinished(self) -> None:
-        """Let the log have what is being said, unless something may still have to be redacted in it."""
+        """Log what is being said, unless some of it may still have to be redacted."""
         if self._context.call.redactor.is_active:
             return
         transcript, speech, turn = self._turns.transcript, self._turns.speech_output, self._turns.endpointing

@@ -52,7 +52,7 @@ class CallTranscript:
         self._append(TranscriptEntry("tool", content, *self._measure()))
 
     def add_unfinished(self, role: Role, content: str, started_at: float) -> None:
-        """Let the log have an utterance that goes on, if there is more of it than before."""
+        """Log an utterance in progress, if more of it has been heard since the last time."""
         if content != self._unfinished:
             self._unfinished = content
             self._log.record_unfinished(

@@ -140,8 +140,8 @@ class TranscriptLine(TenantTable, table=True):
     A `backchannel` of the caller did not stop the agent. `pauses` are those of the caller's turn, as in the engine's
     `Pause`. `person` is the name of the user who spoke, whispered, took the call over, or handed it back.
 
-    An `unfinished` line is what has been said so far of an utterance that goes on. The line of the whole utterance
-    replaces it, unless the call's process dies before.
+    An `unfinished` line has the first part of an utterance in progress. The line of the whole utterance replaces it,
+    unless the call's process dies before.
     """
 
     __tablename__ = "transcript_line"

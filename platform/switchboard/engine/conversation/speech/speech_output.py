@@ -155,7 +155,7 @@ class SpeechOutput:
         return self.playout.is_playing(self._clock()) or (self.reply is not None and self.reply.pending > 0)
 
     def get_heard_text(self) -> str:
-        """Return what the caller has heard so far of the reply that goes on."""
+        """Return what the caller has heard so far of the current reply."""
         heard_bytes = self.playout.count_heard(self._clock())
         sentences = self.reply.sentences if self.reply is not None else ()
         return " ".join(filter(None, (sentence.heard_text(heard_bytes) for sentence in sentences)))

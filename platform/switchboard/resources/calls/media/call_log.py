@@ -65,7 +65,7 @@ class DatabaseCallLog:
         self._position += 1
 
     def record_unfinished(self, entry: TranscriptEntry) -> None:
-        """Record an utterance that goes on, unless earlier writes wait for the database."""
+        """Record an utterance in progress, unless earlier writes wait for the database."""
         if self._writes.empty():
             self._record_line(entry, unfinished=True)
 
