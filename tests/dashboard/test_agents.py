@@ -89,7 +89,7 @@ async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person,
         "extraction.0.required": "true",
         "knowledge_base_ids[]": ["", base],
         "webhook_url": "https://example.com/hook",
-        "webhook_secret": "shh",
+        "webhook_secret": "hush-hush",
         "voice_speed": "1.2",
         "disabled_tools[]": ["press_digits", "find_order"],
         "allowed_numbers": "+15550100001\n+15550100002\n",
@@ -131,7 +131,7 @@ async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person,
     page = (await member.get(response.location)).html
     assert "Siobhan = Shivawn" in page
     assert 'value="press_digits" checked' in page
-    assert "shh" not in page
+    assert "hush-hush" not in page
     cleared = {**FORM, "greeting_message": "", "pronunciations": "", "timezone": "Europe/Berlin"}
     assert (await member.post(response.location, cleared)).status == 303
     agent = await get_agent(caller, response.location)
