@@ -1,4 +1,4 @@
-"""Rules of calls: listing, placing, and the limit on concurrent calls."""
+"""Rules of calls: listing and placing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,14 +6,13 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import JsonValue
-from sqlalchemy import and_, bindparam, func, or_
-from sqlalchemy import select as select_columns
+from sqlalchemy import and_, bindparam, or_
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.engine.conversation.call import VoicemailSettings
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import Database, TenantSession, fetch_rows, is_among, lock_name, new_id, now
+from switchboard.foundation.database import Database, TenantSession, is_among, new_id, now
 from switchboard.foundation.events.triggers import get_cause_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.observability.traces import link_call
@@ -24,12 +23,10 @@ from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import estimate_call_cost
-from switchboard.resources.calls.models import CHAT, Call, TranscriptLine
-from switchboard.resources.calls.outbound_limits import pause_at_call_limits
+from switchboard.resources.calls.capacity import CallCapacity, acquire_call_capacity
+from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.schemas import CallCreate
-from switchboard.resources.calls.states import ORDER
 from switchboard.resources.destinations.clients import is_client
-from switchboard.resources.destinations.limits import require_unpaused
 from switchboard.resources.destinations.service import require_allowed_destination
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.service import get_policy
@@ -47,16 +44,6 @@ _WITH_AGENT = (
     .join(Agent, and_(col(Agent.organization_id) == Call.organization_id, col(Agent.id) == Call.agent_id), isouter=True)
     .where(col(Call.organization_id) == bindparam("organization_id"), col(Call.id) == bindparam("call_id"))
     .with_for_update(of=Call)
-)
-_RUNNING = (
-    select_columns(func.count().label("running"))
-    .select_from(Call)
-    .where(
-        col(Call.organization_id) == bindparam("organization_id"),
-        col(Call.ended_at).is_(None),
-        col(Call.carrier) != CHAT,
-        or_(*(col(Call.status) == status for status in ORDER)),
-    )
 )
 ON_DO_NOT_CALL_LIST = "The number is on the organization's do-not-call list."
 NAMED_CALLS = 50
@@ -207,9 +194,10 @@ async def place_call(session: TenantSession, data: CallCreate) -> Call:
     if await do_not_call.is_listed(session, data.to_number):
         raise InvalidState(ON_DO_NOT_CALL_LIST)
     call = await prepare_outbound_call(session, agent, number, data.to_number, metadata=data.metadata)
-    if await acquire_call_capacity(session) < 1:
+    capacity = await acquire_call_capacity(session)
+    if capacity.room < 1:
         raise InvalidState("The organization has as many calls running as it may.")
-    await add_outbound_call(session, call)
+    await add_outbound_call(session, call, capacity)
     record_audit(session, AuditAction.CALL_CREATED, call.id, fields=data.model_fields_set)
     return call
 
@@ -249,30 +237,19 @@ async def prepare_outbound_call(
     )
 
 
-async def add_outbound_call(session: TenantSession, call: Call) -> None:
-    """Save a prepared call to be placed, in a transaction that has the organization's call capacity.
+async def add_outbound_call(session: TenantSession, call: Call, capacity: CallCapacity) -> None:
+    """Save a prepared call to be placed, in the transaction that has acquired the organization's capacity.
 
-    Raises `OutboundPaused` and `InsufficientBalance` before anything is written.
+    Raises `OutboundPaused`, `OrganizationSuspended`, and `InsufficientBalance` before anything is written.
     """
-    await require_unpaused(session)
+    capacity.require_unpaused()
     prices = (await get_policy(session, call.organization_id)).prices
     await ledger.hold_funds(session, call.id, estimate_call_cost(prices, minutes=1))
     session.add(call)
     await session.flush()
-    await pause_at_call_limits(session)
+    await capacity.count_outbound_call(session)
     link_call(call.id)
     wake(session, "dial_call", organization_id=str(call.organization_id), call_id=str(call.id))
-
-
-async def acquire_call_capacity(session: TenantSession) -> int:
-    """Return how many more concurrent calls the organization's policy allows. Chats do not count.
-
-    An advisory lock keeps other transactions from asking until this one ends, so the number stays true.
-    """
-    organization_id = session.organization_id
-    await lock_name(session, f"calls of {organization_id}")
-    (found,) = await fetch_rows(session, _RUNNING, {"organization_id": organization_id})
-    return (await get_policy(session, organization_id)).max_concurrent_calls - int(found["running"])
 
 
 async def _require_agent(session: TenantSession, agent_id: str) -> Agent:

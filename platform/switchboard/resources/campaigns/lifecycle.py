@@ -1,6 +1,6 @@
 """State machine of a campaign (docs/decisions/0007-resource-states.md).
 
-Locks are always taken in one order: the organization's call capacity (`acquire_call_capacity`), call, account, contact,
+Locks are always taken in one order: the organization's calls (`lock_calls`), call, account, contact,
 campaign. Calls end in the same order, without the first lock.
 """
 
@@ -15,7 +15,7 @@ from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.resources.agents import service as agents
 from switchboard.resources.calls import dialing
-from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.capacity import lock_calls
 from switchboard.resources.calls.models import Call
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.models import Campaign, CampaignContact
@@ -59,7 +59,7 @@ async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> Campaign
     """Cancel a campaign for good: hang up ringing calls; contacts that were not reached become `canceled`. Raises
     `NotFound` and `InvalidState`.
     """
-    await calls.acquire_call_capacity(session)
+    await lock_calls(session)
     _require(await campaigns.get_campaign(session, campaign_id), *campaigns.OPEN, to="cancel")
     hung_up = await _hang_up(session, campaign_id)
     campaign = await campaigns.get_campaign(session, campaign_id, lock=True)
@@ -86,7 +86,7 @@ async def end_campaign(
 
 async def delete_campaign(session: TenantSession, campaign_id: UUID) -> None:
     """Delete a campaign after canceling it if it runs; its calls stay. Raises `NotFound`."""
-    await calls.acquire_call_capacity(session)
+    await lock_calls(session)
     await campaigns.get_campaign(session, campaign_id)
     await _hang_up(session, campaign_id)
     # Lock the contacts with running calls first: a call that ends locks its contact before its campaign.
@@ -122,8 +122,8 @@ async def _hang_up(session: TenantSession, campaign_id: UUID) -> bool:
 
 
 async def _lock_campaign(session: TenantSession, campaign_id: UUID, status: str, *, to: str) -> Campaign:
-    """Return the campaign under the capacity lock, so that nobody dials for it until the transaction ends."""
-    await calls.acquire_call_capacity(session)
+    """Return the campaign under the lock of calls, so that nobody dials for it until the transaction ends."""
+    await lock_calls(session)
     campaign = await campaigns.get_campaign(session, campaign_id, lock=True)
     _require(campaign, status, to=to)
     campaign.updated_at = now()

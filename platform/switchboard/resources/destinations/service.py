@@ -10,6 +10,8 @@ from typing import Final
 
 import phonenumbers
 from phonenumbers import PhoneNumberType
+from sqlalchemy import bindparam
+from sqlmodel import col, select
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession
@@ -17,6 +19,7 @@ from switchboard.foundation.web.errors import DestinationNotAllowed, ValidationF
 from switchboard.resources.destinations.schemas import NarrowedDestinations
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Destinations, Policy
+from switchboard.resources.identity.service import get_policy
 
 CLOSED_TYPES: Final = {
     PhoneNumberType.PREMIUM_RATE: "a premium-rate number",
@@ -37,6 +40,9 @@ CLOSED_PREFIXES: Final = {
     "+1900": "a premium-rate number",
 }
 """Country codes of networks without a country (ITU-T E.164, list of assigned country codes), and the area code 900."""
+_NARROWED: Final = select(Organization.narrowed_destinations).where(
+    col(Organization.id) == bindparam("organization_id")
+)
 FICTITIOUS: Final = "+1555"
 """Numbers for examples and tests, which belong to nobody."""
 
@@ -54,11 +60,9 @@ class DestinationRules:
 
 async def get_destination_rules(session: TenantSession) -> DestinationRules:
     """Return the rules of the session's organization."""
-    organization = await session.get_one(Organization, session.organization_id)
-    return DestinationRules(
-        Policy.read(organization.policy).destinations,
-        NarrowedDestinations.model_validate(organization.narrowed_destinations or {}, strict=False),
-    )
+    policy = await get_policy(session, session.organization_id)
+    narrowed = (await session.exec(_NARROWED, params={"organization_id": session.organization_id})).one()
+    return DestinationRules(policy.destinations, NarrowedDestinations.model_validate(narrowed or {}, strict=False))
 
 
 async def narrow_destinations(session: TenantSession, narrowed: NarrowedDestinations) -> None:
