@@ -89,11 +89,8 @@ async def find_number_of_agent(session: TenantSession, agent_id: UUID) -> PhoneN
 
 async def find_active_number(session: TenantSession, number_id: UUID) -> PhoneNumber | None:
     """Return the organization's active number; None if there is none."""
-    return (
-        await session.exec(
-            list_phone_numbers(session).where(col(PhoneNumber.id) == number_id, col(PhoneNumber.status) == "active")
-        )
-    ).one_or_none()
+    number = await session.find(PhoneNumber, number_id)
+    return number if number is not None and number.status == "active" else None
 
 
 async def require_number(session: TenantSession, number_id: str, *, field: str) -> PhoneNumber:
