@@ -63,7 +63,7 @@ async def request_page(person: Person, method: str, rule: Rule, ids: dict[str, s
     path = build_path(rule, ids)
     response = await (person.get(path) if method == "GET" else person.post(path))
     html = re.sub(r"Request [\w-]+|[0-9a-f]{64}", "", response.html)
-    notice = re.search(r'class="notice".*?</p>', (await person.get("/dashboard/organizations")).html)
+    notice = re.search(r'class="notice \w+".*?</p>', (await person.get("/dashboard/organizations")).html)
     notice_text = notice[0] if notice else ""
     for name, value in ids.items():
         html, notice_text = html.replace(value, name), notice_text.replace(value, name)

@@ -69,7 +69,7 @@ class Organization:
         return response.headers.get("Location", "").rpartition("/")[2]
 
     async def _notice(self) -> str:
-        return (await self.owner.get("/dashboard/account")).html.partition('class="notice"')[2][:200]
+        return (await self.owner.get("/dashboard/account")).html.partition('class="notice ')[2][:200]
 
     async def expect(self, expected: Sequence[tuple[str, str]], effect: str) -> None:
         """Require that exactly these entries were added."""
