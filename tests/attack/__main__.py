@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,9 +10,9 @@ import click
 
 from tests.attack.attacks import ATTACKS
 from tests.attack.credentials import Credentials, create_credentials
-from tests.attack.instance import run_instance
+from tests.attack.instance import run_instance, run_later_server
 from tests.attack.report import AttackResult, render_table
-from tests.attack.scene import open_scene, run_attacks
+from tests.attack.scene import OpenLaterServer, open_scene, run_attacks
 
 
 @click.command()
@@ -29,14 +30,17 @@ def main(url: str, file: Path | None, names: tuple[str, ...]) -> None:
         raise click.UsageError("--url and --credentials belong together")
     chosen = [(name, attack) for name, attack in ATTACKS.items() if not names or name in names]
 
-    async def attack(url: str, credentials: Credentials) -> list[AttackResult]:
-        async with open_scene(url, credentials) as scene:
+    async def attack(
+        url: str, credentials: Credentials, open_later_server: OpenLaterServer | None = None
+    ) -> list[AttackResult]:
+        async with open_scene(url, credentials, open_later_server) as scene:
             return await run_attacks(scene, chosen)
 
     async def attack_own_instance() -> list[AttackResult]:
         with TemporaryDirectory() as folder:
             async with run_instance(Path(folder)) as (own_url, operator):
-                return await attack(own_url, await asyncio.to_thread(create_credentials, operator.ask))
+                later = partial(run_later_server, Path(folder), own_url, operator)
+                return await attack(own_url, await asyncio.to_thread(create_credentials, operator.ask), later)
 
     if file is None:
         results = asyncio.run(attack_own_instance())

@@ -23,6 +23,13 @@ class OrganizationCredentials(BaseModel):
     password: str
 
 
+class SuperadminCredentials(BaseModel):
+    """E-mail address and password of a superadmin who is a member of no organization."""
+
+    email: str
+    password: str
+
+
 class ApplicationCredentials(BaseModel):
     """A registered application with the redirect URI `REDIRECT_URI`; a public one has no secret."""
 
@@ -31,13 +38,16 @@ class ApplicationCredentials(BaseModel):
 
 
 class Credentials(BaseModel):
-    """Credentials of two organizations, two applications with a secret, and a public application."""
+    """Credentials of two organizations, two applications with a secret, a public application, and a superadmin, who
+    may be left out.
+    """
 
     victim: OrganizationCredentials
     stranger: OrganizationCredentials
     application: ApplicationCredentials
     other_application: ApplicationCredentials
     public_application: ApplicationCredentials
+    superadmin: SuperadminCredentials | None = None
 
 
 def create_credentials(ask: Callable[..., Mapping[str, str]]) -> Credentials:
@@ -53,12 +63,18 @@ def create_credentials(ask: Callable[..., Mapping[str, str]]) -> Credentials:
         made = ask("oauth-clients", "create", "--name", "Attack", "--redirect-uri", REDIRECT_URI, *options)
         return ApplicationCredentials.model_validate(made)
 
+    def create_superadmin() -> SuperadminCredentials:
+        email, password = f"superadmin-{secrets.token_hex(6)}@example.com", secrets.token_urlsafe(18)
+        ask("users", "create", "--email", email, "--password", password, "--superadmin")
+        return SuperadminCredentials(email=email, password=password)
+
     return Credentials(
         victim=create_organization("victim"),
         stranger=create_organization("stranger"),
         application=register_application(),
         other_application=register_application(),
         public_application=register_application("--public"),
+        superadmin=create_superadmin(),
     )
 
 

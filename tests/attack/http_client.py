@@ -4,7 +4,7 @@ import asyncio
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,10 +45,15 @@ class CanaryWatch:
     result: AttackResult
     words: dict[str, str] = field(default_factory=dict)
     """The word of each organization, by its name."""
+    secrets: list[str] = field(default_factory=list)
+    """Stored secrets, which no response shows to anybody."""
 
     def inspect(self, reader: str, request: str, answer: Answer) -> None:
-        """Search a response to `reader`, an organization or nobody, for the words of the others; it is no 500."""
+        """Search a response to `reader`, an organization or nobody, for secrets and the words of the others; it is no
+        500.
+        """
         leaked = [owner for owner, word in self.words.items() if owner != reader and word.encode() in answer.body]
+        leaked += ["secrets" for secret in self.secrets if secret.encode() in answer.body]
         problem = f"contains data of {leaked}" if leaked else answer
         self.result.check(not leaked and answer.status != 500, f"{request} as {reader or 'nobody'}", problem)
 
@@ -75,7 +80,7 @@ class HttpClient:
         path: str,
         body: object = None,
         *,
-        form: Mapping[str, str] | None = None,
+        form: Mapping[str, str] | Sequence[tuple[str, str]] | None = None,
         data: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         wait: bool = True,
@@ -117,9 +122,11 @@ class HttpClient:
             self.csrf = found[1] if found else ""
         return self.csrf
 
-    async def submit(self, path: str, fields: Mapping[str, str] | None = None) -> Answer:
+    async def submit(self, path: str, fields: Mapping[str, str] | Sequence[tuple[str, str]] = ()) -> Answer:
         """Post a form with the session's token."""
-        return await self.send("POST", path, form={**(fields or {}), "csrf_token": await self.read_csrf_token()})
+        given = fields.items() if isinstance(fields, Mapping) else fields
+        others = [(name, value) for name, value in given if name != "csrf_token"]
+        return await self.send("POST", path, form=[*others, ("csrf_token", await self.read_csrf_token())])
 
     async def sign_in(self, email: str, password: str) -> Answer:
         return await self.send("POST", "/dashboard/sign-in", form={"email": email, "password": password, "after": ""})

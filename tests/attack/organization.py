@@ -19,13 +19,17 @@ UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 API_KEY = re.compile(r"svc_live_\w+")
 PASSWORD = secrets.token_urlsafe(18)
 """Password of the members that the attacks create."""
-PERSON, LISTENER = "+15550100001", "+15550100040"
-"""Numbers of the loopback carrier's simulated people."""
+PERSON, LISTENER, PHOTOGRAPHER = "+15550100001", "+15550100040", "+15550100083"
+"""Numbers of the loopback carrier's simulated people; the photographer replies to text messages with a picture."""
+VIEW_QUERY = "status=busy"
+"""Filters of the list of calls that each organization has saved as a view."""
 VOLATILE = ("/v1/usage", "/v1/analytics", "/v1/billing", "/v1/webhook-deliveries", "/v1/browser-call")
 """Operations whose responses change by themselves."""
 CONFLICT = 409
 """Status for a row that an earlier run has left."""
 RUNNING = ("running", "waiting", "pending")
+LINKS = ("/recording-url", "/export-url", "/url")
+"""Endings of the paths of signed links, which differ from one read to the next."""
 CALL_SECONDS, RUN_SECONDS = 120, 60
 
 
@@ -76,7 +80,7 @@ class Organization:
         paths = [
             path
             for operation, path in self.iterate_reads()
-            if not operation.path.startswith(VOLATILE) and not path.endswith("/recording-url")
+            if not operation.path.startswith(VOLATILE) and not path.endswith(LINKS)
         ]
         answers = await asyncio.gather(*map(self.api.get, paths))
         return {path: answer.text for path, answer in zip(paths, answers, strict=True) if answer.status == 200}
@@ -128,18 +132,26 @@ async def open_organization(
     def open_browser() -> HttpClient:
         return HttpClient(nobody.base_url, name, nobody.watch, nobody.session)
 
-    canary, owner, member = f"canary{secrets.token_hex(8)}", open_browser(), open_browser()
+    canary, owner = f"canary{secrets.token_hex(8)}", open_browser()
     signed_in = await owner.sign_in(credentials.email, credentials.password)
     assert signed_in.status == 303, f"the owner cannot sign in: {signed_in}"
-    email = f"{canary}@example.com"
-    invited = await owner.submit("/dashboard/team", {"email": email, "role": "member"})
-    link = find_match(re.compile(r"/dashboard/invitations/[\w-]+"), invited)
-    accepted = await member.send("POST", link, form={"password": PASSWORD})
-    assert accepted.status == 303, accepted
     client = open_browser().with_token(credentials.api_key)
     operations = [operation for operation, _ in list_operations(api)]
     nobody.watch.words[name] = canary
-    return Organization(name, canary, credentials, client, owner, member, email, operations)
+    nobody.watch.secrets.append(credentials.api_key)
+    member, member_email = await join(owner, canary, "member")
+    return Organization(name, canary, credentials, client, owner, member, member_email, operations)
+
+
+async def join(owner: HttpClient, canary: str, role: str) -> tuple[HttpClient, str]:
+    """Invite a user, who accepts, and return the user's browser and address, which has the organization's word."""
+    email = f"{canary}-{role}-{secrets.token_hex(3)}@example.com"
+    invited = await owner.submit("/dashboard/team", {"email": email, "role": role})
+    link = find_match(re.compile(r"/dashboard/invitations/[\w-]+"), invited)
+    browser = HttpClient(owner.base_url, owner.reader, owner.watch, owner.session)
+    accepted = await browser.send("POST", link, form={"password": PASSWORD})
+    assert accepted.status == 303, accepted
+    return browser, email
 
 
 async def populate(organization: Organization) -> None:
@@ -155,14 +167,17 @@ async def populate(organization: Organization) -> None:
         return made
 
     agent = (await create("/v1/agents", {"name": canary, "system_prompt": canary, "greeting_message": canary}))["id"]
-    number = (await buy_number(organization, agent))["id"]
+    number = (await buy_number(organization))["id"]
+    media = await receive_picture(organization, number)
+    await create(f"/v1/phone-numbers/{number}", {"inbound_agent_id": agent}, method="PUT")
     await create("/v1/widgets", {"name": canary, "agent_id": agent})
     await create("/v1/contacts", {"phone_number": PERSON, "name": canary, "notes": canary})
     await create("/v1/do-not-call", {"phone_number": "+15550100099", "note": canary})
-    await create("/v1/integrations", {"partner_api_key": canary}, method="PUT")
-    endpoint = (await create("/v1/webhook-endpoints", {"url": f"https://example.com/{canary}", "description": canary}))[
-        "id"
-    ]
+    partner_key = secrets.token_hex(16)
+    await create("/v1/integrations", {"partner_api_key": partner_key}, method="PUT")
+    made = await create("/v1/webhook-endpoints", {"url": f"https://example.com/{canary}", "description": canary})
+    endpoint = made["id"]
+    organization.api.watch.secrets += [partner_key, made["secret"]]
     await create(f"/v1/webhook-endpoints/{endpoint}/test", {})
     await create(f"/v1/webhook-endpoints/{endpoint}", {"enabled": False}, method="PATCH")
     tag = {"type": "tag_contact", "params": {"phone_number": "{{ data.to_number }}", "tag": canary}}
@@ -178,23 +193,67 @@ async def populate(organization: Organization) -> None:
     await create(f"/v1/knowledge-bases/{base}/documents", document)
     call = {"agent_id": agent, "from_number_id": number, "to_number": LISTENER, "metadata": {"word": canary}}
     placed = (await create("/v1/calls", call))["id"]
+    await create(f"/v1/agents/{agent}/draft", {"revision": None, "changes": {"greeting_message": canary}}, method="PUT")
+    export = (await create("/v1/privacy-requests", {"kind": "export", "phone_number": PERSON}))["id"]
 
-    async def read_call() -> Json:
-        found: Json = (await organization.api.get(f"/v1/calls/{placed}")).json
+    async def read(path: str) -> Json:
+        found: Json = (await organization.api.get(path)).json
         return found
 
-    await eventually(read_call, lambda call: call["ended_at"] and call["recording_url"], seconds=CALL_SECONDS)
+    await eventually(
+        lambda: read(f"/v1/calls/{placed}"),
+        lambda call: call["ended_at"] and call["recording_url"],
+        seconds=CALL_SECONDS,
+    )
+    await eventually(lambda: read(f"/v1/privacy-requests/{export}"), lambda request: request["status"] == "completed")
+    view = await save_view(organization)
     ids.clear()
     await organization.collect_ids()
+    ids["media"], ids["views"] = [media], [view]
+    team = (await organization.owner.get("/dashboard/team")).text
+    ids["users"] = sorted(set(re.findall(r"/dashboard/team/([0-9a-f-]{36})/", team)))
     await wait_until_quiet(organization)
 
 
-async def buy_number(organization: Organization, agent: str) -> Json:
+async def receive_picture(organization: Organization, number: str) -> str:
+    """Have the simulated photographer answer a text message, and return the id of the picture.
+
+    A member has the conversation by the time when the number gets its agent: the photographer and an agent would answer
+    each other without end.
+    """
+    text = {"from_number_id": number, "to_number": PHOTOGRAPHER, "body": organization.canary}
+    sent = await organization.api.post("/v1/sms", text)
+    assert sent.status == 201, sent
+
+    conversation = f"/v1/sms/conversations/{sent.json['conversation_id']}"
+
+    async def find_pictures() -> list[str]:
+        messages = (await organization.api.get(f"{conversation}/messages")).json["items"]
+        return [url for message in messages for url in message["media_urls"]]
+
+    (picture,) = await eventually(find_pictures, bool, seconds=CALL_SECONDS)
+    member = find_text(r"/dashboard/team/([0-9a-f-]{36})/", (await organization.owner.get("/dashboard/team")).text)
+    assigned = await organization.api.send("PATCH", conversation, {"assigned_to": member})
+    assert assigned.status == 200, assigned
+    return picture.rpartition("/")[2]
+
+
+async def save_view(organization: Organization) -> str:
+    """Save a view of the list of calls, and return its id."""
+    saved = await organization.owner.submit(
+        "/dashboard/calls/views", {"name": organization.canary, "query": VIEW_QUERY}
+    )
+    assert saved.status == 303, saved
+    page = (await organization.owner.get(f"/dashboard/calls?{VIEW_QUERY}")).text
+    return find_text(r"/dashboard/calls/views/([0-9a-f-]{36})/delete", page)
+
+
+async def buy_number(organization: Organization) -> Json:
     """Buy the last offered number that nobody else has or buys: tests of carriers buy the first ones."""
     offers = await organization.api.post("/v1/phone-numbers/search", {"country": "US"})
     for offer in reversed(offers.json["items"]):
-        wanted = {"phone_number": offer["phone_number"], "inbound_agent_id": agent}
-        bought = await organization.api.post("/v1/phone-numbers", {**wanted, "friendly_name": organization.canary})
+        wanted = {"phone_number": offer["phone_number"], "friendly_name": organization.canary}
+        bought = await organization.api.post("/v1/phone-numbers", wanted)
         if bought.status == 201:
             number: Json = bought.json
             return number

@@ -9,26 +9,29 @@ import aiohttp
 from aiohttp import web
 
 DROPPED = ("Transfer-Encoding", "Content-Encoding", "Content-Length", "Connection")
+BODY = web.RequestKey("BODY", bytes)
 MAX_BODY_BYTES = 64 * 1024**2
 
 
 @dataclass(slots=True)
 class Holes:
     """Planted holes. `replace_key` returns the API key to send for a request, and `replace_cookie` the cookies, or None
-    for the request's own. The instance does not get the headers of `dropped`. `replace_response` returns the response.
+    for the request's own. The instance does not get the headers of `dropped`, and gets the body that `replace_body`
+    returns. `replace_response` returns the response. Each request has its body as the item `BODY`.
     """
 
     url: str = ""
     replace_key: Callable[[web.Request], str | None] = lambda request: None
     replace_cookie: Callable[[web.Request], str | None] = lambda request: None
     dropped: tuple[str, ...] = ()
+    replace_body: Callable[[web.Request], bytes] = lambda request: request[BODY]
     replace_response: Callable[[web.Request, web.Response], web.Response] = lambda request, response: response
 
     def close(self) -> None:
         """Remove every hole."""
         closed = Holes()
         self.replace_key, self.replace_cookie, self.dropped = closed.replace_key, closed.replace_cookie, ()
-        self.replace_response = closed.replace_response
+        self.replace_body, self.replace_response = closed.replace_body, closed.replace_response
 
 
 def accept_everything(request: web.Request, response: web.Response) -> web.Response:
@@ -42,6 +45,7 @@ async def run_proxy(target: str) -> AsyncIterator[Holes]:
     holes = Holes()
 
     async def forward(request: web.Request) -> web.Response:
+        request[BODY] = await request.read()
         headers = {name: value for name, value in request.headers.items() if name not in (*DROPPED, *holes.dropped)}
         if cookie := holes.replace_cookie(request):
             headers["Cookie"] = cookie
@@ -50,7 +54,7 @@ async def run_proxy(target: str) -> AsyncIterator[Holes]:
         sent = session.request(
             request.method,
             target + request.raw_path,
-            data=io.BytesIO(await request.read()),
+            data=io.BytesIO(holes.replace_body(request)),
             headers=headers,
             allow_redirects=False,
         )

@@ -3,8 +3,9 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TypeAlias
 
 import aiohttp
@@ -18,9 +19,25 @@ from tests.attack.report import AttackResult
 AT_ONCE = 6
 
 
+@dataclass(frozen=True, slots=True)
+class LaterServer:
+    """A server of the same instance. `advance` sets its clock ahead of the others' by this time, and
+    `create_password_link` has the operator create a link for a user with this e-mail address.
+    """
+
+    url: str
+    advance: Callable[[timedelta], None]
+    create_password_link: Callable[[str], Awaitable[str]]
+
+
+OpenLaterServer: TypeAlias = Callable[[], AbstractAsyncContextManager[LaterServer]]
+
+
 @dataclass(slots=True)
 class Scene:
-    """The instance, its OpenAPI document, and the attacking and the attacked one."""
+    """The instance, its OpenAPI document, and the attacking and the attacked one. `open_later_server` is None for an
+    instance whose clocks the attacks cannot move.
+    """
 
     base_url: str
     api: Json
@@ -28,13 +45,16 @@ class Scene:
     nobody: HttpClient
     victim: Organization
     stranger: Organization
+    open_later_server: OpenLaterServer | None = None
 
 
 Attack: TypeAlias = Callable[[Scene, AttackResult], Awaitable[None]]
 
 
 @asynccontextmanager
-async def open_scene(base_url: str, credentials: Credentials) -> AsyncIterator[Scene]:
+async def open_scene(
+    base_url: str, credentials: Credentials, open_later_server: OpenLaterServer | None = None
+) -> AsyncIterator[Scene]:
     """Sign in to both organizations, and give each a row of every kind."""
     timeout = aiohttp.ClientTimeout(total=60)
     async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), timeout=timeout) as session:
@@ -43,7 +63,7 @@ async def open_scene(base_url: str, credentials: Credentials) -> AsyncIterator[S
         victim = await open_organization("victim", credentials.victim, nobody, api)
         stranger = await open_organization("stranger", credentials.stranger, nobody, api)
         await asyncio.gather(populate(victim), populate(stranger))
-        yield Scene(nobody.base_url, api, credentials, nobody, victim, stranger)
+        yield Scene(nobody.base_url, api, credentials, nobody, victim, stranger, open_later_server)
 
 
 async def run_attacks(scene: Scene, attacks: Sequence[tuple[str, Attack]]) -> list[AttackResult]:

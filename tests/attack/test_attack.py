@@ -13,7 +13,8 @@ from tests.attack.scene import Scene, open_scene, run_attacks
 from tests.fixtures.app import LivePlatform
 from tests.fixtures.command_line import Operator
 
-RESOURCES = ("/v1/contacts", "/v1/automations")
+RESOURCES = ("/v1/contacts", "/v1/automations", "/v1/sms/media", "/v1/privacy-requests", "/v1/agents/{agent_id}/draft")
+FORGETFUL = ("/v1/contacts/", "/v1/sms/media/", "/v1/privacy-requests/")
 CHOSEN = ("wrong-scopes", "wrong-credentials", "foreign-ids")
 REFUSALS = ("wrong-credentials", "sockets-and-links", "public-pages")
 
@@ -42,12 +43,25 @@ async def test_attacks_find_planted_holes_and_nothing_without_them(live: LivePla
 
         # An endpoint that forgets scopes, credentials, and the organization.
         def forget_organization(request: web.Request) -> str | None:
-            return credentials.victim.api_key if request.path.startswith("/v1/contacts/") else None
+            is_draft = request.path.endswith("/draft")
+            return credentials.victim.api_key if request.path.startswith(FORGETFUL) or is_draft else None
 
-        holes.replace_key = forget_organization
+        # An endpoint that refuses each request before it looks anything up.
+        def refuse_early(request: web.Request, response: web.Response) -> web.Response:
+            is_early = request.path.startswith("/v1/automations/") and response.status == 404
+            return web.json_response({"errors": [{"field": "name"}]}, status=422) if is_early else response
+
+        holes.replace_key, holes.replace_response = forget_organization, refuse_early
         found = await run_named(scene, "foreign-ids", *CHOSEN[:2])
         requests = {name: " ".join(finding.request for finding in found[name].findings) for name in found}
-        assert "GET /v1/contacts/{contact_id} with " in requests["foreign-ids"]
+        for path in (
+            "/v1/contacts/{contact_id}",
+            "/v1/sms/media/{media_id}",
+            "/v1/privacy-requests/{request_id}",
+            "/v1/agents/{agent_id}/draft",
+        ):
+            assert f"GET {path} with " in requests["foreign-ids"]
+        assert "the id in automation_id is not looked up" in requests["foreign-ids"]
         assert "rows of the victim afterwards" in requests["foreign-ids"], "the contact was deleted"
         assert "/v1/contacts/" in requests["wrong-scopes"]
         assert "with None" in requests["wrong-credentials"]

@@ -1,24 +1,28 @@
 """Website widgets: pages of other sites, tokens that are used for other calls, and conversations without end."""
 
 import json
+from contextlib import AsyncExitStack
 
+from aiohttp import WSMsgType
 from switchboard.foundation.web.openapi import Json
 
 from tests.attack.http_client import Answer, HttpClient
 from tests.attack.organization import PERSON, Organization
 from tests.attack.report import AttackResult
 from tests.attack.scene import Scene
-from tests.attack.sockets import SocketAttack
+from tests.attack.sockets import SECONDS, SocketAttack
 from tests.fixtures.eventually import eventually
 
 SITE, EVIL = "https://www.example.com", "https://evil.example.com"
 MAX_CONVERSATIONS = 100
+MAX_CALLS = 2
+"""Limit of a widget whose visitors open more calls at the same time."""
 
 
-async def create_widget(organization: Organization, name: str) -> Json:
+async def create_widget(organization: Organization, name: str, **limits: int) -> Json:
     """Create a widget that shows nobody the organization's word, which the name of its agent has."""
     shown = {"title": name, "greeting": "Hello.", "allowed_origins": [SITE], "max_sessions_per_minute_per_address": 20}
-    widget = {"name": name, "agent_id": organization.ids["agents"][0], **shown}
+    widget = {"name": name, "agent_id": organization.ids["agents"][0], **shown, **limits}
     made: Json = (await organization.api.post("/v1/widgets", widget)).json
     return made
 
@@ -39,6 +43,7 @@ async def attack_widgets(scene: Scene, result: AttackResult) -> None:
             refused = sent.status in (403, 429) and "Access-Control-Allow-Origin" not in sent.headers
             result.check(refused, f"POST widget {kind} from {origin}", sent)
     await _attack_call(scene, target, path, result)
+    await _attack_sockets(scene, target, result)
     await _attack_session(nobody, path, f"/widget/{other['public_key']}", result)
     demo = await nobody.get(f"/demo/{widget['public_key']}")
     result.check(demo.status == 404, "a demo page that is off", demo)
@@ -69,6 +74,36 @@ async def _attack_call(scene: Scene, target: Organization, path: str, result: At
     result.check(reached == ("inbound", target.ids["agents"][0], "widget"), "a visitor dials a number", newest)
     await eventually(
         lambda: target.api.get(f"/v1/calls/{newest['id']}"), lambda answer: answer.json["ended_at"], seconds=60
+    )
+
+
+async def _attack_sockets(scene: Scene, target: Organization, result: AttackResult) -> None:
+    """Wait for calls to a client with a visitor's token, and have more calls at the same time than the widget may."""
+    widget = await create_widget(target, "Few", max_concurrent_sessions=MAX_CALLS)
+    path, sockets = f"/widget/{widget['public_key']}/calls", SocketAttack(scene, result)
+    tokens = [(await scene.nobody.post(path, {})).json for _ in range(MAX_CALLS + 2)]
+    message = await sockets.exchange_first(tokens[0]["url"], {"event": "register", "token": tokens[0]["token"]})
+    result.check(not message or json.loads(message)["event"] == "ended", "a visitor's token waits for calls", message)
+    async with AsyncExitStack() as opened:
+        connected = 0
+        for token in tokens[1:]:
+            socket = await opened.enter_async_context(scene.nobody.session.ws_connect(token["url"]))
+            dial = {"event": "dial", "token": token["token"], "to_number": token["to_number"]}
+            await socket.send_str(json.dumps(dial))
+            first = await socket.receive(timeout=SECONDS)
+            connected += first.type is WSMsgType.TEXT and json.loads(first.data)["event"] != "ended"
+        result.check(connected <= MAX_CALLS, "calls with a widget at the same time", connected)
+        result.check(connected > 0, "a visitor's own calls", connected)
+    await wait_for_end(target)
+    await target.api.send("DELETE", f"/v1/widgets/{widget['id']}")
+
+
+async def wait_for_end(target: Organization) -> None:
+    """Wait until the newest calls have ended, except chats, which go on for hours."""
+    await eventually(
+        lambda: target.api.get("/v1/calls?limit=100"),
+        lambda answer: all(call["ended_at"] or call["to_number"] == "widget" for call in answer.json["items"]),
+        seconds=60,
     )
 
 
