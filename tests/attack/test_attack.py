@@ -25,6 +25,7 @@ async def run_named(scene: Scene, *names: str) -> dict[str, AttackResult]:
 
 
 @pytest.mark.system
+@pytest.mark.timeout(900)
 async def test_attacks_find_planted_holes_and_nothing_without_them(live: LivePlatform, operator: Operator) -> None:
     credentials = await asyncio.to_thread(create_credentials, operator.ask)
     async with (

@@ -287,7 +287,7 @@ async def holes(live: LivePlatform) -> AsyncIterator[Holes]:
         yield proxy
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 async def test_each_attack_finds_its_planted_hole(holes: Holes, operator: Operator) -> None:
     credentials = await asyncio.to_thread(create_credentials, operator.ask)
     async with open_scene(holes.url, credentials) as scene:
