@@ -14,8 +14,8 @@ from switchboard.apps.server.http_server import GRACE_SECONDS
 from switchboard.foundation.database import Database, now, session
 from switchboard.resources.calls import filters
 from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.allowance import acquire_call_allowance
 from switchboard.resources.calls.callback_urls import build_media_url
-from switchboard.resources.calls.capacity import acquire_call_capacity
 from switchboard.resources.calls.models import TranscriptLine
 from switchboard.resources.identity.policy import Encryption, Policy, RateLimit, RateLimits
 from switchboard.runtime import Runtime
@@ -89,7 +89,7 @@ async def test_calls_that_wait_for_each_other_take_no_connection_from_others(
     body = {"agent_id": bakery.agent_id, "to_number": "+15550100001", "from_number_id": bakery.number_id}
     elsewhere, pool = Database(servers.database_url, pool_size=1), runtime.database.pool
     async with elsewhere.tenant(bakery.caller.organization_id) as other:
-        await acquire_call_capacity(other)
+        await acquire_call_allowance(other)
         placing = [asyncio.create_task(bakery.caller.post("/v1/calls", body)) for _ in range(2 * pool.size())]
         refused, _ = await asyncio.wait(placing, return_when=asyncio.FIRST_COMPLETED)
         assert {task.result().json["code"] for task in refused} == {"unavailable"}

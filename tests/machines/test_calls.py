@@ -17,8 +17,8 @@ from switchboard.resources.billing import ledger
 from switchboard.resources.billing.models import LedgerEntry, LedgerHold
 from switchboard.resources.calls import dialing
 from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.allowance import acquire_call_allowance
 from switchboard.resources.calls.callbacks import CarrierEventHandler
-from switchboard.resources.calls.capacity import acquire_call_capacity
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.reconciler import CallReconciler
 from switchboard.resources.calls.states import ORDER, is_over
@@ -50,7 +50,7 @@ class CallMachine(PlatformMachine):
         number = await buyer.buy_number(self.organization_id, PhoneNumberBuy(phone_number=fresh_number()))
         async with self.runtime.database.tenant(self.organization_id) as session:
             call = await calls.prepare_outbound_call(session, agent, number, "+15550100001", metadata={})
-            await calls.add_outbound_call(session, call, await acquire_call_capacity(session))
+            await calls.add_outbound_call(session, call, await acquire_call_allowance(session))
             # The carrier has been asked already: this step is its report.
             call.dialing_at = now()
         self.call = call

@@ -15,7 +15,7 @@ from switchboard.foundation.web.schemas import PhoneNumberText, parse_id
 from switchboard.plugin_sdk import BrowserCall, ForwardCall, IncomingCall, Instruction, RejectCall
 from switchboard.resources.calls import inbound
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.capacity import acquire_call_capacity
+from switchboard.resources.calls.allowance import acquire_call_allowance
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import FORWARDED_TIMEOUT, finish_call, is_over, start_call
 from switchboard.resources.destinations.service import find_destination_refusal, get_destination_rules
@@ -81,7 +81,7 @@ async def _answer_outbound(
 
 
 async def _create_call(session: TenantSession, carrier: str, browser: BrowserCall, caller: PhoneNumber) -> Call:
-    capacity = await acquire_call_capacity(session)
+    allowance = await acquire_call_allowance(session)
     call = Call(
         id=new_id(),
         organization_id=session.organization_id,
@@ -100,11 +100,11 @@ async def _create_call(session: TenantSession, carrier: str, browser: BrowserCal
     refusal = find_destination_refusal(await get_destination_rules(session), call.to_number)
     if refusal is not None:
         await finish_call(session, call, "failed", reason=EndedReason.DESTINATION_NOT_ALLOWED, error=refusal)
-    elif (pause := capacity.find_pause()) is not None:
+    elif (pause := allowance.find_pause()) is not None:
         await finish_call(session, call, "failed", error=pause)
     elif await do_not_call.is_listed(session, call.to_number):
         await finish_call(session, call, "failed", reason=EndedReason.DO_NOT_CALL, error=calls.ON_DO_NOT_CALL_LIST)
-    elif capacity.room < 1:
+    elif allowance.calls_left < 1:
         await finish_call(session, call, "busy", error="The organization has as many calls running as it may.")
     elif not await inbound.try_hold_first_minute(session, call.id):
         await finish_call(
@@ -113,5 +113,5 @@ async def _create_call(session: TenantSession, carrier: str, browser: BrowserCal
     else:
         await start_call(session, call)
         call.watch_at = now() + FORWARDED_TIMEOUT
-        await capacity.count_outbound_call(session)
+        await allowance.count_outbound_call(session)
     return call

@@ -36,8 +36,8 @@ from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import estimate_call_cost
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.admission import CallAdmission
+from switchboard.resources.calls.allowance import acquire_call_allowance
 from switchboard.resources.calls.callback_urls import build_media_url
-from switchboard.resources.calls.capacity import acquire_call_capacity
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.outbound_limits import pause_at_call_limits
 from switchboard.resources.calls.routing import CallAnnouncement, Route, read_announcement, route_to_agent
@@ -113,7 +113,7 @@ class InboundCallRouter:
         """
         if not route.is_answered:
             return await self._check_forward(session, carrier, route)
-        if (await acquire_call_capacity(session)).room < 1:
+        if (await acquire_call_allowance(session)).calls_left < 1:
             too_many = "The organization has as many calls running as it may."
             return Route(agent_id=route.agent_id, refused=too_many, busy=True)
         # Another process may have found a place for the same announcement.

@@ -23,7 +23,7 @@ from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import estimate_call_cost
-from switchboard.resources.calls.capacity import CallCapacity, acquire_call_capacity
+from switchboard.resources.calls.allowance import CallAllowance, acquire_call_allowance
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.schemas import CallCreate
 from switchboard.resources.destinations.clients import is_client
@@ -194,11 +194,12 @@ async def place_call(session: TenantSession, data: CallCreate) -> Call:
     if await do_not_call.is_listed(session, data.to_number):
         raise InvalidState(ON_DO_NOT_CALL_LIST)
     call = await prepare_outbound_call(session, agent, number, data.to_number, metadata=data.metadata)
-    capacity = await acquire_call_capacity(session)
-    if capacity.room < 1:
-        raise InvalidState("The organization has as many calls running as it may.")
-    await add_outbound_call(session, call, capacity)
+    # Written before other calls of the organization wait for this one; a refusal rolls it back.
     record_audit(session, AuditAction.CALL_CREATED, call.id, fields=data.model_fields_set)
+    allowance = await acquire_call_allowance(session)
+    if allowance.calls_left < 1:
+        raise InvalidState("The organization has as many calls running as it may.")
+    await add_outbound_call(session, call, allowance)
     return call
 
 
@@ -237,17 +238,17 @@ async def prepare_outbound_call(
     )
 
 
-async def add_outbound_call(session: TenantSession, call: Call, capacity: CallCapacity) -> None:
-    """Save a prepared call to be placed, in the transaction that has acquired the organization's capacity.
+async def add_outbound_call(session: TenantSession, call: Call, allowance: CallAllowance) -> None:
+    """Save a prepared call to be placed, in the transaction that has acquired the organization's allowance.
 
     Raises `OutboundPaused`, `OrganizationSuspended`, and `InsufficientBalance` before anything is written.
     """
-    capacity.require_unpaused()
+    allowance.require_unpaused()
     prices = (await get_policy(session, call.organization_id)).prices
     await ledger.hold_funds(session, call.id, estimate_call_cost(prices, minutes=1))
     session.add(call)
     await session.flush()
-    await capacity.count_outbound_call(session)
+    await allowance.count_outbound_call(session)
     link_call(call.id)
     wake(session, "dial_call", organization_id=str(call.organization_id), call_id=str(call.id))
 

@@ -20,7 +20,7 @@ from switchboard.foundation.web.errors import InsufficientBalance, OutboundPause
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.capacity import CallCapacity, acquire_call_capacity
+from switchboard.resources.calls.allowance import CallAllowance, acquire_call_allowance
 from switchboard.resources.campaigns import lifecycle
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.calling_hours import CallingClock
@@ -52,8 +52,8 @@ async def dial_due_contacts(database: Database, tick_seconds: float, organizatio
         waiting = deque[UUID]() if await is_suspended(session) else deque(await _under_way(session))
     while waiting:
         async with database.tenant(organization_id) as session:
-            capacity = await acquire_call_capacity(session)
-            dialer = await _Dialer.of(session, waiting[0], capacity, room=-(-capacity.room // len(waiting)))
+            allowance = await acquire_call_allowance(session)
+            dialer = await _Dialer.of(session, waiting[0], allowance, room=-(-allowance.calls_left // len(waiting)))
             if not await dialer.dial(tick):
                 waiting.popleft()
 
@@ -84,22 +84,22 @@ async def _under_way(session: TenantSession) -> list[UUID]:
 class _Dialer:
     """Dials for one campaign in one transaction."""
 
-    def __init__(self, session: TenantSession, campaign: Campaign, capacity: CallCapacity, share: int) -> None:
+    def __init__(self, session: TenantSession, campaign: Campaign, allowance: CallAllowance, share: int) -> None:
         self._session = session
         self._campaign = campaign
-        self._capacity = capacity
+        self._allowance = allowance
         self._share = min(share, MOST_CALLS)
         self._has_more_share = share > MOST_CALLS
 
     @classmethod
-    async def of(cls, session: TenantSession, campaign_id: UUID, capacity: CallCapacity, *, room: int) -> Self:
+    async def of(cls, session: TenantSession, campaign_id: UUID, allowance: CallAllowance, *, room: int) -> Self:
         """Build the dialer of a campaign, with a share of the free capacity within the campaign's own limit."""
         campaign = await campaigns.get_campaign(session, campaign_id)
         flying = campaigns.list_campaign_contacts(session, campaign_id).where(
             col(CampaignContact.status).in_(lifecycle.IN_FLIGHT)
         )
         in_flight = (await session.exec(select(func.count()).select_from(flying.subquery()))).one()
-        return cls(session, campaign, capacity, min(campaign.max_concurrent - in_flight, room))
+        return cls(session, campaign, allowance, min(campaign.max_concurrent - in_flight, room))
 
     async def dial(self, tick: timedelta) -> bool:
         """Dial up to the share; return whether more contacts may be due, because many could not be called."""
@@ -163,7 +163,7 @@ class _Dialer:
                 metadata=metadata,
                 voicemail_policy=self._campaign.voicemail_policy,
             )
-            await calls.add_outbound_call(self._session, call, self._capacity)
+            await calls.add_outbound_call(self._session, call, self._allowance)
         except InsufficientBalance:
             await self._stop("paused", NO_MONEY)
             return False

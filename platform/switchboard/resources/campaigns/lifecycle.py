@@ -15,7 +15,7 @@ from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.resources.agents import service as agents
 from switchboard.resources.calls import dialing
-from switchboard.resources.calls.capacity import lock_calls
+from switchboard.resources.calls.allowance import lock_calls
 from switchboard.resources.calls.models import Call
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.models import Campaign, CampaignContact

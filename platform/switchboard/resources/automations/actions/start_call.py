@@ -10,7 +10,7 @@ from switchboard.plugin_sdk import ActionContext, ActionError, ActionParams, Jso
 from switchboard.resources.agents import service as agents
 from switchboard.resources.automations.action_dependencies import DatabaseAction
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.capacity import acquire_call_capacity
+from switchboard.resources.calls.allowance import acquire_call_allowance
 from switchboard.resources.calls.schemas import CallCreate
 from switchboard.resources.phone_numbers import service as numbers
 
@@ -43,7 +43,7 @@ class StartCall(DatabaseAction[StartCallParams]):
                 raise ValidationFailed.field("agent_id", "is not an agent of the organization")
 
     async def run(self, context: ActionContext, params: StartCallParams) -> JsonObject:
-        if (await acquire_call_capacity(self.session)).room < 1:
+        if (await acquire_call_allowance(self.session)).calls_left < 1:
             raise ActionError("The organization is at its limit of concurrent calls.")
         try:
             data = CallCreate.model_validate(params.model_dump())

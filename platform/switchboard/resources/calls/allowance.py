@@ -29,7 +29,7 @@ _RUNNING = (
 _PAUSE = inspect(OutboundPause).local_table.c
 # One statement, because all other calls of the organization wait while it runs. PostgreSQL counts the hour only for an
 # organization that has such a limit.
-_CAPACITY = (
+_ALLOWANCE = (
     select_columns(
         _RUNNING.scalar_subquery().label("running"),
         case((bindparam("limits_calls", type_=Boolean), CALLS_BEGUN.scalar_subquery())).label("calls"),
@@ -44,14 +44,14 @@ _CAPACITY = (
 
 
 @dataclass(slots=True)
-class CallCapacity:
+class CallAllowance:
     """Calls that an organization may start while its transaction holds the lock of its calls, so that it stays true.
 
-    `room` is how many more concurrent calls the policy allows, without chats. `begun` and `talked` are the outbound
-    calls and minutes of the last hour; 0 without a limit of them.
+    `calls_left` is how many more concurrent calls the policy allows, without chats. `begun` and `talked` are the
+    outbound calls and minutes of the last hour; 0 without a limit of them.
     """
 
-    room: int
+    calls_left: int
     is_suspended: bool
     pauses: PauseState
     begun: int
@@ -74,7 +74,7 @@ class CallCapacity:
         await self.pauses.pause_at_limit(session, "minutes_per_hour", self.talked)
 
 
-async def acquire_call_capacity(session: TenantSession) -> CallCapacity:
+async def acquire_call_allowance(session: TenantSession) -> CallAllowance:
     """Return what the organization may start. Its other transactions wait for it until this one ends."""
     policy = await get_policy(session, session.organization_id)  # before the others wait
     limits = policy.outbound_limits
@@ -85,10 +85,10 @@ async def acquire_call_capacity(session: TenantSession) -> CallCapacity:
         "limits_minutes": limits.minutes_per_hour is not None,
         **build_hour(),
     }
-    (found,) = await fetch_rows(session, _CAPACITY, values)
+    (found,) = await fetch_rows(session, _ALLOWANCE, values)
     pause = {column.name: found[column.name] for column in _PAUSE}
-    return CallCapacity(
-        room=policy.max_concurrent_calls - found["running"],
+    return CallAllowance(
+        calls_left=policy.max_concurrent_calls - found["running"],
         is_suspended=found["is_suspended"],
         pauses=PauseState(limits, OutboundPause(**pause) if found["organization_id"] is not None else None),
         begun=found["calls"] or 0,
