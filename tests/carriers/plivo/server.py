@@ -248,6 +248,7 @@ class PlivoServer(Vendor[PlivoLeg]):
             raise create_refusal(400, "dst is not a valid number")
         assert (given["type"] == "mms") == ("media_urls" in given)
         text_id, url = str(uuid4()), str(given["url"])
+        self.texts[text_id] = {"message_state": "sent", "error_code": None, "units": 1, "total_amount": "0.00000"}
         if to_number.endswith("83"):
             form = {"MessageUUID": text_id, "Status": "failed", "ErrorCode": "200", "Units": "1"}
             self.spawn(self._report_opt_out(url, form))

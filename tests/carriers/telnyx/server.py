@@ -342,6 +342,7 @@ class TelnyxServer(TelnyxNumbers, Vendor[TelnyxLeg]):
                 400, "40300", "Blocked due to STOP message", "Messages cannot be sent due to an existing block rule."
             )
         text_id = str(uuid4())
+        self.texts[text_id] = {"to": [{"phone_number": to_number, "status": "sent"}], "errors": []}
         order = OutboundTextMessage(
             "", from_number, to_number, str(body["text"]), CallbackUrls(str(body["webhook_url"]))
         )

@@ -294,6 +294,7 @@ class TwilioServer(Vendor[TwilioLeg]):
         if form["To"].endswith("83"):
             raise create_refusal(400, 21610, "Attempt to send to unsubscribed recipient")
         sid = new_sid("SM")
+        self.texts[sid] = {"status": "sent", "error_code": None, "error_message": None}
         order = OutboundTextMessage("", form["From"], form["To"], form["Body"], CallbackUrls(form["StatusCallback"]))
         self.spawn(texts.deliver_text(self.post(CallRecord("", "", "", "")), order, sid))
         return {

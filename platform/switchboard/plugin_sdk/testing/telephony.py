@@ -19,7 +19,7 @@ from switchboard.plugin_sdk.telephony import (
     OutboundTextMessage,
     TelephonyProvider,
 )
-from switchboard.plugin_sdk.telephony_events import IncomingCall
+from switchboard.plugin_sdk.telephony_events import IncomingCall, TextMessageStatus
 from switchboard.plugin_sdk.testing.contract import ProviderContract
 from switchboard.plugin_sdk.testing.vendors import VENDORS_ONLY, serve_private
 from switchboard.plugin_sdk.trunk_carrier import TrunkCarrier
@@ -268,6 +268,21 @@ class TelephonyContract(ProviderContract[Telephony]):
             assert await open_provider.send_text_message(
                 outbound_text_message
             ) != await open_provider.send_text_message(outbound_text_message)
+
+    async def test_the_status_of_a_text_is_that_of_its_id(
+        self, open_provider: Telephony, outbound_text_message: OutboundTextMessage
+    ) -> None:
+        """The core asks for a text whose report has not come, and for no other.
+
+        If this fails, retrieve one message by its id, or leave `find_text_status` out if the carrier cannot tell.
+        """
+        if not open_provider.capabilities.text_messages:
+            return
+        first, second = [await open_provider.send_text_message(outbound_text_message) for _ in range(2)]
+        found = await open_provider.find_text_status(first)
+        assert found is None or (isinstance(found, TextMessageStatus) and found.carrier_text_id == first)
+        if found is not None:
+            assert await open_provider.find_text_status(second) != found
 
     async def test_search_answers_e164_numbers_within_the_limit(
         self, open_provider: Telephony, samples: CarrierSamples

@@ -1,7 +1,7 @@
 """Limits of an organization's outbound work: when an hour reaches one, calls and text messages pause for an hour.
 
 The pause is written in the transaction that reaches the limit, so the next call or text message is refused. Calls are
-counted under the lock of the organization's call capacity, and are exact.
+counted under the lock of the organization's calls, and are exact.
 """
 
 from dataclasses import dataclass
