@@ -221,6 +221,18 @@ class Database:
             yield session
 
     @asynccontextmanager
+    async def tenant_in_turn(
+        self, organization_id: UUID, turn: str, *, actor: str | None = None
+    ) -> AsyncIterator[TenantSession]:
+        """Open a transaction like `tenant`, once no other of the same organization and `turn` is open in this process.
+
+        For transactions that would wait for the same lock: each does its part without the others, and does not slow
+        other organizations down.
+        """
+        async with self._shares.take_turn(organization_id, turn), self.tenant(organization_id, actor=actor) as session:
+            yield session
+
+    @asynccontextmanager
     async def system(self) -> AsyncIterator[SystemSession]:
         """Open one transaction across organizations, for `system_queries.py` modules and the operator's command
         line.

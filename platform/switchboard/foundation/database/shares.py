@@ -35,6 +35,23 @@ class ConnectionShares:
     def __init__(self, pool_size: int) -> None:
         self._most = max(1, pool_size // 2)
         self._shares: WeakValueDictionary[UUID, asyncio.Semaphore] = WeakValueDictionary()
+        self._turns: WeakValueDictionary[tuple[UUID, str], asyncio.Semaphore] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def take_turn(self, organization_id: UUID, name: str) -> AsyncIterator[None]:
+        """Wait until no other block of the process has this turn of the organization. A block within it waits for
+        itself.
+
+        Raises SQLAlchemy's `TimeoutError` after `WAIT_SECONDS`.
+        """
+        turn = self._turns.get((organization_id, name))
+        if turn is None:
+            turn = self._turns[organization_id, name] = asyncio.Semaphore(1)
+        await _acquire(turn, f"the organization's turn of {name} has not come within {WAIT_SECONDS:g} s")
+        try:
+            yield
+        finally:
+            turn.release()
 
     @asynccontextmanager
     async def take_place(self, organization_id: UUID) -> AsyncIterator[None]:
@@ -50,11 +67,7 @@ class ConnectionShares:
         if any(place.is_held and place.share is share for place in outer):
             yield
             return
-        try:
-            async with asyncio.timeout(WAIT_SECONDS):
-                await share.acquire()
-        except TimeoutError as error:
-            raise PoolTimeout(f"the organization has had {self._most} transactions for {WAIT_SECONDS:g} s") from error
+        await _acquire(share, f"the organization has had {self._most} transactions for {WAIT_SECONDS:g} s")
         place = _Place(share)
         _PLACES.set((place,))
         try:
@@ -63,3 +76,11 @@ class ConnectionShares:
             place.is_held = False
             share.release()
             _PLACES.set(outer)
+
+
+async def _acquire(semaphore: asyncio.Semaphore, reason: str) -> None:
+    try:
+        async with asyncio.timeout(WAIT_SECONDS):
+            await semaphore.acquire()
+    except TimeoutError as error:
+        raise PoolTimeout(reason) from error

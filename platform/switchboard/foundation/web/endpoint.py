@@ -59,6 +59,7 @@ class Endpoint:
     """An endpoint's declaration, from which the OpenAPI document is generated.
 
     `scope` is None if none is needed. `replica` endpoints only read, and a replica may answer them.
+    Requests of an organization to endpoints with the same `turn` run one after the other in a process.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Endpoint:
     media_types: Sequence[str]
     errors: tuple[type[ApiError], ...]
     replica: bool
+    turn: str | None
 
     @property
     def read_only_fields(self) -> frozenset[str]:
@@ -103,10 +105,12 @@ def endpoint(  # noqa: PLR0913 - a declaration: each part is named where it is u
     media_types: Sequence[str] = (JSON,),
     errors: Sequence[type[ApiError]] = (),
     replica: bool = False,
+    turn: str | None = None,
 ) -> Callable[[Handler], Callable[..., Awaitable[Response]]]:
     """Make a handler an endpoint. `errors` lists the errors beyond those that every endpoint can return.
 
     A read replica may answer lists, which are the endpoints that return a `Page`, and those declared as `replica`.
+    Endpoints whose transactions wait for the same lock of the organization have the same `turn`.
     """
 
     def decorate(handler: Handler) -> Callable[..., Awaitable[Response]]:
@@ -125,6 +129,7 @@ def endpoint(  # noqa: PLR0913 - a declaration: each part is named where it is u
             media_types,
             tuple(errors),
             replica or (isinstance(answer, type) and issubclass(answer, Page)),
+            turn,
         )
         offered = [name for name, model in (("data", body), ("query", query)) if model is not None]
         pipeline = HandlerPipeline.of(handler, "session", "principal", *offered)
@@ -164,7 +169,7 @@ async def _serve(operation: _Operation, path: Mapping[str, str]) -> Response:
         return await _respond(operation, arguments)
     if declared.replica:
         return await _respond_from_replica(operation, arguments, principal)
-    async with operation.pipeline.open_session(principal, arguments) as session:
+    async with operation.pipeline.open_session(principal, arguments, declared.turn) as session:
         if replay is None:
             return await _respond(operation, arguments)
         return await _respond_once(operation, arguments, session, replay)

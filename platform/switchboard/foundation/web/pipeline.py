@@ -46,10 +46,19 @@ class HandlerPipeline:
         return name in self.parameters
 
     @asynccontextmanager
-    async def open_session(self, principal: Principal, arguments: Arguments) -> AsyncIterator[TenantSession]:
-        """Open the request's transaction and add it to the arguments; an error rolls it back."""
-        database = web_context().database
-        async with database.tenant(principal.organization_id, actor=principal.actor) as session:
+    async def open_session(
+        self, principal: Principal, arguments: Arguments, turn: str | None = None
+    ) -> AsyncIterator[TenantSession]:
+        """Open the request's transaction, in its `turn` if it has one, and add it to the arguments; an error rolls it
+        back.
+        """
+        database, organization_id, actor = web_context().database, principal.organization_id, principal.actor
+        opened = (
+            database.tenant(organization_id, actor=actor)
+            if turn is None
+            else database.tenant_in_turn(organization_id, turn, actor=actor)
+        )
+        async with opened as session:
             arguments["session"] = session
             yield session
 

@@ -49,6 +49,7 @@ async def list_calls(session: TenantSession, query: CallQuery, settings: Setting
     answer=CallOut,
     status=201,
     errors=[DestinationNotAllowed, InsufficientBalance, InvalidState, OutboundPaused],
+    turn="calls",
 )
 async def create_call(session: TenantSession, data: CallCreate, settings: Settings) -> CallOut:
     """Start an outbound call through an agent.
