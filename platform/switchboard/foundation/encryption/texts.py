@@ -93,7 +93,11 @@ def encrypted_texts(*names: str) -> Callable[[ModelT], ModelT]:
         for name in names:
             get_table(model).c[name].info[ENCRYPTED_TEXT] = True
         fields = model.__pydantic_fields__
-        _LISTS.update(get_table(model).c[name] for name in names if fields[name].default_factory is list)
+        _LISTS.update(
+            get_table(model).c[name]
+            for name in names
+            if isinstance(fields[name].get_default(call_default_factory=True), list)
+        )
         event.listen(model, "load", _decrypt_loaded)
         event.listen(model, "refresh", _decrypt_refreshed)
         return model
