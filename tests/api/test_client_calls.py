@@ -53,7 +53,7 @@ async def call(live: LivePlatform, *, stays: bool = False) -> Json:
     """Let a person call the agent, and return the call in the end. A person who `stays` goes on talking with whoever
     answers, and leaves it to them to hang up.
     """
-    lines = [*LINES, *["Please go on"] * 20] if stays else LINES
+    lines = [*LINES, *["Please go on"] * 100] if stays else LINES
     await LoopbackPeople(live.runtime, live).simulate_call(PERSON, live.number, lines)
     (found,) = objects_at((await live.caller.get("/v1/calls")).json, "items")
     return await live.wait_for_end(found["id"])
