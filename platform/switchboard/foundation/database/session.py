@@ -226,8 +226,8 @@ class Database:
     ) -> AsyncIterator[TenantSession]:
         """Open a transaction like `tenant`, once no other of the same organization and `turn` is open in this process.
 
-        For transactions that would wait for the same lock: each does its part without the others, and does not slow
-        other organizations down.
+        For transactions that would wait for the same lock anyway: one at a time leaves the event loop free for other
+        organizations.
         """
         async with self._shares.take_turn(organization_id, turn), self.tenant(organization_id, actor=actor) as session:
             yield session

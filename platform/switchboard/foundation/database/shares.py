@@ -39,8 +39,8 @@ class ConnectionShares:
 
     @asynccontextmanager
     async def take_turn(self, organization_id: UUID, name: str) -> AsyncIterator[None]:
-        """Wait until no other block of the process has this turn of the organization. A block within it waits for
-        itself.
+        """Hold the organization's turn of this name for the block. Other blocks of the process wait in order; they must
+        not be nested.
 
         Raises SQLAlchemy's `TimeoutError` after `WAIT_SECONDS`.
         """

@@ -1,4 +1,4 @@
-"""Calls that an organization may start now: read once, under the lock of its calls."""
+"""Calls that an organization may start now, read by one statement under the lock of its calls."""
 
 from dataclasses import dataclass
 
@@ -45,7 +45,7 @@ _ALLOWANCE = (
 
 @dataclass(slots=True)
 class CallAllowance:
-    """Calls that an organization may start while its transaction holds the lock of its calls, so that it stays true.
+    """Calls that an organization may start. Its transaction holds the lock of calls, so no other changes the numbers.
 
     `calls_left` is how many more concurrent calls the policy allows, without chats. `begun` and `talked` are the
     outbound calls and minutes of the last hour; 0 without a limit of them.
@@ -75,8 +75,8 @@ class CallAllowance:
 
 
 async def acquire_call_allowance(session: TenantSession) -> CallAllowance:
-    """Return what the organization may start. Its other transactions wait for it until this one ends."""
-    policy = await get_policy(session, session.organization_id)  # before the others wait
+    """Return which calls the organization may start. Others that ask wait until this transaction ends."""
+    policy = await get_policy(session, session.organization_id)  # read before the lock is taken
     limits = policy.outbound_limits
     await lock_calls(session)
     values = {

@@ -194,7 +194,7 @@ async def place_call(session: TenantSession, data: CallCreate) -> Call:
     if await do_not_call.is_listed(session, data.to_number):
         raise InvalidState(ON_DO_NOT_CALL_LIST)
     call = await prepare_outbound_call(session, agent, number, data.to_number, metadata=data.metadata)
-    # Written before other calls of the organization wait for this one; a refusal rolls it back.
+    # Written before the lock is taken, for which the organization's other calls wait. A refusal rolls it back.
     record_audit(session, AuditAction.CALL_CREATED, call.id, fields=data.model_fields_set)
     allowance = await acquire_call_allowance(session)
     if allowance.calls_left < 1:
