@@ -1,5 +1,6 @@
 """Numbers that may be called and texted, and limits per hour: the patterns of toll fraud, by every way to a carrier."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -21,6 +22,7 @@ from switchboard.resources.destinations.models import OutboundPause
 from switchboard.resources.destinations.service import DestinationRules, find_destination_refusal
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Destinations, OutboundLimits, Policy, Prices
+from switchboard.resources.sms.sender import MessageSender
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, LivePlatform, Organizations, fresh_number
@@ -114,13 +116,17 @@ async def test_the_api_refuses_calls_and_text_messages(runtime: Runtime, caller:
     assert (await caller.get("/v1/sms/conversations")).json["total"] == 0
 
 
-async def test_a_queued_call_to_a_newly_blocked_number_is_not_placed(runtime: Runtime, caller: Caller) -> None:
+async def test_what_is_queued_for_a_newly_blocked_number_is_not_sent(runtime: Runtime, caller: Caller) -> None:
     call = await prepare(runtime, caller)
     placed = await caller.post("/v1/calls", {**call, "to_number": ALLOWED})
+    text = await caller.post("/v1/sms", build_text(call, ALLOWED))
     await set_policy(runtime, caller, Policy(destinations=Destinations(block=(ALLOWED,))))
     await runtime.call(CallDialer).place_with_carrier(caller.organization_id, UUID(str(placed.json["id"])))
     ended = (await caller.get(f"/v1/calls/{placed.json['id']}")).json
     assert (ended["status"], ended["ended_reason"], ended["started_at"]) == ("failed", "destination_not_allowed", None)
+    await runtime.call(MessageSender).send_queued_message(caller.organization_id, UUID(str(text.json["id"])))
+    messages: Any = (await caller.get(f"/v1/sms/conversations/{text.json['conversation_id']}/messages")).json["items"]
+    assert (messages[0]["status"], ALLOWED in messages[0]["error_message"]) == ("failed", True)
 
 
 @pytest.mark.parametrize("kind", ["send_sms", "start_call"])
@@ -166,9 +172,14 @@ async def test_calls_are_not_forwarded_to_closed_numbers(runtime: Runtime, organ
     incoming = IncomingCall(f"lb-{uuid4().hex}", ALLOWED, str(number.json["phone_number"]))
     router = runtime.call(InboundCallRouter)
     assert isinstance(await router.answer_inbound_call(caller.organization_id, "loopback", incoming), RejectCall)
+    await set_policy(runtime, caller, Policy(destinations=Destinations(allow=(PREMIUM,))))
+    await caller.post("/v1/do-not-call", {"phone_number": PREMIUM})
+    again = replace(incoming, carrier_call_id=f"lb-{uuid4().hex}")
+    assert isinstance(await router.answer_inbound_call(caller.organization_id, "loopback", again), RejectCall)
     items: Any = (await caller.get("/v1/calls")).json["items"]
-    assert items[0]["status"] == "failed"
-    assert "a premium-rate number" in items[0]["error_message"]
+    assert [item["status"] for item in items] == ["failed", "failed"]
+    assert "do-not-call list" in items[0]["error_message"]
+    assert "a premium-rate number" in items[1]["error_message"]
 
 
 async def test_a_browser_cannot_dial_a_closed_number(runtime: Runtime, caller: Caller) -> None:

@@ -12,7 +12,7 @@ from switchboard.resources.calls.dialing import CallDialer
 from switchboard.resources.calls.inbound import InboundCallRouter
 from switchboard.resources.calls.models import Call
 from switchboard.resources.campaigns.jobs import dial_campaigns, reconcile_campaigns
-from switchboard.resources.destinations.limits import require_unpaused
+from switchboard.resources.destinations.service import find_refusals
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.service import IdentityError
 from switchboard.resources.identity.suspension import resume_organization, suspend_organization
@@ -139,8 +139,8 @@ async def test_every_outbound_path_asks_and_the_tenant_role_cannot_lift_a_suspen
 ) -> None:
     await suspend(runtime, caller.organization_id)
     async with runtime.database.tenant(caller.organization_id) as session:
-        with pytest.raises(OrganizationSuspended):
-            await require_unpaused(session)
+        refusals = await find_refusals(session, ["+15550100001", "+15550100002"], is_accepted=True)
+        assert [type(refusal) for refusal in refusals.values()] == [OrganizationSuspended] * 2
     with pytest.raises(Exception, match="permission denied"):
         async with runtime.database.tenant(caller.organization_id) as session:
             (await session.get_one(Organization, caller.organization_id)).suspended_at = None

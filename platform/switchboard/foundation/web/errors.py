@@ -124,6 +124,18 @@ class InvalidState(ApiError):
     status, code, title = 409, "invalid_state", "Conflict"
 
 
+class OnDoNotCallList(InvalidState):
+    """409: the number may not be called."""
+
+    default_detail = "The number is on the organization's do-not-call list."
+
+
+class TooManyCalls(InvalidState):
+    """409: the organization has as many calls at once as its policy allows."""
+
+    default_detail = "The organization has as many calls running as it may."
+
+
 class RecipientOptedOut(ApiError):
     """409: the recipient has opted out of text messages."""
 

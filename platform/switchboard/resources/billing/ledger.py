@@ -19,7 +19,7 @@ from switchboard.foundation.database import NewRow, TenantSession, insert_row, n
 from switchboard.foundation.encryption.texts import get_table
 from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.resources.billing.models import Account, LedgerEntry, LedgerHold
-from switchboard.resources.destinations.limits import HOUR, pause_at_limit
+from switchboard.resources.destinations.service import HOUR, pause_at_limit
 from switchboard.resources.identity.service import get_policy
 
 _holds = get_table(LedgerHold)

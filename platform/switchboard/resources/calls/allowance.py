@@ -7,12 +7,12 @@ from sqlalchemy import select as select_columns
 from sqlmodel import col
 
 from switchboard.foundation.database import TenantSession, fetch_rows, lock_name
-from switchboard.foundation.web.errors import OrganizationSuspended
+from switchboard.foundation.web.errors import ApiError, TooManyCalls
 from switchboard.resources.calls.models import CHAT, Call
 from switchboard.resources.calls.outbound_limits import CALLS_BEGUN, MINUTES_TALKED, build_hour
 from switchboard.resources.calls.states import ORDER
-from switchboard.resources.destinations.limits import PauseState
 from switchboard.resources.destinations.models import OutboundPause
+from switchboard.resources.destinations.service import PauseState
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.service import get_policy
 
@@ -52,23 +52,23 @@ class CallAllowance:
     """
 
     calls_left: int
-    is_suspended: bool
     pauses: PauseState
     begun: int
     talked: float
 
-    def find_pause(self) -> str | None:
-        """Return why outbound calls are paused, as a sentence; None if they are not."""
-        return OrganizationSuspended.default_detail if self.is_suspended else self.pauses.describe()
+    def find_refusal(self) -> ApiError | None:
+        """Return why no outbound call may start now: `OrganizationSuspended`, `OutboundPaused`, or `TooManyCalls`; None
+        if one may.
+        """
+        return self.pauses.find_refusal() or self.find_capacity_refusal()
 
-    def require_unpaused(self) -> None:
-        """Raise `OutboundPaused` during a pause, and `OrganizationSuspended` during a suspension."""
-        if self.is_suspended:
-            raise OrganizationSuspended
-        self.pauses.require_unpaused()
+    def find_capacity_refusal(self) -> TooManyCalls | None:
+        """Return why no call at all may start now, not even an inbound one; None if one may."""
+        return None if self.calls_left > 0 else TooManyCalls()
 
     async def count_outbound_call(self, session: TenantSession) -> None:
         """Count a call that has been added, and pause outbound work if the organization has reached a limit."""
+        self.calls_left -= 1
         self.begun += 1
         await self.pauses.pause_at_limit(session, "calls_per_hour", self.begun)
         await self.pauses.pause_at_limit(session, "minutes_per_hour", self.talked)
@@ -89,8 +89,11 @@ async def acquire_call_allowance(session: TenantSession) -> CallAllowance:
     pause = {column.name: found[column.name] for column in _PAUSE}
     return CallAllowance(
         calls_left=policy.max_concurrent_calls - found["running"],
-        is_suspended=found["is_suspended"],
-        pauses=PauseState(limits, OutboundPause(**pause) if found["organization_id"] is not None else None),
+        pauses=PauseState(
+            limits,
+            OutboundPause(**pause) if found["organization_id"] is not None else None,
+            is_suspended=found["is_suspended"],
+        ),
         begun=found["calls"] or 0,
         talked=float(found["minutes"] or 0),
     )

@@ -9,17 +9,14 @@ from uuid import UUID
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
-from switchboard.engine.conversation.call import EndedReason
 from switchboard.foundation.database import Database, TenantSession, new_id, now
 from switchboard.foundation.web.schemas import PhoneNumberText, parse_id
 from switchboard.plugin_sdk import BrowserCall, ForwardCall, IncomingCall, Instruction, RejectCall
 from switchboard.resources.calls import inbound
-from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.allowance import acquire_call_allowance
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.states import FORWARDED_TIMEOUT, finish_call, is_over, start_call
-from switchboard.resources.destinations.service import find_destination_refusal, get_destination_rules
-from switchboard.resources.do_not_call import service as do_not_call
+from switchboard.resources.calls.states import FORWARDED_TIMEOUT, is_over, refuse_call, start_call
+from switchboard.resources.destinations.service import find_refusal
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 
@@ -97,19 +94,10 @@ async def _create_call(session: TenantSession, carrier: str, browser: BrowserCal
     )
     session.add(call)
     await session.flush()
-    refusal = find_destination_refusal(await get_destination_rules(session), call.to_number)
+    refusal = await find_refusal(session, call.to_number) or allowance.find_refusal()
+    refusal = refusal or await inbound.find_balance_refusal(session, call.id)
     if refusal is not None:
-        await finish_call(session, call, "failed", reason=EndedReason.DESTINATION_NOT_ALLOWED, error=refusal)
-    elif (pause := allowance.find_pause()) is not None:
-        await finish_call(session, call, "failed", error=pause)
-    elif await do_not_call.is_listed(session, call.to_number):
-        await finish_call(session, call, "failed", reason=EndedReason.DO_NOT_CALL, error=calls.ON_DO_NOT_CALL_LIST)
-    elif allowance.calls_left < 1:
-        await finish_call(session, call, "busy", error="The organization has as many calls running as it may.")
-    elif not await inbound.try_hold_first_minute(session, call.id):
-        await finish_call(
-            session, call, "failed", reason=EndedReason.INSUFFICIENT_BALANCE, error=inbound.BALANCE_TOO_LOW
-        )
+        await refuse_call(session, call, refusal)
     else:
         await start_call(session, call)
         call.watch_at = now() + FORWARDED_TIMEOUT

@@ -18,7 +18,6 @@ from switchboard.foundation.jobs import wake
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.observability import metrics, traces
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import OrganizationSuspended
 from switchboard.plugin_sdk import (
     INVALID_NUMBER,
     OutboundCall,
@@ -33,10 +32,8 @@ from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.admission import CallAdmission
 from switchboard.resources.calls.callback_urls import build_call_callback_urls, build_media_url
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.states import RINGING_TIMEOUT, finish_call, is_over
-from switchboard.resources.destinations.service import find_destination_refusal, get_destination_rules
-from switchboard.resources.do_not_call import service as do_not_call
-from switchboard.resources.identity.suspension import is_suspended
+from switchboard.resources.calls.states import RINGING_TIMEOUT, finish_call, is_over, refuse_call
+from switchboard.resources.destinations.service import find_refusal
 from switchboard.resources.phone_numbers import service as numbers
 
 logger = structlog.get_logger()
@@ -59,11 +56,9 @@ class CallDialer:
     async def place_with_carrier(self, organization_id: UUID, call_id: UUID) -> None:
         """Place a queued call, unless that has begun already.
 
-        If the carrier fails, the organization's others are tried in order. A call to a number that is now on the
-        do-not-call list, or that the organization may no longer call, ends `failed`, and so does each of
-        a suspended organization. If the carrier does not report
-        whether it placed the call, its callbacks or the reconciler decide. While no server has room for the call, it
-        stays queued, and the reconciler tries again.
+        If the carrier fails, the organization's others are tried in order. A call that the organization may no longer
+        place ends `failed`. If the carrier does not report whether it placed the call, its callbacks or the reconciler
+        decide. While no server has capacity for the call, it stays queued, and the reconciler tries again.
         """
         with traces.span("dial", context=traces.build_call_context(call_id)):
             await self._place_with_carrier(organization_id, call_id)
@@ -73,17 +68,9 @@ class CallDialer:
             call = await calls.get_call(session, call_id, lock=True)
             if call.dialing_at is not None or call.status != "queued":
                 return
-            if await do_not_call.is_listed(session, call.to_number):
-                await finish_call(
-                    session, call, "failed", reason=EndedReason.DO_NOT_CALL, error=calls.ON_DO_NOT_CALL_LIST
-                )
-                return
-            if await is_suspended(session):
-                await finish_call(session, call, "failed", error=OrganizationSuspended.default_detail)
-                return
-            refusal = find_destination_refusal(await get_destination_rules(session), call.to_number)
+            refusal = await find_refusal(session, call.to_number, is_accepted=True)
             if refusal is not None:
-                await finish_call(session, call, "failed", reason=EndedReason.DESTINATION_NOT_ALLOWED, error=refusal)
+                await refuse_call(session, call, refusal)
                 return
             if not await self.admission.reserve_place(call_id):
                 metrics.calls_not_admitted.labels("outbound").inc()

@@ -20,10 +20,7 @@ from switchboard.foundation.observability.traces import link_call
 from switchboard.foundation.outbound import OutboundClient, OutboundError
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import (
-    DestinationNotAllowed,
     InsufficientBalance,
-    InvalidState,
-    OutboundPaused,
     Unavailable,
 )
 from switchboard.foundation.web.schemas import Destination, parse_id
@@ -42,8 +39,15 @@ from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.outbound_limits import pause_at_call_limits
 from switchboard.resources.calls.routing import CallAnnouncement, Route, read_announcement, route_to_agent
 from switchboard.resources.calls.schemas import MAX_METADATA_CHARACTERS, MAX_METADATA_KEYS
-from switchboard.resources.calls.states import FORWARDED_TIMEOUT, MEDIA_TIMEOUT, finish_call, is_over, start_call
-from switchboard.resources.destinations.clients import build_carrier_destination, require_reachable
+from switchboard.resources.calls.states import (
+    FORWARDED_TIMEOUT,
+    MEDIA_TIMEOUT,
+    finish_call,
+    is_over,
+    refuse_call,
+    start_call,
+)
+from switchboard.resources.destinations.clients import build_carrier_destination, find_transfer_refusal
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 
@@ -113,9 +117,9 @@ class InboundCallRouter:
         """
         if not route.is_answered:
             return await self._check_forward(session, carrier, route)
-        if (await acquire_call_allowance(session)).calls_left < 1:
-            too_many = "The organization has as many calls running as it may."
-            return Route(agent_id=route.agent_id, refused=too_many, busy=True)
+        refusal = (await acquire_call_allowance(session)).find_capacity_refusal()
+        if refusal is not None:
+            return Route(agent_id=route.agent_id, refused=refusal.detail, busy=True)
         # Another process may have found a place for the same announcement.
         if not has_place and await find_announced_call(session, carrier, incoming) is None:
             metrics.calls_not_admitted.labels("inbound").inc()
@@ -127,12 +131,11 @@ class InboundCallRouter:
         """Return the route, or a refusal if it forwards the call to where it may not, or cannot, go now."""
         if route.forward_to is None:
             return route
-        try:
-            await require_reachable(session, self.registry, carrier, route.forward_to)
-        except (DestinationNotAllowed, OutboundPaused, InvalidState) as error:
-            logger.warning("inbound call not forwarded", reason=error.detail)
-            return Route(refused=f"The call was not forwarded. {error.detail}")
-        return route
+        refusal = await find_transfer_refusal(session, self.registry, carrier, route.forward_to)
+        if refusal is None:
+            return route
+        logger.warning("inbound call not forwarded", reason=refusal.detail)
+        return Route(refused=f"The call was not forwarded. {refusal.detail}")
 
     def _build_instruction(self, call: Call) -> Instruction:
         if is_over(call):
@@ -225,17 +228,17 @@ async def _create_call(
     if not await insert_row(session, await encrypt_row(session, row)):
         return await find_announced_call(session, carrier, incoming)
     link_call(call_id)
-    is_covered = route.refused is not None or await try_hold_first_minute(session, call_id)
-    if is_covered and route.is_answered:
+    refusal = await find_balance_refusal(session, call_id) if route.refused is None else None
+    if refusal is None and route.is_answered:
         return None
     call = await calls.get_call(session, call_id)
-    if not is_covered:
+    if refusal is not None:
         logger.warning(
             "inbound call refused: the balance does not cover it",
             call_id=str(call.id),
             organization_id=str(call.organization_id),
         )
-        await finish_call(session, call, "failed", reason=EndedReason.INSUFFICIENT_BALANCE, error=BALANCE_TOO_LOW)
+        await refuse_call(session, call, refusal)
     elif route.refused is not None:
         await finish_call(session, call, "busy" if route.busy else "failed", error=route.refused)
     elif route.forward_to is not None:
@@ -269,14 +272,14 @@ def _limit_metadata(given: Mapping[str, str]) -> dict[str, JsonValue]:
     return kept
 
 
-async def try_hold_first_minute(session: TenantSession, call_id: UUID) -> bool:
-    """Hold funds for the call's first minute; return whether the balance covers it."""
+async def find_balance_refusal(session: TenantSession, call_id: UUID) -> InsufficientBalance | None:
+    """Hold funds for the call's first minute; return an error if the balance does not cover it."""
     prices = (await get_policy(session, session.organization_id)).prices
     try:
         await ledger.hold_funds(session, call_id, estimate_call_cost(prices, minutes=1))
     except InsufficientBalance:
-        return False
-    return True
+        return InsufficientBalance(BALANCE_TOO_LOW)
+    return None
 
 
 class _WebhookQuestion(BaseModel):

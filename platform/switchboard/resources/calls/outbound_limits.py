@@ -13,7 +13,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.foundation.database import TenantSession, now
 from switchboard.plugin_sdk import CLIENT_PREFIX
 from switchboard.resources.calls.models import Call
-from switchboard.resources.destinations.limits import HOUR, pause_at_limit
+from switchboard.resources.destinations.service import HOUR, pause_at_limit
 
 LONGEST_CALL = timedelta(hours=4)
 _SINCE, _MOMENT, _FIRST = (bindparam(name, type_=DateTime(timezone=True)) for name in ("since", "moment", "first"))

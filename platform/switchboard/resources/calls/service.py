@@ -27,8 +27,7 @@ from switchboard.resources.calls.allowance import CallAllowance, acquire_call_al
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.schemas import CallCreate
 from switchboard.resources.destinations.clients import is_client
-from switchboard.resources.destinations.service import require_allowed_destination
-from switchboard.resources.do_not_call import service as do_not_call
+from switchboard.resources.destinations.service import find_refusal
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
@@ -45,7 +44,6 @@ _WITH_AGENT = (
     .where(col(Call.organization_id) == bindparam("organization_id"), col(Call.id) == bindparam("call_id"))
     .with_for_update(of=Call)
 )
-ON_DO_NOT_CALL_LIST = "The number is on the organization's do-not-call list."
 NAMED_CALLS = 50
 
 
@@ -184,22 +182,20 @@ async def read_transcript(session: TenantSession, call_id: UUID) -> list[Transcr
 async def place_call(session: TenantSession, data: CallCreate) -> Call:
     """Create a call to be placed; a job asks the carrier once this is committed.
 
-    Raises `ValidationFailed` for an agent or number that cannot be used, `InvalidState` for a paused agent, a number
-    on the do-not-call list, or too many calls at once, and what `prepare_outbound_call` and `add_outbound_call` raise.
+    Raises `ValidationFailed` for an agent or number that cannot be used, `InvalidState` for a paused agent,
+    `InsufficientBalance`, and the refusals of `find_refusal` and of the organization's allowance.
     """
     agent = await _require_agent(session, data.agent_id)
     number = await numbers.require_number(session, data.from_number_id, field="from_number_id")
     if agent.status != "active":
         raise InvalidState("The agent is paused: it takes and places no calls.")
-    if await do_not_call.is_listed(session, data.to_number):
-        raise InvalidState(ON_DO_NOT_CALL_LIST)
+    refusal = await find_refusal(session, data.to_number)
+    if refusal is not None:
+        raise refusal
     call = await prepare_outbound_call(session, agent, number, data.to_number, metadata=data.metadata)
     # Written before the lock is taken, for which the organization's other calls wait. A refusal rolls it back.
     record_audit(session, AuditAction.CALL_CREATED, call.id, fields=data.model_fields_set)
-    allowance = await acquire_call_allowance(session)
-    if allowance.calls_left < 1:
-        raise InvalidState("The organization has as many calls running as it may.")
-    await add_outbound_call(session, call, allowance)
+    await add_outbound_call(session, call, await acquire_call_allowance(session))
     return call
 
 
@@ -212,12 +208,11 @@ async def prepare_outbound_call(
     metadata: dict[str, JsonValue],
     voicemail_policy: dict[str, Any] | None = None,
 ) -> Call:
-    """Return a call whose agent and number are valid, for `add_outbound_call`. Its metadata are redacted like the
+    """Return a call whose agent and numbers are valid, for `add_outbound_call`. Its metadata are redacted like the
     agent's conversations. Without a `voicemail_policy` the agent's applies.
 
-    This is the part for which no other call of the organization has to wait. Raises `DestinationNotAllowed`.
+    This is the part for which no other call of the organization has to wait.
     """
-    await require_allowed_destination(session, to_number)
     redactor = await open_redactor(session, agent)
     await redactor.search_json(metadata)
     kept, for_model = [await redactor.redact_json(metadata, for_model=sees) for sees in (False, True)]
@@ -241,9 +236,10 @@ async def prepare_outbound_call(
 async def add_outbound_call(session: TenantSession, call: Call, allowance: CallAllowance) -> None:
     """Save a prepared call to be placed, in the transaction that has acquired the organization's allowance.
 
-    Raises `OutboundPaused`, `OrganizationSuspended`, and `InsufficientBalance` before anything is written.
+    Raises the allowance's refusal and `InsufficientBalance` before anything is written.
     """
-    allowance.require_unpaused()
+    if (refusal := allowance.find_refusal()) is not None:
+        raise refusal
     prices = (await get_policy(session, call.organization_id)).prices
     await ledger.hold_funds(session, call.id, estimate_call_cost(prices, minutes=1))
     session.add(call)

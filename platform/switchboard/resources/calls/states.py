@@ -11,6 +11,13 @@ from switchboard.foundation.events.catalog import CallCompleted, CallEvent, Call
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics, organization_metrics
 from switchboard.foundation.observability.traces import record_root_span
+from switchboard.foundation.web.errors import (
+    ApiError,
+    DestinationNotAllowed,
+    InsufficientBalance,
+    OnDoNotCallList,
+    TooManyCalls,
+)
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_call_costs
 from switchboard.resources.call_queue import service as call_queue
@@ -25,6 +32,12 @@ MEDIA_TIMEOUT = timedelta(seconds=20)
 LEASE = timedelta(seconds=10)
 """Time from a beat of the process that has a call, or from its claim, to `watch_at`."""
 FORWARDED_TIMEOUT = timedelta(hours=4)
+REFUSALS: dict[type[ApiError], EndedReason] = {
+    OnDoNotCallList: EndedReason.DO_NOT_CALL,
+    DestinationNotAllowed: EndedReason.DESTINATION_NOT_ALLOWED,
+    InsufficientBalance: EndedReason.INSUFFICIENT_BALANCE,
+}
+"""The reasons of calls that ended because the organization may not have them, by what refuses them."""
 
 
 def is_over(call: Call) -> bool:
@@ -102,6 +115,12 @@ async def finish_call(
     await publish(
         session, build_call_event(CallCompleted if status == "completed" else CallFailed, call), depth=call.cause_depth
     )
+
+
+async def refuse_call(session: TenantSession, call: Call, refusal: ApiError) -> None:
+    """End a call that the organization may not have now."""
+    status: FinalStatus = "busy" if isinstance(refusal, TooManyCalls) else "failed"
+    await finish_call(session, call, status, reason=REFUSALS.get(type(refusal)), error=refusal.detail)
 
 
 async def _record_trace(call: Call) -> None:

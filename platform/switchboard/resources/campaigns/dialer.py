@@ -16,7 +16,12 @@ from sqlmodel import col, select
 
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.events.triggers import set_cause_depth
-from switchboard.foundation.web.errors import InsufficientBalance, OutboundPaused
+from switchboard.foundation.web.errors import (
+    DestinationNotAllowed,
+    InsufficientBalance,
+    OnDoNotCallList,
+    OutboundPaused,
+)
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import service as calls
@@ -26,8 +31,7 @@ from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.calling_hours import CallingClock
 from switchboard.resources.campaigns.models import Campaign, CampaignContact
 from switchboard.resources.campaigns.outcomes import build_call_metadata
-from switchboard.resources.destinations.service import find_destination_refusal, get_destination_rules
-from switchboard.resources.do_not_call import service as do_not_call
+from switchboard.resources.destinations.service import find_refusals
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Policy
 from switchboard.resources.identity.service import get_policy
@@ -117,17 +121,15 @@ class _Dialer:
         agent = await agents.get_agent(self._session, self._campaign.agent_id)
         number = await numbers.get_phone_number(self._session, self._campaign.phone_number_id)
         claimed = await self._claim()
-        refused = await do_not_call.filter_listed(self._session, [contact.phone_number for contact in claimed])
+        refusals = await find_refusals(self._session, [contact.phone_number for contact in claimed])
         policy = await get_policy(self._session, self._campaign.organization_id)
-        rules = await get_destination_rules(self._session)
         clock, moment = await self._clock(policy), now()
         called = skipped = 0
         for contact in claimed:
-            if contact.phone_number in refused:
-                contact.status, contact.outcome, contact.error = "skipped", "do_not_call", calls.ON_DO_NOT_CALL_LIST
-                skipped += 1
-            elif (refusal := find_destination_refusal(rules, contact.phone_number)) is not None:
-                contact.status, contact.error = "skipped", refusal
+            refusal = refusals.get(contact.phone_number)
+            if isinstance(refusal, OnDoNotCallList | DestinationNotAllowed):
+                contact.status, contact.error = "skipped", refusal.detail
+                contact.outcome = "do_not_call" if isinstance(refusal, OnDoNotCallList) else None
                 skipped += 1
             elif (opens := clock.opens(contact.phone_number)) > moment:
                 contact.dial_at = opens

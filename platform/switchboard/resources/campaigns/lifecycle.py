@@ -19,7 +19,7 @@ from switchboard.resources.calls.allowance import lock_calls
 from switchboard.resources.calls.models import Call
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.models import Campaign, CampaignContact
-from switchboard.resources.destinations.limits import find_pause
+from switchboard.resources.destinations.service import read_outbound_rules
 from switchboard.resources.phone_numbers import service as numbers
 
 IN_FLIGHT = ("dialing", "in_progress")
@@ -105,8 +105,8 @@ async def find_obstacle(session: TenantSession, campaign: Campaign) -> tuple[str
         return "paused", "The campaign's agent was deleted."
     if agent.status != "active":
         return "paused", "The campaign's agent is paused."
-    pause = await find_pause(session)
-    return ("paused", pause) if pause is not None else None
+    refusal = (await read_outbound_rules(session)).pauses.find_refusal()
+    return ("paused", refusal.detail) if refusal is not None else None
 
 
 async def _hang_up(session: TenantSession, campaign_id: UUID) -> bool:

@@ -8,12 +8,11 @@ from uuid import UUID
 
 from switchboard.engine.providers.service import find_first_provider
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.web.errors import InvalidState
+from switchboard.foundation.web.errors import ApiError, InvalidState
 from switchboard.plugin_sdk import CLIENT_PREFIX, TelephonyProvider, find_client_identity
 from switchboard.plugin_sdk.browser_phone import CLIENT_IDENTITY_PREFIX
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.destinations.limits import require_unpaused
-from switchboard.resources.destinations.service import require_allowed_destination
+from switchboard.resources.destinations.service import find_refusal
 
 
 def is_client(destination: str) -> bool:
@@ -49,16 +48,15 @@ async def find_client_refusal(session: TenantSession, registry: Registry, carrie
     return None
 
 
-async def require_reachable(session: TenantSession, registry: Registry, carrier: str, destination: str) -> None:
-    """Raise if a call at a carrier may not, or cannot, be passed on to a destination now.
+async def find_transfer_refusal(
+    session: TenantSession, registry: Registry, carrier: str, destination: str
+) -> ApiError | None:
+    """Return why a call at a carrier may not, or cannot, be passed on to a destination now; None if it can.
 
-    Rules and limits of destinations bound what calls to phone numbers cost, so they do not apply to clients.
-
-    Raises `DestinationNotAllowed` or `OutboundPaused` for a phone number, and `InvalidState` for a client that the
-    carrier cannot ring.
+    Rules and limits of destinations bound what calls to phone numbers cost, so they do not apply to clients: only
+    `InvalidState` for a client that the carrier cannot ring.
     """
     if not is_client(destination):
-        await require_allowed_destination(session, destination)
-        await require_unpaused(session)
-    elif (refusal := await find_client_refusal(session, registry, carrier)) is not None:
-        raise InvalidState(refusal)
+        return await find_refusal(session, destination)
+    refusal = await find_client_refusal(session, registry, carrier)
+    return InvalidState(refusal) if refusal is not None else None

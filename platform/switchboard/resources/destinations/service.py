@@ -1,25 +1,56 @@
-"""The one decision about a phone number that is to be called or texted (docs/decisions/0034-destinations.md).
+"""The one answer to whether an organization may call or text a phone number now: `find_refusal`
+(docs/decisions/0034-destinations.md).
 
 Every way to a carrier asks it: calls and text messages of the API, campaigns, automations, forwards, browser calls, and
-an agent's transfers and text messages.
+an agent's transfers and text messages. It reads the operator's suspension, the do-not-call list, the destinations, and
+the limits of an hour: when an hour reaches one, calls and text messages pause for an hour. The pause is written in the
+transaction that reaches the limit, so the next call or text message is refused. Calls are counted under the lock of the
+organization's calls, and are exact.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from datetime import UTC, timedelta
+from functools import partial
+from typing import Any, Final, Literal
 
 import phonenumbers
+import structlog
 from phonenumbers import PhoneNumberType
 from sqlalchemy import bindparam
+from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
+from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession
-from switchboard.foundation.web.errors import DestinationNotAllowed, ValidationFailed
+from switchboard.foundation.audit import AuditAction, record_audit, record_audit_as
+from switchboard.foundation.database import TenantSession, after_commit, now
+from switchboard.foundation.observability import metrics
+from switchboard.foundation.web.errors import (
+    ApiError,
+    DestinationNotAllowed,
+    OnDoNotCallList,
+    OrganizationSuspended,
+    OutboundPaused,
+    ValidationFailed,
+)
+from switchboard.resources.destinations.models import OutboundPause
 from switchboard.resources.destinations.schemas import NarrowedDestinations
+from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.identity.policy import Destinations, Policy
+from switchboard.resources.identity.policy import Destinations, OutboundLimits, Policy
 from switchboard.resources.identity.service import get_policy
+
+logger = structlog.get_logger()
+HOUR: Final = timedelta(hours=1)
+LimitName = Literal["calls_per_hour", "minutes_per_hour", "texts_per_hour", "spend_per_hour"]
+UNITS: dict[str, str] = {
+    "calls_per_hour": "calls",
+    "minutes_per_hour": "minutes of calls",
+    "texts_per_hour": "text messages",
+    "spend_per_hour": "US dollars",
+}
+for _limit in UNITS:
+    metrics.outbound_pauses.labels(_limit)  # so that the first pause is an increase
 
 CLOSED_TYPES: Final = {
     PhoneNumberType.PREMIUM_RATE: "a premium-rate number",
@@ -40,8 +71,11 @@ CLOSED_PREFIXES: Final = {
     "+1900": "a premium-rate number",
 }
 """Country codes of networks without a country (ITU-T E.164, list of assigned country codes), and the area code 900."""
-_NARROWED: Final = select(Organization.narrowed_destinations).where(
-    col(Organization.id) == bindparam("organization_id")
+_RULES: Final = (
+    select(Organization.narrowed_destinations, Organization.suspended_at, OutboundPause)
+    .outerjoin(OutboundPause, col(OutboundPause.organization_id) == col(Organization.id))
+    .where(col(Organization.id) == bindparam("organization_id"))
+    .execution_options(populate_existing=True)  # another transaction may have written a pause
 )
 FICTITIOUS: Final = "+1555"
 """Numbers for examples and tests, which belong to nobody."""
@@ -58,11 +92,111 @@ class DestinationRules:
     narrowed: NarrowedDestinations = field(default_factory=NarrowedDestinations)
 
 
-async def get_destination_rules(session: TenantSession) -> DestinationRules:
+@dataclass(slots=True)
+class PauseState:
+    """The limits of an organization's outbound work, and its last pause; None if there was none.
+
+    A pause ends after an hour, or as soon as the limit that caused it has another value. A suspension ends when the
+    operator resumes the organization.
+    """
+
+    limits: OutboundLimits
+    last: OutboundPause | None
+    is_suspended: bool
+
+    def find_refusal(self) -> ApiError | None:
+        """Return `OrganizationSuspended` or `OutboundPaused` while the organization calls and texts nobody."""
+        if self.is_suspended:
+            return OrganizationSuspended()
+        if self.last is None or not _is_active(self.last, self.limits):
+            return None
+        left = (self.last.ends_at - now()).total_seconds()
+        return OutboundPaused(_describe(self.last), seconds=max(1, round(left)))
+
+    async def pause_at_limit(self, session: TenantSession, name: LimitName, used: float) -> None:
+        """Pause outbound work if what was used in the last hour has reached a limit, and it is not paused.
+
+        A new pause is recorded once, in the audit log, the log, and the metrics.
+        """
+        limit = getattr(self.limits, name)
+        if limit is None or used < limit or self.find_refusal() is not None:
+            return
+        pause = OutboundPause(
+            organization_id=session.organization_id,
+            limit_name=name,
+            limit_value=limit,
+            paused_at=now(),
+            ends_at=now() + HOUR,
+        )
+        fresh = pause.model_dump()
+        # Of several transactions that reach the limit at once, one writes the pause.
+        unchanged = col(OutboundPause.paused_at) == (self.last.paused_at if self.last else None)
+        written = await session.exec(
+            insert(OutboundPause)
+            .values(fresh)
+            .on_conflict_do_update(index_elements=["organization_id"], set_=fresh, where=unchanged)
+        )
+        self.last = pause
+        if written.rowcount:
+            reason = _describe(pause)
+            record_audit_as(session, session.organization_id, "system", AuditAction.OUTBOUND_PAUSED, reason)
+            after_commit(session, partial(_report, pause, reason))
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundRules:
+    """All that decides about the numbers that an organization may call and text, but the do-not-call list."""
+
+    destinations: DestinationRules
+    pauses: PauseState
+
+
+async def read_outbound_rules(session: TenantSession) -> OutboundRules:
     """Return the rules of the session's organization."""
     policy = await get_policy(session, session.organization_id)
-    narrowed = (await session.exec(_NARROWED, params={"organization_id": session.organization_id})).one()
-    return DestinationRules(policy.destinations, NarrowedDestinations.model_validate(narrowed or {}, strict=False))
+    values = {"organization_id": session.organization_id}
+    narrowed, suspended_at, pause = (await session.exec(_RULES, params=values)).one()
+    own = NarrowedDestinations.model_validate(narrowed or {}, strict=False)
+    pauses = PauseState(policy.outbound_limits, pause, is_suspended=suspended_at is not None)
+    return OutboundRules(DestinationRules(policy.destinations, own), pauses)
+
+
+async def find_refusal(session: TenantSession, phone_number: str, *, is_accepted: bool = False) -> ApiError | None:
+    """Return why the organization may not call or text a number now, as the error of the API; None if it may.
+
+    See `find_refusals`.
+    """
+    return (await find_refusals(session, [phone_number], is_accepted=is_accepted)).get(phone_number)
+
+
+async def find_refusals(
+    session: TenantSession, phone_numbers: Collection[str], *, is_accepted: bool = False
+) -> dict[str, ApiError]:
+    """Return those E.164 numbers that the organization may not call or text now, each with the error of the API:
+    `OrganizationSuspended`, `OutboundPaused`, `OnDoNotCallList`, or `DestinationNotAllowed`.
+
+    With `is_accepted` for calls and text messages that were accepted before, which a pause does not stop.
+    """
+    rules = await read_outbound_rules(session)
+    paused = rules.pauses.find_refusal()
+    if paused is not None and not (is_accepted and isinstance(paused, OutboundPaused)):
+        return dict.fromkeys(phone_numbers, paused)
+    refusals: dict[str, ApiError] = {}
+    listed = await do_not_call.filter_listed(session, phone_numbers)
+    for phone_number in phone_numbers:
+        if phone_number in listed:
+            refusals[phone_number] = OnDoNotCallList()
+        elif (reason := find_destination_refusal(rules.destinations, phone_number)) is not None:
+            refusals[phone_number] = DestinationNotAllowed(reason)
+    return refusals
+
+
+async def pause_at_limit(session: TenantSession, name: LimitName, used: SelectOfScalar[Any]) -> None:
+    """Pause outbound work if the statement's total of the last hour has reached a limit."""
+    if getattr((await get_policy(session, session.organization_id)).outbound_limits, name) is not None:
+        pauses = (await read_outbound_rules(session)).pauses
+        if pauses.find_refusal() is None:
+            await pauses.pause_at_limit(session, name, (await session.exec(used)).one() or 0)
 
 
 async def narrow_destinations(session: TenantSession, narrowed: NarrowedDestinations) -> None:
@@ -102,7 +236,7 @@ def _find_policy_refusal(destinations: Destinations, phone_number: str) -> str |
 
 async def require_allowed_destination(session: TenantSession, phone_number: str) -> None:
     """Raise `DestinationNotAllowed` if the organization may not call or text the number."""
-    refusal = find_destination_refusal(await get_destination_rules(session), phone_number)
+    refusal = find_destination_refusal((await read_outbound_rules(session)).destinations, phone_number)
     if refusal is not None:
         raise DestinationNotAllowed(refusal)
 
@@ -128,3 +262,19 @@ def _find_country(number: phonenumbers.PhoneNumber) -> str | None:
         number.country_code or 0
     )
     return code if code in phonenumbers.SUPPORTED_REGIONS else None
+
+
+async def _report(pause: OutboundPause, reason: str) -> None:
+    metrics.outbound_pauses.labels(pause.limit_name).inc()
+    logger.warning("outbound work paused", organization_id=str(pause.organization_id), reason=reason)
+
+
+def _is_active(pause: OutboundPause, limits: OutboundLimits) -> bool:
+    return pause.ends_at > now() and getattr(limits, pause.limit_name, None) == pause.limit_value
+
+
+def _describe(pause: OutboundPause) -> str:
+    return (
+        f"Outbound calls and text messages are paused until {pause.ends_at.astimezone(UTC):%H:%M} UTC: the "
+        f"organization has reached its limit of {pause.limit_value:g} {UNITS[pause.limit_name]} per hour."
+    )

@@ -34,6 +34,7 @@ from switchboard.foundation.web.errors import (
     NotFound,
     OrganizationSuspended,
     OutboundPaused,
+    RecipientOptedOut,
 )
 from switchboard.plugin_sdk import (
     LLMProvider,
@@ -49,7 +50,6 @@ from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.tools import AgentTools
 from switchboard.resources.billing.costs import calculate_embedding_cost, calculate_model_cost
 from switchboard.resources.identity.service import get_policy
-from switchboard.resources.identity.suspension import is_suspended
 from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
@@ -70,6 +70,7 @@ MAX_ATTEMPTS = 3
 HISTORY_MESSAGES = 50
 MAX_ANSWERS_AN_HOUR = 60
 """Maximum answers per hour, which stops two machines that answer each other."""
+_REFUSALS = DestinationNotAllowed, InsufficientBalance, OrganizationSuspended, OutboundPaused, RecipientOptedOut
 INSTRUCTION = "This conversation is by text message. Answer briefly, in plain text without formatting."
 
 
@@ -181,9 +182,9 @@ async def _wait_for_person(session: TenantSession, conversation: SmsConversation
 
 async def _answerer(session: TenantSession, conversation: SmsConversation) -> tuple[PhoneNumber, Agent] | None:
     """Return the agent to answer: the number's agent, if it is active, the number is open for text messages, the
-    contact can receive them, no member has the conversation, and the organization is not suspended.
+    contact can receive them, no member has the conversation, and the organization may text the contact.
     """
-    if conversation.assigned_to is not None or await is_suspended(session):
+    if conversation.assigned_to is not None:
         return None
     try:
         number = await numbers.get_phone_number(session, conversation.phone_number_id)
@@ -193,7 +194,7 @@ async def _answerer(session: TenantSession, conversation: SmsConversation) -> tu
     schedule = Schedule.model_validate(number.sms_schedule) if number.sms_schedule else None
     if agent is None or agent.status != "active" or not is_open(schedule, now()) or not sms.can_be_called(conversation):
         return None
-    if not number.sms_active or await sms.has_opted_out(session, conversation):
+    if not number.sms_active or await sms.find_text_refusal(session, conversation, is_accepted=True) is not None:
         return None
     rows = sms.list_messages(session, conversation.id).where(
         col(SmsMessage.author) == "agent", col(SmsMessage.created_at) > now() - timedelta(hours=1)
@@ -262,14 +263,14 @@ async def _conclude(database: Database, claim: _Claim, text: str) -> bool:
             return False
         conversation.reply_due_at = conversation.answering_until = None
         conversation.answer_attempts = 0
-        if text and not await sms.has_opted_out(session, conversation):
+        if text:
             prices = (await get_policy(session, conversation.organization_id)).prices
             set_cause_depth(session, claim.depth)
             try:
                 cost = calculate_model_cost(prices, claim.usage) + calculate_embedding_cost(prices, claim.embeddings)
                 answer = sms.MessageContent(shorten_answer(text, find_encoding(session, claim.number.carrier)))
                 await sms.save_outbound_message(session, conversation, answer, author="agent", cost=cost)
-            except (DestinationNotAllowed, InsufficientBalance, OrganizationSuspended, OutboundPaused) as error:
+            except _REFUSALS as error:
                 logger.warning("message not answered", conversation_id=str(conversation.id), reason=error.detail)
         return True
 

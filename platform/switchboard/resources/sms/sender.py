@@ -15,7 +15,6 @@ from switchboard.engine.providers.request_spans import span_request
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.encryption.texts import UNREADABLE, is_unreadable
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import OrganizationSuspended
 from switchboard.plugin_sdk import (
     CallbackUrls,
     OutboundTextMessage,
@@ -24,7 +23,6 @@ from switchboard.plugin_sdk import (
     TelephonyProvider,
     UnsubscribedRecipient,
 )
-from switchboard.resources.identity.suspension import is_suspended
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.keywords import obey_keyword
@@ -52,14 +50,11 @@ class MessageSender:
             if message is None or message.status != "queued":
                 return
             conversation = await sms.get_conversation(session, message.conversation_id)
-            if message.author != "platform" and await sms.has_opted_out(session, conversation):
-                await advance_message(
-                    session, message, "failed", error="The recipient opted out before the message was sent."
-                )
-                return
-            if message.author != "platform" and await is_suspended(session):
-                await advance_message(session, message, "failed", error=OrganizationSuspended.default_detail)
-                return
+            if message.author != "platform":
+                refusal = await sms.find_text_refusal(session, conversation, is_accepted=True)
+                if refusal is not None:
+                    await advance_message(session, message, "failed", error=refusal.detail)
+                    return
             text = message.unsent_body or message.body
             if is_unreadable(text):
                 await advance_message(session, message, "failed", error=f"Not sent: {UNREADABLE}")

@@ -16,13 +16,19 @@ from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.events.triggers import get_cause_depth
 from switchboard.foundation.jobs import wake
-from switchboard.foundation.web.errors import InvalidState, NotFound, RecipientOptedOut, ValidationFailed
+from switchboard.foundation.web.errors import (
+    ApiError,
+    InvalidState,
+    NotFound,
+    OnDoNotCallList,
+    RecipientOptedOut,
+    ValidationFailed,
+)
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_text_cost
-from switchboard.resources.destinations.limits import HOUR, pause_at_limit, require_unpaused
-from switchboard.resources.destinations.service import require_allowed_destination
+from switchboard.resources.destinations.service import HOUR, find_refusal, pause_at_limit
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
@@ -104,14 +110,11 @@ async def compose_message(
 ) -> SmsMessage:
     """Create a message to be sent from one of our numbers, by an agent if that is not the number's own.
 
-    Raises `InvalidState` for a number that cannot send text messages, `RecipientOptedOut` for a contact who has opted
-    out, and what `save_outbound_message` raises.
+    Raises `InvalidState` for a number that cannot send text messages, and what `save_outbound_message` raises.
     """
     if not number.sms_active:
         raise InvalidState("The phone number cannot send text messages.")
     conversation = await get_or_create_conversation(session, number, to_number)
-    if await has_opted_out(session, conversation):
-        raise RecipientOptedOut
     message = await save_outbound_message(session, conversation, content, author=author, agent_id=agent_id)
     record_audit(session, AuditAction.SMS_MESSAGE_SENT, message.id)
     return message
@@ -133,11 +136,10 @@ async def save_outbound_message(
     text is sent.
 
     Raises `ValidationFailed` for a message that is too long for the carrier or has too many files, and, except for
-    replies that the platform must send, `DestinationNotAllowed`, `OutboundPaused`, and `InsufficientBalance`.
+    replies that the platform must send, the refusals of `find_text_refusal`, and `InsufficientBalance`.
     """
-    if author != "platform":
-        await require_allowed_destination(session, conversation.contact_number)
-        await require_unpaused(session)
+    if author != "platform" and (refusal := await find_text_refusal(session, conversation)) is not None:
+        raise refusal
     number = await session.get_one(PhoneNumber, conversation.phone_number_id)
     require_sendable_media(session, number.carrier, content.media_urls)
     body = content.body
@@ -194,6 +196,18 @@ async def _pause_at_text_limit(session: TenantSession) -> None:
         )
     )
     await pause_at_limit(session, "texts_per_hour", sent)
+
+
+async def find_text_refusal(
+    session: TenantSession, conversation: SmsConversation, *, is_accepted: bool = False
+) -> ApiError | None:
+    """Return why the organization may not text a contact now: `RecipientOptedOut`, or another refusal of
+    `find_refusal`; None if it may. With `is_accepted` for a message that was accepted before.
+    """
+    if conversation.status == "closed":
+        return RecipientOptedOut()
+    refusal = await find_refusal(session, conversation.contact_number, is_accepted=is_accepted)
+    return RecipientOptedOut() if isinstance(refusal, OnDoNotCallList) else refusal
 
 
 async def has_opted_out(session: TenantSession, conversation: SmsConversation) -> bool:

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 
 from pydantic import Field, JsonValue, ValidationError
 
-from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.foundation.web.errors import TooManyCalls, ValidationFailed
 from switchboard.foundation.web.schemas import PhoneNumberText, ReferenceId, parse_id
 from switchboard.plugin_sdk import ActionContext, ActionError, ActionParams, JsonObject
 from switchboard.resources.agents import service as agents
 from switchboard.resources.automations.action_dependencies import DatabaseAction
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.allowance import acquire_call_allowance
 from switchboard.resources.calls.schemas import CallCreate
 from switchboard.resources.phone_numbers import service as numbers
 
@@ -43,10 +42,12 @@ class StartCall(DatabaseAction[StartCallParams]):
                 raise ValidationFailed.field("agent_id", "is not an agent of the organization")
 
     async def run(self, context: ActionContext, params: StartCallParams) -> JsonObject:
-        if (await acquire_call_allowance(self.session)).calls_left < 1:
-            raise ActionError("The organization is at its limit of concurrent calls.")
         try:
             data = CallCreate.model_validate(params.model_dump())
         except ValidationError as error:
             raise ValidationFailed.of(error) from None
-        return {"call_id": str((await calls.place_call(self.session, data)).id)}
+        try:
+            call = await calls.place_call(self.session, data)
+        except TooManyCalls as error:
+            raise ActionError(error.detail) from None
+        return {"call_id": str(call.id)}

@@ -7,14 +7,12 @@ from switchboard.engine.conversation.transfer import get_accept_prompt
 from switchboard.engine.providers.request_spans import span_request
 from switchboard.foundation.database import Database
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import DestinationNotAllowed, InvalidState, OrganizationSuspended, OutboundPaused
 from switchboard.plugin_sdk import CallbackUrls, ProviderError, ProviderSettings, TelephonyProvider, WarmTransfer
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.callback_urls import build_call_callback_urls
 from switchboard.resources.calls.models import Call
-from switchboard.resources.destinations.clients import build_carrier_destination, require_reachable
-from switchboard.resources.do_not_call import service as do_not_call
+from switchboard.resources.destinations.clients import build_carrier_destination, find_transfer_refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +79,9 @@ class ProviderCarrierLeg:
     async def _check_target(self, destination: str) -> None:
         """Check the target of a transfer like any number that is called: the model, or the caller, chooses it."""
         async with self.database.tenant(self.call.organization_id) as session:
-            if await do_not_call.is_listed(session, destination):
-                raise ProviderError(calls.ON_DO_NOT_CALL_LIST, retryable=False)
-            try:
-                await require_reachable(session, self.registry, self.call.carrier, destination)
-            except (DestinationNotAllowed, OrganizationSuspended, OutboundPaused, InvalidState) as error:
-                raise ProviderError(error.detail, retryable=False) from error
+            refusal = await find_transfer_refusal(session, self.registry, self.call.carrier, destination)
+        if refusal is not None:
+            raise ProviderError(refusal.detail, retryable=False)
 
     @property
     def _callbacks(self) -> CallbackUrls:
