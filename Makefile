@@ -1,6 +1,6 @@
 # The one door: every target works on a fresh clone with Python 3.11+, make and git.
 .DEFAULT_GOAL := help
-.PHONY: help run test system check bench fuzz faults chaos attack holes docs catalogs screenshots lock clients wheels sbom package-check image-check clean
+.PHONY: help run test system costs check bench fuzz faults chaos attack holes docs catalogs screenshots lock clients wheels sbom package-check image-check clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -52,7 +52,7 @@ check: $(DEVELOPED) ## linters and type checker
 
 # As many processes as the machine is fast enough for (tests/fixtures/machine_speed.py). The checks run beside them.
 PROCESSES ?= auto
-PARALLEL_TESTS = $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist worksteal --ignore tests/chaos --ignore tests/fuzz \
+PARALLEL_TESTS = $(BIN)/python -m pytest $(TEST_OPTIONS) --numprocesses $(PROCESSES) --dist worksteal --ignore tests/chaos --ignore tests/fuzz \
 	--ignore tests/attack/test_planted_holes.py
 test: $(DEVELOPED) ## linters, type checker, and the tests of the platform in one process beside PostgreSQL, Redis, and Chromium
 	@$(MAKE) --no-print-directory $(NODE_TOOLS) || echo "The TypeScript client is not tested: its tools need npm and its registry."
@@ -62,6 +62,10 @@ test: $(DEVELOPED) ## linters, type checker, and the tests of the platform in on
 
 system: $(DEVELOPED) ## the tests that start servers, workers, clusters, or installers, kill processes, or restore backups
 	$(PARALLEL_TESTS) -m system
+
+costs: ## run make test, and print what it costs by program, folder, module, fixture, and mark; TARGET=system
+	@$(MAKE) --no-print-directory $(or $(TARGET),test) TEST_OPTIONS="-p tests.fixtures.costs"; status=$$?; \
+	echo "Processor time of all (user, system), the second line with the programs that were started:"; times; exit $$status
 
 bench: $(DEVELOPED) ## the benchmarks as tables; NAME=calls runs one
 	$(BIN)/python -m bench $(NAME)
