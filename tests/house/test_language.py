@@ -16,6 +16,12 @@ QUESTION_WORDS = ("how", "what", "when", "where", "whether", "which", "who", "wh
 OPENING_QUESTION = re.compile(rf"({'|'.join(QUESTION_WORDS)})\b", re.IGNORECASE)
 # Words of the dialect that this code base once had.
 BANNED_WORDS = ("thereof", "whom", "whomever", "doings", "tellings", "wherefrom", "anew", "whosoever")
+# Turns of phrase of that dialect: "Redis is away", "a cost that is none".
+BANNED_PHRASES = (
+    r"\b(is|are|stays?) away\b",
+    r"(?<!there )\b(is|are|was|were) (?-i:none)\b(?!`| of)",
+    r"\btold of\b",
+)
 # Beginnings of words in British spelling. asyncio's `cancelled()` and `CancelledError` are exempt.
 BRITISH_STEMS = (
     r"analys(e|ed|er|ers|ing)\b",
@@ -149,7 +155,7 @@ def find_function_name_fault(node: ast.AST) -> str | None:
 
 
 def test_banned_words_are_not_written() -> None:
-    words = re.compile(rf"\b({'|'.join(BANNED_WORDS)})\b", re.IGNORECASE)
+    words = re.compile(rf"\b({'|'.join(BANNED_WORDS)})\b|{'|'.join(BANNED_PHRASES)}", re.IGNORECASE)
     files = [*python_files("platform", "plugins", "bench"), *((path, path.read_text()) for path in documents())]
     for path, text in files:
         for number, line in enumerate(text.splitlines(), 1):

@@ -36,7 +36,7 @@ class TableReencryption:
 
 
 async def retire_text_key(session: TenantSession) -> None:
-    """Have the texts from now on encrypted under a new key. The old one decrypts until nothing needs it."""
+    """Encrypt texts under a new key from now on. The old key decrypts until nothing needs it."""
     ours = (session.owns(OrganizationKey), col(OrganizationKey.purpose) == KEY_PURPOSE)
     await session.exec(update(OrganizationKey).where(*ours).values(purpose=RETIRED_PURPOSE))
 

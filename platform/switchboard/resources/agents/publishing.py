@@ -177,7 +177,7 @@ class AgentPublisher:
             agent.webhook_url = validate_public_url(self.outbound, data.webhook_url, field="webhook_url")
 
     def _check_disabled_tools(self, agent: Agent, names: list[str]) -> None:
-        """Raise `ValidationFailed` for a name that is no tool's, so that a typo leaves no tool switched on."""
+        """Raise `ValidationFailed` for a name that no tool has, so that a typo does not leave a tool switched on."""
         known = list_tool_names(self.registry, agent)
         for place, name in enumerate(names):
             if name not in known:

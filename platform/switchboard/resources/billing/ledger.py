@@ -46,7 +46,9 @@ async def hold_funds(session: TenantSession, reference: UUID, amount: Decimal) -
 
 
 async def require_solvency(session: TenantSession) -> None:
-    """Refuse a prepaid organization with a negative balance what is charged after use. Raises `InsufficientBalance`."""
+    """Refuse usage that is charged afterwards if a prepaid organization's balance is negative. Raises
+    `InsufficientBalance`.
+    """
     if (await get_policy(session, session.organization_id)).billing_mode != "prepaid":
         return
     if (await get_account_balance(session))[0] < await _set_aside(session):

@@ -70,14 +70,14 @@ class CallAdmission:
         try:
             await self.redis.zrem(_RESERVATIONS, str(call_id))
         except (RedisError, OSError) as error:
-            logger.warning("a call's place is kept for a minute: Redis is away", error=type(error).__name__)
+            logger.warning("a call's place is kept for a minute: Redis cannot be reached", error=type(error).__name__)
 
     async def has_room(self) -> bool:
         """Return whether a server has room for another call."""
         return await self._count(f"{_COUNT_ROOM} return room", LIFETIME_SECONDS) != 0
 
     async def list_rooms(self) -> dict[str, tuple[int, int]]:
-        """Return the calls that each server can hold and holds, by its node; nothing while Redis is away."""
+        """Return the calls that each server can hold and holds, by its node; nothing while Redis cannot be reached."""
         try:
             reports = await cast("Awaitable[dict[str | bytes, str | bytes]]", self.redis.hgetall(_SERVERS))
         except (RedisError, OSError):
@@ -93,7 +93,7 @@ class CallAdmission:
         try:
             return await cast("Awaitable[int]", self.redis.eval(script, len(_KEYS), *_KEYS, *arguments))
         except (RedisError, OSError) as error:
-            logger.warning("calls are admitted without a limit: Redis is away", error=type(error).__name__)
+            logger.warning("calls are admitted without a limit: Redis cannot be reached", error=type(error).__name__)
             return -1
 
     async def run_reports(self) -> None:
@@ -115,13 +115,16 @@ class CallAdmission:
             report = self.redis.eval(_REPORT, len(_KEYS), *_KEYS, self.node, limit, *map(str, live))
             await cast("Awaitable[None]", report)
         except (RedisError, OSError) as error:
-            logger.warning("this server's room is not known to others: Redis is away", error=type(error).__name__)
+            logger.warning("server capacity not reported: Redis cannot be reached", error=type(error).__name__)
 
     async def _withdraw(self) -> None:
         try:
             await cast("Awaitable[int]", self.redis.hdel(_SERVERS, self.node))
         except (RedisError, OSError) as error:
-            logger.warning("this server's room is counted for seconds: Redis is away", error=type(error).__name__)
+            logger.warning(
+                "server capacity not withdrawn: Redis cannot be reached",
+                error=type(error).__name__,
+            )
 
 
 def _decode(text: str | bytes) -> str:

@@ -34,7 +34,7 @@ blueprint = ApiBlueprint("calls", __name__, tags={"calls": "Calls, transcripts, 
 async def list_calls(session: TenantSession, query: CallQuery, settings: Settings) -> Page[CallOut]:
     """List calls.
 
-    Filters are combined. Those of words, tags, and contacts are slower than the others; a range of time makes every
+    Filters are combined. Filters of words, tags, and contacts are slower than the others; a range of time makes every
     filter faster.
     """
     found = await find_calls(session, query)

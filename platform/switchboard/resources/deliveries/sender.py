@@ -130,7 +130,7 @@ class DeliverySender:
         except OutboundError as failure:
             if not failure.stale:
                 raise
-        # The receiver closed an idle connection, which is no failure of this delivery.
+        # The receiver closed an idle connection, which is not a failure of this delivery.
         left = max(0.1, began + self._seconds - monotonic())
         return await self._outbound.post(url, body, headers=headers, seconds=left, read_limit=0)
 

@@ -1,4 +1,4 @@
-"""A chat with an agent, to test it: a simulation in mode `text` with a person as the caller, of which nothing is saved.
+"""A chat with an agent, to test it: a simulation in mode `text` with a person as the caller, which is not saved.
 
 The person's browser keeps the conversation, and sends it with each message.
 """
@@ -90,7 +90,7 @@ class AgentChat:
     async def answer(self, agent: Agent, message: ChatMessage) -> ChatReply:
         """Return the agent's answer. The agent need not be saved.
 
-        Raises `RateLimited`, `InsufficientBalance`, `ValidationFailed` for entries that are no conversation, and
+        Raises `RateLimited`, `InsufficientBalance`, `ValidationFailed` for entries that do not form a conversation, and
         `ProviderFailed`.
         """
         history = _read_history(message.entries)
@@ -155,7 +155,7 @@ _tool_entry: TypeAdapter[_ToolEntry] = TypeAdapter(_ToolEntry)
 
 
 def _read_history(entries: Sequence[ChatEntry]) -> list[Message]:
-    """Return the conversation as the model reads it. Raises `ValidationFailed` for a tool entry that is none."""
+    """Return the conversation as the model reads it. Raises `ValidationFailed` for an invalid tool entry."""
     history = []
     for place, entry in enumerate(entries):
         if entry.role == "tool":

@@ -14,15 +14,15 @@ from switchboard.foundation.web.row_counts import RowCounter
 
 
 class SmsConversation(TenantTable, table=True):
-    """All messages between one phone number and one contact. `closed`: the contact has sent STOP and receives none
-    until START.
+    """All messages between one phone number and one contact. `closed`: the contact has sent STOP and receives no
+    messages until START.
 
     `reply_due_at` is when the agent's answer is due, None without one; `answering_until` is the lease of the worker
     that answers, and identifies its claim; `answer_attempts` counts claims since the last answer.
 
-    `assigned_to` is the member who answers in the agent's place. `waiting_since` is when the contact wrote last without
-    anybody having answered who will; None if nothing waits for a person. `last_inbound_at` is None for conversations
-    without messages since version 0.1.
+    `assigned_to` is the member who answers in the agent's place. `waiting_since` is when the contact wrote a message
+    that waits for a person, because no agent answers it; None if no message does. `last_inbound_at` is None for
+    conversations without messages since version 0.1.
     """
 
     __tablename__ = "sms_conversation"

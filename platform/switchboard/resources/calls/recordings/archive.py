@@ -263,7 +263,7 @@ class RecordingArchive:
             await self.recordings.put(key, sealed, ENCRYPTED_CONTENT_TYPE)
 
     async def delete_file(self, key: str) -> None:
-        """Delete an object. A missing one is no error."""
+        """Delete an object. A missing object is not an error."""
         await self.recordings.delete([key])
 
     async def find_file(self, organization_id: UUID, key: str) -> StoredObject:

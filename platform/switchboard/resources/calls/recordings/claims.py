@@ -1,7 +1,8 @@
 """Claims of a call's recording: the process with the whole recording on its disk, and the workers that assemble one
 from its segments, never store it at the same time.
 
-`Call.recording_due_at` is both the time of the next attempt in the store and the claim of whoever works on it now.
+`Call.recording_due_at` is both the time of the next attempt in the store and the claim of the process that works on it
+now.
 """
 
 from datetime import timedelta
