@@ -156,7 +156,7 @@ class RecordingArchive:
     async def store_spooled(self, organization_id: UUID, call_id: UUID, file: BinaryIO) -> RecordingFormat | None:
         """Store a whole recording from the spool and return its format; None if it has no audio.
 
-        Raises `RecordingDamaged` and `OSError`, also if the disk has no room for the encoded file.
+        Raises `RecordingDamaged` and `OSError`, also if the encoded file does not fit on the disk.
         """
         audio_format = self.settings.recordings_format
         blocks = read_blocks(file)
