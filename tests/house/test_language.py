@@ -66,7 +66,7 @@ BANNED_NAMES = (
 )
 # Words that no name has: of a class, a function, a variable, a file, a class of a style sheet, or an attribute.
 BANNED_NAME_WORDS = ("desk", "desks", "room", "rooms")
-# Modules some of whose names have one of these words still.
+# Modules some of whose names have one of these words, or are `of`, still.
 UNCHANGED_MODULES = ("calls/dialing.py", "calls/inbound.py", "campaigns/dialer.py")
 WORD_OF_A_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 WORD_OF_MARKUP = re.compile(rf"(?:class|id|data-[a-z-]+)=\"[^\"]*\b({'|'.join(BANNED_NAME_WORDS)})\b")
@@ -124,7 +124,7 @@ def test_docstrings_and_names_are_plain() -> None:
     for path, text in python_files():
         rules = [find_docstring_fault, find_name_fault]
         if not path.as_posix().endswith(UNCHANGED_MODULES):
-            rules.append(find_banned_word_in_name)
+            rules.append(find_banned_name)
         # The tests' functions are named after behavior, and a few fixtures after a state.
         if not path.is_relative_to(REPOSITORY / "tests"):
             rules.append(find_function_name_fault)
@@ -154,8 +154,10 @@ def find_name_fault(node: ast.AST) -> str | None:
     return f"{name}: name the thing itself" if name.strip("_") in QUESTION_WORDS else None
 
 
-def find_banned_word_in_name(node: ast.AST) -> str | None:
+def find_banned_name(node: ast.AST) -> str | None:
     match node:
+        case ast.FunctionDef(name="of") | ast.AsyncFunctionDef(name="of"):
+            return "name what the function makes: `from_row`, `build`"
         case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
             pass
         case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()) | ast.arg(arg=name):

@@ -313,7 +313,7 @@ async def test_rows_with_texts_are_not_inserted_around_the_flush_that_encrypts_t
     caller: Caller, runtime: Runtime
 ) -> None:
     values = {"message_id": uuid4(), "carrier_url": "https://vendor.test/1"}
-    media = NewRow.of(SmsMedia, organization_id=caller.organization_id, **values)
+    media = NewRow.build(SmsMedia, organization_id=caller.organization_id, **values)
     async with runtime.database.tenant(caller.organization_id) as session:
         with pytest.raises(ValueError, match="texts of SmsMedia"):
             await insert_together(session, media)

@@ -117,7 +117,9 @@ def live_part(*, role: str = "viewer", query: type[Query] | None = None, seconds
 def _declare_page(role: str, query: type[Query] | None, *, live_seconds: int | None) -> Callable[[Handler], View]:
     def decorate(handler: Handler) -> View:
         offered = ("viewer", "session", "form") if query is None else ("viewer", "session", "form", "query")
-        declared = PageDeclaration(role, HandlerPipeline.of(handler, *offered), query, live_seconds=live_seconds)
+        declared = PageDeclaration(
+            role, HandlerPipeline.from_handler(handler, *offered), query, live_seconds=live_seconds
+        )
 
         @wraps(handler)
         async def serve(**path: str) -> Response:
@@ -145,7 +147,11 @@ def action(
     def decorate(handler: Handler) -> View:
         offered = ("viewer", "session", "files", "fields", *(("data",) if form is not None else ()))
         declared = PageDeclaration(
-            role, HandlerPipeline.of(handler, *offered), form=form, is_action=True, outlasts_support=outlasts_support
+            role,
+            HandlerPipeline.from_handler(handler, *offered),
+            form=form,
+            is_action=True,
+            outlasts_support=outlasts_support,
         )
 
         @wraps(handler)

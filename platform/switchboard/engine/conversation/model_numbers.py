@@ -35,7 +35,7 @@ class ModelNumbers:
     named: frozenset[str] | None
 
     @classmethod
-    def of(cls, agent: NumberSettings) -> "ModelNumbers":
+    def from_settings(cls, agent: NumberSettings) -> "ModelNumbers":
         """Return the numbers of `allowed_numbers` and of the prompt, without what a call's metadata puts into it."""
         if agent.any_number:
             return cls(None)

@@ -21,7 +21,7 @@ class NewRow:
     values: Mapping[str, Any]
 
     @classmethod
-    def of(cls, table: type[TenantTable], **values: object) -> "NewRow":
+    def build(cls, table: type[TenantTable], **values: object) -> "NewRow":
         """Return a row with these values, and the table's defaults for other columns.
 
         Raises `TypeError` for an unknown column, and for one without value and default.
@@ -30,6 +30,8 @@ class NewRow:
         if filled.keys() != table.model_fields.keys():
             raise TypeError(f"{table.__name__} has other columns: {filled.keys() ^ table.model_fields.keys()}")
         return cls(table, filled)
+
+    of = build  # the name in resources/calls/inbound.py
 
 
 async def insert_together(session: TenantSession, *rows: NewRow) -> None:

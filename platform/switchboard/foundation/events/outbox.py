@@ -64,7 +64,7 @@ async def publish(session: TenantSession, data: EventData, *, depth: int = 0) ->
     organization_id = session.organization_id
     audience = await _find_audience(session, data)
     event_id = new_id()
-    event = NewRow.of(
+    event = NewRow.build(
         Event,
         id=event_id,
         organization_id=organization_id,

@@ -171,7 +171,7 @@ class ValidationFailed(ApiError):
         return cls(f"{field}: {message}", errors=[{"field": field, "message": message}])
 
     @classmethod
-    def of(cls, error: ValidationError) -> "ValidationFailed":
+    def from_error(cls, error: ValidationError) -> "ValidationFailed":
         """Convert pydantic's errors, without the input's values; at most `MAX_ERRORS`."""
         found: list[FieldError] = []
         for item in error.errors(include_url=False, include_context=False, include_input=False)[:MAX_ERRORS]:
@@ -181,6 +181,8 @@ class ValidationFailed(ApiError):
         more = f" ({error.error_count() - len(found)} more errors are not listed)"
         detail = f"{first['field']}: {first['message']}"
         return cls(detail + more if error.error_count() > len(found) else detail, errors=found)
+
+    of = from_error  # the name in resources/automations/actions/start_call.py
 
 
 class IdempotencyMismatch(ApiError):

@@ -62,7 +62,7 @@ async def settle_hold(session: TenantSession, kind: Spending, reference: UUID, a
     await run_statement(session, _RELEASE, {"organization_id": organization_id, "reference": reference})
     if account is None:
         return False
-    entry = NewRow.of(LedgerEntry, organization_id=organization_id, kind=kind, amount=-amount, reference=reference)
+    entry = NewRow.build(LedgerEntry, organization_id=organization_id, kind=kind, amount=-amount, reference=reference)
     if not await insert_row(session, entry):
         return False
     account.balance -= amount
@@ -113,6 +113,6 @@ async def _set_aside(session: TenantSession, *conditions: ColumnElement[bool]) -
 
 async def _lock_account(session: TenantSession) -> Account:
     organization_id = session.organization_id
-    await insert_row(session, NewRow.of(Account, id=organization_id, organization_id=organization_id))
+    await insert_row(session, NewRow.build(Account, id=organization_id, organization_id=organization_id))
     rows = select(Account).where(col(Account.id) == organization_id).with_for_update()
     return (await session.exec(rows.execution_options(populate_existing=True))).one()

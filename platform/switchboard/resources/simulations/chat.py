@@ -162,7 +162,7 @@ def _read_history(entries: Sequence[ChatEntry]) -> list[Message]:
             try:
                 called = _tool_entry.validate_json(entry.content)
             except ValidationError as error:
-                raise ValidationFailed.of(error) from None
+                raise ValidationFailed.from_error(error) from None
             call = ToolCall(f"chat_{place}", called.tool, called.arguments)
             history.append(Message("assistant", "", tool_calls=(call,)))
             history.append(Message("tool", json.dumps(called.result), tool_call_id=call.id))

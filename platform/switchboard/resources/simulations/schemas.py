@@ -104,5 +104,5 @@ class SimulationOut(Answer):
     completed_at: Moment | None = Field(description="Time of the end; null before it.")
 
     @classmethod
-    def of(cls, simulation: Simulation) -> "SimulationOut":
+    def from_row(cls, simulation: Simulation) -> "SimulationOut":
         return cls.model_validate(simulation)

@@ -140,5 +140,5 @@ class WidgetOut(Answer):
     updated_at: UpdatedAt
 
     @classmethod
-    def of(cls, widget: Widget) -> "WidgetOut":
+    def from_row(cls, widget: Widget) -> "WidgetOut":
         return cls.model_validate(widget)

@@ -70,7 +70,7 @@ class DatabaseCallLog:
             self._record_line(entry, unfinished=True)
 
     def _record_line(self, entry: TranscriptEntry, *, unfinished: bool = False) -> None:
-        line = NewRow.of(
+        line = NewRow.build(
             TranscriptLine,
             organization_id=self._call.organization_id,
             call_id=self._call.id,

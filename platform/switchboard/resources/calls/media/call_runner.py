@@ -229,7 +229,7 @@ class CallRunner:
 
     async def _build_tools(self, call: Call, agent: Agent) -> list[Tool]:
         return [
-            SendTextMessage(CallTextSender(self.database, call), ModelNumbers.of(agent)),
+            SendTextMessage(CallTextSender(self.database, call), ModelNumbers.from_settings(agent)),
             OptOut(partial(_opt_out, self.database, call)),
             *await self.agent_tools.build_tools(agent),
         ]
