@@ -47,7 +47,9 @@ def test_relative_links_and_their_anchors_resolve() -> None:
                 if re.match(r"[a-z]+:", link):
                     continue
                 target, _, anchor = link.partition("#")
-                page = (path.parent / target).resolve() if target else path
+                # The text of an entry becomes a part of CHANGELOG.md.
+                folder = REPOSITORY if re.search(r"changes/[^/]+\.[a-z]+\.md$", path.as_posix()) else path.parent
+                page = (folder / target).resolve() if target else path
                 place = f"{path.relative_to(REPOSITORY)}:{number}"
                 assert page.exists(), f"{place}: {link} does not exist"
                 assert not anchor or anchor in list_anchors(page), f"{place}: {link} names no heading"
