@@ -16,7 +16,7 @@ from sqlmodel import col, delete, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database import NewRow, TenantSession, insert_row, now, run_statement
-from switchboard.foundation.encryption.texts import get_table
+from switchboard.foundation.encryption.content import get_table
 from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.resources.billing.models import Account, LedgerEntry, LedgerHold
 from switchboard.resources.destinations.limits import HOUR, pause_at_limit

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from opentelemetry.context import Context
 
-from switchboard.foundation.encryption.texts import UNREADABLE, decrypt_text, get_table, is_unreadable
+from switchboard.foundation.encryption.content import UNREADABLE, decrypt_content, get_table, is_unreadable
 from switchboard.foundation.events.models import Delivery
 from switchboard.foundation.events.targets import get_secret_label
 from switchboard.foundation.keyring import KeyRing
@@ -114,7 +114,7 @@ class DeliverySender:
 
     def _decrypt_body(self, claimed: ClaimedDelivery) -> bytes | None:
         """Return the bytes to send; None if they are lost."""
-        body = decrypt_text(
+        body = decrypt_content(
             self._keyring,
             claimed.body_key,
             BODY,

@@ -57,13 +57,13 @@ async def get_policy(session: AsyncSession, organization_id: UUID) -> Policy:
     return policies[organization_id]
 
 
-def encrypts_texts(session: Session, organization_id: UUID) -> bool:
-    """Return whether an organization's policy encrypts the texts of its conversations."""
+def encrypts_content(session: Session, organization_id: UUID) -> bool:
+    """Return whether an organization's policy encrypts the content of its conversations."""
     return _read_policy(session, organization_id).encryption.texts
 
 
-def build_plain_texts_condition() -> ColumnElement[bool]:
-    """Build the condition that the policy of the organization `:organization_id` leaves texts as they are."""
+def build_plain_content_condition() -> ColumnElement[bool]:
+    """Build the condition that the policy of the organization `:organization_id` leaves content as it is."""
     encrypts = col(Organization.policy)["encryption"]["texts"].as_boolean()
     is_plain = col(Organization.id) == bindparam("organization_id"), not_(func.coalesce(encrypts, false()))
     return exists().where(*is_plain)

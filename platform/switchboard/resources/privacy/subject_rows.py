@@ -11,8 +11,8 @@ from sqlalchemy import JSON, Column, ColumnElement, String, Table, Text, and_, c
 from sqlmodel import AutoString, SQLModel, func, not_, select
 
 from switchboard.foundation.database import ENCRYPTION_LABEL, TenantSession
-from switchboard.foundation.encryption import texts as encryption
-from switchboard.foundation.encryption.texts import build_prefix, match_prefix
+from switchboard.foundation.encryption import content as encryption
+from switchboard.foundation.encryption.content import build_prefix, match_prefix
 from switchboard.resources.privacy.number_pattern import NumberPattern
 
 BATCH: Final = 500

@@ -9,7 +9,7 @@ from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Numeric, Un
 from sqlmodel import Field
 
 from switchboard.foundation.database import TenantTable, json_column, now
-from switchboard.foundation.encryption import encrypted_texts
+from switchboard.foundation.encryption import encrypted_content
 from switchboard.foundation.web.row_counts import RowCounter
 
 
@@ -83,7 +83,7 @@ class SmsConversationReader(TenantTable, table=True):
     read_at: datetime = Field(default_factory=now)
 
 
-@encrypted_texts("body", "unsent_body", "media_urls")
+@encrypted_content("body", "unsent_body", "media_urls")
 class SmsMessage(TenantTable, table=True):
     """A text message. `author` is the contact, an API client, an agent, an automation, a user of the dashboard, or
     the platform itself (replies to STOP, START, and HELP).
@@ -139,7 +139,7 @@ class SmsMessage(TenantTable, table=True):
     cause_depth: int = 0
 
 
-@encrypted_texts("carrier_url")
+@encrypted_content("carrier_url")
 class SmsMedia(TenantTable, table=True):
     """A file of an inbound message. Its content is in the store of recordings once `content_type` is set.
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import and_, bindparam, exists, or_, select, update
 
 from switchboard.foundation.database import Database, TenantSession, fetch_rows, now, run_statement
-from switchboard.foundation.encryption.texts import get_table
+from switchboard.foundation.encryption.content import get_table
 from switchboard.foundation.object_store import UPLOAD_SECONDS
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.file_formats import RecordingFormat
