@@ -1,6 +1,6 @@
 # The one door: every target works on a fresh clone with Python 3.11+, make and git.
 .DEFAULT_GOAL := help
-.PHONY: help run test system costs check bench fuzz faults chaos attack holes docs catalogs screenshots lock clients wheels sbom package-check image-check clean
+.PHONY: help run test system costs check bench fuzz faults chaos attack holes docs catalogs screenshots lock changelog clients wheels sbom package-check image-check clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -106,6 +106,10 @@ lock: $(INSTALLED) ## pin requirements.in and requirements-dev.in anew
 	$(PIN) requirements.in $(foreach p,$(OWN),--no-emit-package $(p)) -o requirements.lock
 	$(PIN) requirements-dev.in $$(sed -n 's/^\([a-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock) -o requirements-dev.lock
 	-$(BIN)/python -m switchboard_llm
+
+changelog: $(DEVELOPED) ## write the entries of changes/ into CHANGELOG.md, and remove their files; VERSION=0.2.0
+	@test -n "$(VERSION)" || { echo "Name the version: make changelog VERSION=0.2.0"; exit 2; }
+	$(BIN)/towncrier build --yes --version $(VERSION)
 
 # Each wheel carries the license, and the platform's the guides, to which it has a link. flit takes only files that are in the
 # folder of its source, so it builds from a copy.

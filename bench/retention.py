@@ -24,7 +24,7 @@ from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.recordings.archive import RecordingArchive, open_recording_store
 from switchboard.resources.calls.retention import CallDeleter, TranscriptDeleter
 from switchboard.resources.identity.retention import RetentionDeleter
-from switchboard.resources.identity.service import encrypts_texts
+from switchboard.resources.identity.service import encrypts_content
 
 from bench.embedded_server import run_with_servers
 
@@ -124,7 +124,7 @@ async def measure(url: str, folder: Path) -> None:
     await upgrade(url)
     await fill(url)
     settings = Settings(data_dir=folder)
-    database = Database(url, info={"encrypts_texts": encrypts_texts})
+    database = Database(url, info={"encrypts_content": encrypts_content})
     archive = RecordingArchive(settings, database, open_recording_store(settings))
     async with database.system() as session:
         large = (await (await session.connection()).exec_driver_sql(f"select {LARGE}")).scalar_one()

@@ -108,7 +108,7 @@ async def synthesize(dice: random.Random, kind: Kind, voice: str, *, held_out: b
     clean = np.concatenate(parts)
     level = np.sqrt(np.mean(speech**2)) / 10 ** (dice.uniform(8, 30) / 20)
     noise = np.random.default_rng(dice.randrange(2**32)).normal(size=len(clean))
-    if dice.random() < 0.5:  # traffic and rooms: the low frequencies are louder
+    if dice.random() < 0.5:  # traffic and halls: the low frequencies are louder
         noise = np.convolve(noise, np.ones(8) / 8, mode="same") * 2.8
     delay = round(before * 1000)
     return AnsweredCall(

@@ -52,7 +52,7 @@ WAITING = (
     "tests/dashboard/test_answering.py",
     "tests/dashboard/test_calls.py",
     "tests/dashboard/test_client_sdks.py",
-    "tests/dashboard/test_desk.py",
+    "tests/dashboard/test_call_queue.py",
     "tests/dashboard/test_live_calls.py",
     "tests/dashboard/test_talking.py",
     "tests/faults/",

@@ -220,7 +220,7 @@ OTHER_PARTY = "+15550100009"
 
 async def talk_into(agent: AgentSettings, tool: str, number: str) -> tuple[bool, Json]:
     """Let the model use a tool with a number; return whether it would be dialed or texted, and the tool's result."""
-    requests, texts, numbers = AgentRequests(), Texts(), ModelNumbers.of(agent)
+    requests, texts, numbers = AgentRequests(), Texts(), ModelNumbers.from_settings(agent)
     context = ToolContext(uuid4(), agent.agent_id, uuid4(), OTHER_PARTY, "+15550100200")
     tools: list[Tool] = [TransferCall(requests, numbers), SendTextMessage(texts, numbers)]
     toolbox = Toolbox(tools, context, disabled=agent.disabled_tools)

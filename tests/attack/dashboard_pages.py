@@ -43,7 +43,7 @@ class FormAnswer:
     notice: str = ""
 
     @classmethod
-    def of(cls, answer: Answer, notice: str = "") -> "FormAnswer":
+    def from_answer(cls, answer: Answer, notice: str = "") -> "FormAnswer":
         return cls(answer.status, CHANGES.sub("", answer.text), answer.headers.get("Location", ""), notice)
 
     def without(self, *keys: str) -> "FormAnswer":
@@ -58,7 +58,7 @@ async def submit_form(browser: HttpClient, path: str, fields: Sequence[tuple[str
     """Post a form, and read the notice that the next page shows."""
     answer = await browser.submit(path, fields)
     notice = re.search(r'class="notice \w+".*?</p>', (await browser.get("/dashboard/organizations")).text)
-    return FormAnswer.of(answer, notice[0] if notice else "")
+    return FormAnswer.from_answer(answer, notice[0] if notice else "")
 
 
 async def attack_pages(scene: Scene, result: AttackResult) -> None:
@@ -77,7 +77,7 @@ async def attack_pages(scene: Scene, result: AttackResult) -> None:
             if method == "POST":
                 answer = await submit_form(stranger, target, form.fields)
             else:
-                answer = FormAnswer.of(await stranger.get(target))
+                answer = FormAnswer.from_answer(await stranger.get(target))
             return answer.without(*UUID.findall(target))
 
         expected, actual = await send(UUID.sub(lambda _: str(uuid4()), path)), await send(path)

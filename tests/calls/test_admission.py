@@ -56,7 +56,7 @@ async def count_calls(live: LivePlatform) -> int:
 
 @asynccontextmanager
 async def run_other_server(runtime: Runtime, most_calls: int) -> AsyncIterator[None]:
-    """Report another server with so much room."""
+    """Report another server with so much capacity."""
     admission = CallAdmission("other", runtime.redis, CallEngine(most_calls=most_calls))
     reporting = asyncio.create_task(admission.run_reports())
     try:
@@ -67,10 +67,10 @@ async def run_other_server(runtime: Runtime, most_calls: int) -> AsyncIterator[N
 
 
 async def wait_until_known(live: LivePlatform, *, servers: int = 1) -> None:
-    """Wait until the room of so many servers is known; without any, every call is admitted."""
+    """Wait until the capacity of so many servers is known; without any, every call is admitted."""
 
     async def list_servers() -> int:
-        return len(await cast("Awaitable[list[bytes]]", live.runtime.redis.hkeys("{switchboard}:call_room")))
+        return len(await cast("Awaitable[list[bytes]]", live.runtime.redis.hkeys("{switchboard}:call_capacity")))
 
     await eventually(list_servers, lambda found: found == servers)
 
@@ -97,7 +97,7 @@ async def test_a_full_server_answers_503_and_stays_ready(live: LivePlatform) -> 
                 await announce_call(live)
 
 
-async def test_a_carrier_that_asks_again_gets_through_once_there_is_room(live: LivePlatform) -> None:
+async def test_a_carrier_that_asks_again_gets_through_once_there_is_capacity(live: LivePlatform) -> None:
     await wait_until_known(live)
     refused = 'switchboard_calls_not_admitted_total{direction="inbound"}'
     before = await read_metric(live.caller.client, refused)
@@ -108,7 +108,7 @@ async def test_a_carrier_that_asks_again_gets_through_once_there_is_room(live: L
     assert (await waiting).answered
 
 
-async def test_outbound_calls_wait_for_room(live: LivePlatform) -> None:
+async def test_outbound_calls_wait_for_capacity(live: LivePlatform) -> None:
     await wait_until_known(live)
     waits = 'switchboard_calls_not_admitted_total{direction="outbound"}'
     before = await read_metric(live.caller.client, waits)
@@ -119,7 +119,7 @@ async def test_outbound_calls_wait_for_room(live: LivePlatform) -> None:
     assert (await live.wait_for_end(call["id"]))["status"] == "completed"
 
 
-async def test_a_campaign_waits_for_room(live: LivePlatform) -> None:
+async def test_a_campaign_waits_for_capacity(live: LivePlatform) -> None:
     await wait_until_known(live)
     body = get_agent_and_number(live)
     async with connect_telephone(live):
@@ -139,7 +139,7 @@ async def test_without_redis_every_call_is_admitted(live: LivePlatform) -> None:
     admission = CallAdmission("here", live.runtime.redis, live.runtime.engine)
     await live.runtime.redis.set("{switchboard}:call_reservations", "not a sorted set")
     assert await admission.reserve_place(uuid4())
-    assert await admission.has_room()
+    assert await admission.has_capacity()
 
 
 def test_a_process_that_is_late_holds_fewer_calls_until_it_is_in_time() -> None:

@@ -58,8 +58,8 @@ async def test_a_call_that_the_reconciler_ends_while_it_goes_on_costs_what_the_l
 async def test_a_lease_is_judged_by_what_was_seen_without_a_gap(
     runtime: Runtime, caller: Caller, servers: DataDirectory
 ) -> None:
-    """While the database is away or a standby still, nobody can extend one, and a standby that takes over has lost the
-    last extensions.
+    """While the database is unreachable or still a standby, nobody can extend one, and a standby that takes over has
+    lost the last extensions.
     """
     lapsed = {"holder": "gone", "started_at": now(), "watch_at": now() - 2 * LEASE}
     call = await add_call(runtime, caller, now(), status="in-progress", **lapsed)

@@ -297,7 +297,7 @@ def open_full_disk(**_: object) -> IO[bytes]:
 
 
 @pytest.mark.parametrize("settings", STORED, indirect=True)
-async def test_a_recording_waits_for_room_to_be_encoded(runtime: Runtime, caller: Caller) -> None:
+async def test_a_recording_waits_for_disk_space_to_be_encoded(runtime: Runtime, caller: Caller) -> None:
     call = await add_call(runtime, caller, now())
     spooled = spool_recording(runtime, call, synthesize_frames())
     with pytest.MonkeyPatch.context() as patch:

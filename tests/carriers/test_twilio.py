@@ -154,7 +154,7 @@ async def test_a_call_identified_after_its_socket_opened_can_be_hung_up(at_twili
 async def test_voicemail_is_recognized_though_the_message_about_it_is_lost(
     at_twilio: TwilioLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Redis is away, or late, when the carrier's judgment is passed on to the process that runs the call."""
+    """Redis is unreachable, or late, when the carrier's judgment is passed on to the process that runs the call."""
     monkeypatch.setattr(callbacks, "send_live_message", AsyncMock(return_value=False))
     live = at_twilio[0].live
     finished = await live.wait_for_end((await live.place_call("+15550100030"))["id"])

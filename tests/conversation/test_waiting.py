@@ -152,7 +152,7 @@ async def test_the_agent_goes_on_if_nobody_comes(engine: CallEngine, fallback: s
     await waiting.hang_up()
 
 
-async def test_nobody_waits_for_an_empty_desk(engine: CallEngine) -> None:
+async def test_nobody_waits_in_a_queue_that_nobody_follows(engine: CallEngine) -> None:
     waiting = await start_waiting(engine, Queue(staffed=False))
     await asyncio.sleep(4)
     assert waiting.queue.done == []

@@ -1,5 +1,5 @@
 """Every page that links lead to, in Chromium: without a violation of axe-core of any impact at the width of a phone and
-of a desk, in light and dark, not wider than the window, and within a budget of bytes.
+of a desktop, in light and dark, not wider than the window, and within a budget of bytes.
 """
 
 import re

@@ -31,7 +31,7 @@ ECHO: Select[Any] = select(bindparam("words", type_=String).label("words"))
 
 
 async def add_contact(session: TenantSession, number: str) -> None:
-    await insert_together(session, NewRow.of(Contact, organization_id=session.organization_id, phone_number=number))
+    await insert_together(session, NewRow.build(Contact, organization_id=session.organization_id, phone_number=number))
 
 
 async def list_numbers(session: TenantSession) -> list[str]:

@@ -1,4 +1,4 @@
-"""A database that is away while calls begin and end."""
+"""An outage of the database while calls begin and end."""
 
 import asyncio
 from itertools import cycle

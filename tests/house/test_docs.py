@@ -12,6 +12,7 @@ PLATFORM = REPOSITORY / "platform" / "switchboard"
 CODE_ROOTS = (REPOSITORY, PLATFORM, PLATFORM / "resources", PLATFORM / "apps" / "dashboard")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE_PATH = re.compile(r"`((?:[a-z_]+/)+[a-z_0-9]+\.(?:py|md|toml|js|json))`")
+ATTRIBUTE = re.compile(r"`([A-Z]\w+)\.(\w+)(?:\(\))?`")
 DOCS_PATH = re.compile(r"\bdocs/[a-z0-9/-]+\.md\b")
 SKIPPED = ("platform/switchboard/plugin_sdk/template/", "tests/knowledge_bases/")
 
@@ -46,7 +47,9 @@ def test_relative_links_and_their_anchors_resolve() -> None:
                 if re.match(r"[a-z]+:", link):
                     continue
                 target, _, anchor = link.partition("#")
-                page = (path.parent / target).resolve() if target else path
+                # The text of an entry becomes a part of CHANGELOG.md.
+                folder = REPOSITORY if re.search(r"changes/[^/]+\.[a-z]+\.md$", path.as_posix()) else path.parent
+                page = (folder / target).resolve() if target else path
                 place = f"{path.relative_to(REPOSITORY)}:{number}"
                 assert page.exists(), f"{place}: {link} does not exist"
                 assert not anchor or anchor in list_anchors(page), f"{place}: {link} names no heading"
@@ -68,6 +71,16 @@ def test_documentation_paths_in_code_exist() -> None:
             continue
         for name in DOCS_PATH.findall(re.sub(r"https?://\S+", "", path.read_text())):
             assert (REPOSITORY / name).exists(), f"{path.relative_to(REPOSITORY)}: {name} does not exist"
+
+
+def test_attributes_named_in_docstrings_exist() -> None:
+    texts = {path: path.read_text() for path in list_files("platform/*.py", "plugins/*.py")}
+    code = "\n".join(texts.values())
+    for path, text in texts.items():
+        for owner, name in ATTRIBUTE.findall(text):
+            is_ours = re.search(rf"^class {owner}\b", code, re.MULTILINE)
+            defined = re.search(rf"\bdef {name}\(|(?:^ +|self\.){name} ?[:=]", code, re.MULTILINE)
+            assert defined or not is_ours, f"{path.relative_to(REPOSITORY)}: {owner}.{name} does not exist"
 
 
 def test_documentation_lines_stay_within_their_width() -> None:

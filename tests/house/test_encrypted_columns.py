@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterator
 
 from switchboard.apps.server import app as application
-from switchboard.foundation.encryption.texts import get_table, list_conversation_columns, list_encrypted_models
+from switchboard.foundation.encryption.content import get_table, list_conversation_columns, list_encrypted_models
 
 from tests.fixtures.servers import REPOSITORY
 
-DECISION = "docs/decisions/0039-encrypted-texts.md"
+DECISION = "docs/decisions/0039-encrypted-content.md"
 ENCRYPTING = ("foundation/encryption/reencryption.py", "resources/privacy/mentions.py")
 """Modules that write these columns by `encrypt_values`, or not at all."""
 assert application  # imports every model

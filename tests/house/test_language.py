@@ -16,6 +16,12 @@ QUESTION_WORDS = ("how", "what", "when", "where", "whether", "which", "who", "wh
 OPENING_QUESTION = re.compile(rf"({'|'.join(QUESTION_WORDS)})\b", re.IGNORECASE)
 # Words of the dialect that this code base once had.
 BANNED_WORDS = ("thereof", "whom", "whomever", "doings", "tellings", "wherefrom", "anew", "whosoever")
+# Turns of phrase of that dialect: "Redis is away", "a cost that is none".
+BANNED_PHRASES = (
+    r"\b(is|are|stays?) away\b",
+    r"(?<!there )\b(is|are|was|were) (?-i:none)\b(?!`| of)",
+    r"\btold of\b",
+)
 # Beginnings of words in British spelling. asyncio's `cancelled()` and `CancelledError` are exempt.
 BRITISH_STEMS = (
     r"analys(e|ed|er|ers|ing)\b",
@@ -58,6 +64,10 @@ BANNED_NAMES = (
     "fold",
     "tally",
 )
+# Words that no name has: of a class, a function, a variable, a file, a class of a style sheet, or an attribute.
+BANNED_NAME_WORDS = ("desk", "desks", "room", "rooms")
+WORD_OF_A_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+WORD_OF_MARKUP = re.compile(rf"(?:class|id|data-[a-z-]+)=\"[^\"]*\b({'|'.join(BANNED_NAME_WORDS)})\b")
 # A function is named by a verb in the imperative: these end in -ed and are verbs.
 VERBS_IN_ED = ("embed", "exceed", "feed", "need", "proceed", "seed", "shed", "speed")
 IRREGULAR_PARTICIPLES = (
@@ -110,7 +120,7 @@ def python_files(*roots: str) -> Iterator[tuple[Path, str]]:
 
 def test_docstrings_and_names_are_plain() -> None:
     for path, text in python_files():
-        rules = [find_docstring_fault, find_name_fault]
+        rules = [find_docstring_fault, find_name_fault, find_banned_name]
         # The tests' functions are named after behavior, and a few fixtures after a state.
         if not path.is_relative_to(REPOSITORY / "tests"):
             rules.append(find_function_name_fault)
@@ -140,6 +150,34 @@ def find_name_fault(node: ast.AST) -> str | None:
     return f"{name}: name the thing itself" if name.strip("_") in QUESTION_WORDS else None
 
 
+def find_banned_name(node: ast.AST) -> str | None:
+    match node:
+        case ast.FunctionDef(name="of") | ast.AsyncFunctionDef(name="of"):
+            return "name what the function makes: `from_row`, `build`"
+        case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            pass
+        case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()) | ast.arg(arg=name):
+            pass
+        case _:
+            return None
+    return f"{name} has a standard term" if has_banned_word(name) else None
+
+
+def has_banned_word(name: str) -> bool:
+    return any(word.lower() in BANNED_NAME_WORDS for word in WORD_OF_A_NAME.findall(name))
+
+
+def test_files_and_markup_have_the_standard_terms() -> None:
+    for path in list_files():
+        assert not has_banned_word(path.stem), f"{path} has a standard term"
+    for path in list_files("*.css", "*.html"):
+        found = WORD_OF_MARKUP.search(text := path.read_text())
+        assert found is None, f"{path}: {found[0]!r} has a standard term"
+        assert path.suffix != ".css" or not re.search(r"\.(desk|room)\b", text), (
+            f"{path} has a class with a standard term"
+        )
+
+
 def find_function_name_fault(node: ast.AST) -> str | None:
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or is_property(node):
         return None
@@ -149,7 +187,7 @@ def find_function_name_fault(node: ast.AST) -> str | None:
 
 
 def test_banned_words_are_not_written() -> None:
-    words = re.compile(rf"\b({'|'.join(BANNED_WORDS)})\b", re.IGNORECASE)
+    words = re.compile(rf"\b({'|'.join(BANNED_WORDS)})\b|{'|'.join(BANNED_PHRASES)}", re.IGNORECASE)
     files = [*python_files("platform", "plugins", "bench"), *((path, path.read_text()) for path in documents())]
     for path, text in files:
         for number, line in enumerate(text.splitlines(), 1):

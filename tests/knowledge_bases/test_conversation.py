@@ -172,7 +172,7 @@ class SlowKnowledge:
     async def find_passages(self, question: str, *, limit: int) -> Sequence[str]:
         await asyncio.sleep(self._seconds)
         if self._fails:
-            raise ProviderError("the vector store is away")
+            raise ProviderError("the vector store cannot be reached")
         return self._passages[:limit]
 
 
@@ -182,5 +182,5 @@ async def test_slow_or_unavailable_knowledge_delays_no_answer() -> None:
         assert await retrieve_context(shelf, "where is it", seconds=0.01) == ()
     assert await retrieve_context(SlowKnowledge("a"), "yes") == ()
     tool, context = SearchKnowledge(SlowKnowledge(fails=True)), ToolContext(*[None] * 5)  # type: ignore[arg-type]
-    with pytest.raises(ToolError, match="the vector store is away"):
+    with pytest.raises(ToolError, match="the vector store cannot be reached"):
         await tool.run(context, KnowledgeQuestion(query="where is it"))

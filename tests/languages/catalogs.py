@@ -17,7 +17,7 @@ from switchboard.apps.dashboard.catalog_files import TRANSLATED, update_catalog,
 from switchboard.apps.dashboard.forms import schema_form
 from switchboard.apps.dashboard.forms.plugin_texts import describe_action, list_field_texts
 from switchboard.apps.dashboard.forms.policy import list_policy_groups
-from switchboard.apps.dashboard.ui.labels import VALUES
+from switchboard.apps.dashboard.ui.labels import VALUES, name_value
 from switchboard.apps.dashboard.ui.rendering import action_label, field_name
 from switchboard.engine.redaction.detectors import BUILT_IN
 from switchboard.foundation.audit import AuditAction
@@ -81,7 +81,7 @@ def iterate_messages() -> Iterator[tuple[str, str | tuple[str, ...], str | None]
         yield "looked up", text, None
     for noun, values in VALUES.items():
         for value in values:
-            yield "looked up", value.replace("_", " "), noun
+            yield "looked up", name_value(value, noun), noun
 
 
 def _list_looked_up() -> Iterator[str]:

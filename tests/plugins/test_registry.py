@@ -182,10 +182,10 @@ def test_a_plugin_with_invalid_hooks_is_left_out_completely(module: object, faul
     [
         ([Nameless], "Nameless has no name"),
         ([WithoutTitle], "WithoutTitle has no title"),
-        ([LaxSettings], "LaxSettings.Settings is no ProviderSettings"),
+        ([LaxSettings], "LaxSettings.Settings is not a ProviderSettings"),
         ([Unfinished], "Unfinished lacks list_voices, synthesize"),
-        ([Hum(ProviderSettings())], "an answer of type Hum is no TextToSpeechProvider"),
-        ([LoopbackTelephony], "LoopbackTelephony is no TextToSpeechProvider"),
+        ([Hum(ProviderSettings())], "an answer of type Hum is not a TextToSpeechProvider"),
+        ([LoopbackTelephony], "LoopbackTelephony is not a TextToSpeechProvider"),
         ([Hum, Hum], "text_to_speech hum is provided by plugin wrong already"),
         (None, "TypeError"),
     ],

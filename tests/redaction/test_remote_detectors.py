@@ -1,4 +1,4 @@
-"""Private data that a service finds: in a conversation, in calls and text messages, and while the service is away."""
+"""Private data that a service finds: in a conversation, in calls and text messages, and during its outage."""
 
 import asyncio
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from sqlmodel import col, select, update
 from switchboard.foundation.database import now
-from switchboard.foundation.encryption.texts import UNREADABLE
+from switchboard.foundation.encryption.content import UNREADABLE
 from switchboard.foundation.events.models import Event
 from switchboard.plugin_sdk import (
     OutboundTextMessage,

@@ -24,7 +24,7 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.calls.recordings.archive import open_recording_store
 from switchboard.resources.calls.states import LEASE
 from switchboard.resources.campaigns.outcomes import update_campaign_contact as follow_campaign
-from switchboard.resources.identity.service import encrypts_texts
+from switchboard.resources.identity.service import encrypts_content
 from switchboard.runtime import Runtime
 
 # Called for each event, in the transaction that publishes it.
@@ -53,7 +53,7 @@ async def open_process_runtime(
             "queue": queue,
             "listeners": TRANSACTIONAL_HANDLERS,
             "keyring": ring,
-            "encrypts_texts": encrypts_texts,
+            "encrypts_content": encrypts_content,
             "registry": plugins,
         },
     )

@@ -104,7 +104,7 @@ async def spawn_switchboard(
 
 
 def create_child(role: str, environment: Mapping[str, str], *, stop_seconds: float = STOP_SECONDS) -> Child:
-    """Create the child that runs the command of this role, with these variables besides the own ones."""
+    """Create the child that runs the command of this role, with these variables besides those of this process."""
     return Child(role, partial(spawn_switchboard, role, environment=environment), stop_seconds=stop_seconds)
 
 

@@ -180,4 +180,4 @@ def _build_row(
 ) -> NewRow:
     text = " ".join(part for part in (str(subject), ", ".join(sorted(fields))) if part)
     values = {"actor": actor, "action": action.value, "subject": text[:MAX_SUBJECT_CHARACTERS]}
-    return NewRow.of(AuditEntry, organization_id=organization_id, **values)
+    return NewRow.build(AuditEntry, organization_id=organization_id, **values)

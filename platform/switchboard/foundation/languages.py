@@ -1,4 +1,4 @@
-"""Languages of pages and e-mail: the language of what runs, its gettext catalog, and its locale of dates and numbers
+"""Languages of pages and e-mail: the current language, its gettext catalog, and its locale of dates and numbers
 (docs/decisions/0086-languages.md).
 
 Texts in the code are English, and are the keys of the catalogs. A text that the dashboard's own catalog lacks is looked

@@ -20,7 +20,7 @@ SUBMISSION_PORTS = {"smtp": 587, "smtps": 465}
 
 
 class MailRefused(Exception):
-    """The mail server cannot be reached or takes no message; the message is one line for people, without the login.
+    """The mail server cannot be reached or refuses an e-mail; the message is one line for people, without the login.
 
     It may contain the recipient's address, so logs get `status`, the server's reply code, None without a reply.
     """
@@ -32,7 +32,7 @@ class MailRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Mailer:
-    """Sends e-mail. A message waits in no queue: whoever sends it says what to do if it is refused."""
+    """Sends e-mail. Messages are not queued: the sender decides what follows if the server refuses one."""
 
     settings: Settings
 
@@ -69,7 +69,7 @@ class Mailer:
                 yield server
         except TimeoutError:
             raise MailRefused(f"the mail server did not answer within {SMTP_SECONDS:.0f} seconds") from None
-        except (aiosmtplib.SMTPException, OSError, UnicodeError) as error:  # UnicodeError: the host name is none
+        except (aiosmtplib.SMTPException, OSError, UnicodeError) as error:  # UnicodeError: the host name is not valid
             raise _translate(error) from error
 
     def _create_client(self) -> aiosmtplib.SMTP:

@@ -107,7 +107,7 @@ class ObjectStore:
             return sorted(found["path"] for found in await obstore.list(self._store, prefix).collect_async())
 
     async def delete(self, keys: Sequence[str]) -> None:
-        """Delete objects. A missing one is no error."""
+        """Delete objects. A missing object is not an error."""
         for key in keys:
             with suppress(ObjectNotFound):
                 async with _bound_request(REQUEST_SECONDS, absent=ObjectNotFound):

@@ -17,9 +17,9 @@ def create_index_concurrently(
 ) -> None:
     """Create an index without a lock that writers wait for, outside of the migration's transaction.
 
-    It waits for the transactions that are open, however long they take, and holds nobody up. What an interrupted
-    attempt left is dropped first (PostgreSQL manual, CREATE INDEX, "Building Indexes Concurrently"), so the migration
-    may be run again; it must do nothing else.
+    It waits for the transactions that are open, however long they take, and delays no other transaction. The remains of
+    an interrupted attempt are dropped first (PostgreSQL manual, CREATE INDEX, "Building Indexes Concurrently"), so the
+    migration may be run again; it must do nothing else.
     """
     condition = f" where {predicate}" if predicate else ""
     included = f" include ({', '.join(include)})" if include else ""

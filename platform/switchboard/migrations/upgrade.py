@@ -17,7 +17,7 @@ LOCK = 7_265_001
 ROLES = ("switchboard_tenant", "switchboard_system", "switchboard_search")
 POLL_SECONDS = 0.2
 LOCK_TIMEOUT = "3s"
-"""Time for which a migration waits for a lock: whoever comes after it waits that long as well."""
+"""Time for which a migration waits for a lock. Transactions that come after it wait that long as well."""
 ATTEMPTS, RETRY_SECONDS = 10, 5.0
 
 

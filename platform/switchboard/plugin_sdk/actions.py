@@ -32,7 +32,7 @@ class ActionError(Exception):
 
 
 class ActionPostponed(Exception):
-    """The action is not finished and runs again at `until`. That is no failure, and no worker waits for it."""
+    """The action is not finished and runs again at `until`. That is not a failure, and no worker waits for it."""
 
     def __init__(self, until: datetime) -> None:
         super().__init__(f"until {until.isoformat()}")

@@ -60,7 +60,7 @@ def validate_class(answer: object, expected: type) -> type[Configurable]:
     """Return a hook's result as a class that can be used. Raises `PluginError`."""
     if not isinstance(answer, type) or not issubclass(answer, expected):
         name = answer.__name__ if isinstance(answer, type) else f"an answer of type {type(answer).__name__}"
-        raise PluginError(f"{name} is no {expected.__name__}")
+        raise PluginError(f"{name} is not a {expected.__name__}")
     if missing := sorted(getattr(answer, "__abstractmethods__", ())):
         raise PluginError(f"{answer.__name__} lacks {', '.join(missing)}")
     description, models = SHAPES[next(base for base in SHAPES if issubclass(answer, base))]
@@ -73,7 +73,7 @@ def validate_class(answer: object, expected: type) -> type[Configurable]:
     for attribute, model in models.items():
         given = getattr(answer, attribute)
         if not isinstance(given, type) or not issubclass(given, model):
-            raise PluginError(f"{answer.__name__}.{attribute} is no {model.__name__}")
+            raise PluginError(f"{answer.__name__}.{attribute} is not a {model.__name__}")
     if faults := list(list_signature_faults(answer)):
         raise PluginError("; ".join(faults))
     return cast("type[Configurable]", answer)
@@ -82,7 +82,7 @@ def validate_class(answer: object, expected: type) -> type[Configurable]:
 def validate_process(answer: object) -> type[ProviderProcess[Any]]:
     """Return a hook's result as a process that can be run. Raises `PluginError`."""
     if not isinstance(answer, type) or not issubclass(answer, ProviderProcess):
-        raise PluginError(f"a result of type {type(answer).__name__} is no ProviderProcess")
+        raise PluginError(f"a result of type {type(answer).__name__} is not a ProviderProcess")
     if missing := sorted(getattr(answer, "__abstractmethods__", ())):
         raise PluginError(f"{answer.__name__} lacks {', '.join(missing)}")
     if not PROCESS_NAME.fullmatch(str(getattr(answer, "name", ""))):

@@ -8,8 +8,8 @@ MULTIPLE_LANGUAGES: Final = "mul"
 BASE_LANGUAGES: Final[Mapping[str, str]] = {
     "nb": "no", "nn": "no", "cmn": "zh", "yue": "zh", "arb": "ar", "iw": "he", "in": "id", "fil": "tl",
 }  # fmt: skip
-"""Codes that most vendors know by another one: written forms of Norwegian, members of the macrolanguages Chinese and
-Arabic, deprecated codes, and Filipino, which has no code of two letters
+"""Languages that most vendors know by another code: written forms of Norwegian, members of the macrolanguages Chinese
+and Arabic, deprecated codes, and Filipino, which has no code of two letters
 (https://www.iana.org/assignments/language-subtag-registry).
 """
 

@@ -32,7 +32,7 @@ def list_signature_faults(found: type) -> Iterator[str]:
     for name, contract in list_contract_methods(found).items():
         expected, implementation = getattr(contract, name), getattr(found, name)
         if not callable(implementation):
-            yield f"{found.__name__}.{name} is no method"
+            yield f"{found.__name__}.{name} is not a method"
         elif not _is_callable_as(implementation, expected):
             yield (
                 f"{found.__name__} does not match {contract.__name__}: "

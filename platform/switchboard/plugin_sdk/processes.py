@@ -1,4 +1,4 @@
-"""Processes that plugins bring: `switchboard <name>` runs one beside servers and workers, for connections that are no
+"""Processes that plugins bring: `switchboard <name>` runs one beside servers and workers, for connections other than
 HTTP, such as those of a gateway to another network.
 """
 
@@ -46,15 +46,15 @@ class ProcessContext(ABC, Generic[AccountSettingsT]):
     def watch_accounts(self) -> AsyncIterator[Sequence[ProviderAccount[AccountSettingsT]]]:
         """Yield the accounts of all organizations: now, and again within seconds after one has changed, until `stop`.
 
-        An account whose settings cannot be read is left out, and logged. While the database is away, nothing is
-        yielded.
+        An account whose settings cannot be read is left out, and logged. While the database cannot be reached, nothing
+        is yielded.
         """
 
     @abstractmethod
     async def find_number_owner(self, phone_number: str) -> UUID | None:
-        """Return the organization that has a phone number, in E.164; None for a number of nobody.
+        """Return the organization that has a phone number, in E.164; None if no organization has it.
 
-        Raises `ProviderError` while the database is away.
+        Raises `ProviderError` while the database cannot be reached.
         """
 
     @abstractmethod

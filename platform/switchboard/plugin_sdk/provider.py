@@ -99,9 +99,9 @@ class Provider(Configurable, ABC, Generic[SettingsT_co]):
     """
 
     default_model: ClassVar[str | None] = None
-    """Model where neither the user of the provider nor its settings name one, if it is known."""
+    """Default model, if it is known: used if neither the user of the provider nor its settings name a model."""
     model_setting: ClassVar[str] = "model"
-    """Name of the setting that chooses the model for those who name none."""
+    """Name of the setting with the model for users of the provider who name no model."""
     model_ends: ClassVar[Mapping[str, date]] = {}
     """Day on which the vendor ends each of these models, as announced when this version of the provider was released.
     """

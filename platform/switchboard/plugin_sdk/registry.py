@@ -221,8 +221,8 @@ class Registry:
     def find_class(self, capability: AnyCapability, name: str) -> type[Configurable] | None:
         """Return the class of a provider or an extension; None where no plugin provides it.
 
-        `plugin/name` names the provider of one plugin, whoever else has one of that name; its class then has that
-        name.
+        `plugin/name` names the provider of one plugin, even if other plugins have a provider of that name; the class
+        then has the name `plugin/name`.
         """
         key = (capability, name)
         found = self._found.get(key)
@@ -346,9 +346,9 @@ class Registry:
         self._found[kind, found.name] = found
 
     def _qualify(self, plugin: Plugin, kind: str, found: type[Configurable]) -> type[Configurable]:
-        """Make a provider known as `plugin/name`; return the class for the name that it is listed under.
+        """Make a provider known as `plugin/name`; return the class for the name in lists.
 
-        That is the plain one, unless another plugin has it.
+        That is the plain name, unless another plugin has it.
         """
         full = f"{plugin.name}/{found.name}"
         qualified = cast(

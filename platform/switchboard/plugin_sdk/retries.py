@@ -41,10 +41,11 @@ class Response(Generic[ResultT]):
 async def send_with_retries(vendor: str, send: Callable[[], Awaitable[Response[ResultT]]], *, creates: bool) -> ResultT:
     """Send a request up to `ATTEMPTS` times, within `ALL_SECONDS`, and return the result of the last response.
 
-    `send` makes one attempt, and raises `NotConnected` or `NoResponse` for one without a response. `creates` says that
-    the same request, sent again, creates a second object (a call, a text message): such a request is only repeated
-    when the vendor has certainly done nothing, that is when no connection was made or the status is 429. Others are
-    also repeated after a 5xx and a lost connection. A `Retry-After` of up to `LONGEST_WAIT_SECONDS` is respected.
+    `send` makes one attempt, and raises `ConnectionFailed` or `NoResponse` for an attempt without a response. `creates`
+    says that the same request, sent again, creates a second object (a call, a text message): such a request is only
+    repeated when the vendor has certainly done nothing, that is when no connection was made or the status is 429.
+    Others are also repeated after a 5xx and a lost connection. A `Retry-After` of up to `LONGEST_WAIT_SECONDS` is
+    respected.
 
     Raises `ProviderError` where the vendor has not seen the request or the request creates nothing, and
     `OutcomeUnknown` where the vendor may have created something and did not say so. `vendor` names it in the message.

@@ -185,7 +185,7 @@ class NumberOrder:
     """A phone number to buy.
 
     `carrier_address` and `carrier_requirements` are the carrier's ids of what a country demands: an address, and
-    documents (Twilio's bundle, Telnyx's requirement group, Plivo's compliance application). None stands for the one of
+    documents (Twilio's bundle, Telnyx's requirement group, Plivo's compliance application). None stands for the id in
     the provider's settings.
     """
 

@@ -17,8 +17,8 @@ All other codes are the carrier's own.
 class IncomingCall:
     """An inbound call to one of the organization's numbers. The carrier waits for `instruct`.
 
-    A withheld `from_number` has no `+` (for example `anonymous`). `metadata` becomes the call's metadata: what the
-    carrier knows of the call besides, such as SIP headers.
+    A withheld `from_number` has no `+` (for example `anonymous`). `metadata` becomes the call's metadata: further facts
+    that the carrier knows, such as SIP headers.
     """
 
     carrier_call_id: str

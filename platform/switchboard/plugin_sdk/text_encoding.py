@@ -43,9 +43,9 @@ class TextEncoding:
 def _count_filled(sizes: Sequence[int], alone: int, of_several: int) -> int:
     if sum(sizes) <= alone:
         return 1
-    count, room = 1, of_several
+    count, left = 1, of_several
     for size in sizes:
-        if size > room:
-            count, room = count + 1, of_several
-        room -= size
+        if size > left:
+            count, left = count + 1, of_several
+        left -= size
     return count

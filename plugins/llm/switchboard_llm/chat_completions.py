@@ -25,7 +25,7 @@ from switchboard_llm.vendor_model import ModelSettings, VendorModel
 
 CONNECT_SECONDS: Final = 10.0
 LONGEST_LINE: Final = 2**20
-"""Bytes of one event: a server that sends more is none of these."""
+"""Bytes of one event: a server that sends more does not speak this format."""
 
 
 class ChatCompletionsModel(VendorModel):
@@ -129,7 +129,7 @@ class ChatCompletionsModel(VendorModel):
         except aiohttp.ClientError as error:
             raise ProviderError(f"{title} broke the answer off: {describe_connection_fault(error)}") from error
         except (msgspec.DecodeError, ValueError) as error:
-            raise ProviderError(f"{title} answered with something that is no chat completion") from error
+            raise ProviderError(f"{title} answered with something that is not a chat completion") from error
 
 
 async def _read_lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:

@@ -40,7 +40,7 @@ def _import_litellm() -> Any:
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.drop_params = True
-    # LiteLLM takes an argument of no retries for none, and would wait for a vendor's `Retry-After` in embeddings.
+    # LiteLLM treats zero retries as a missing argument, and would wait for a vendor's `Retry-After` in embeddings.
     litellm.DEFAULT_MAX_RETRIES = 0
     # If a server reports no token usage, LiteLLM would download Llama's tokenizer from Hugging Face, in the event
     # loop.

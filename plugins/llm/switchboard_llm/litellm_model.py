@@ -72,7 +72,7 @@ class LiteLLMModel(VendorModel):
         except litellm.exceptions.openai.OpenAIError as error:
             raise translate_error(self.vendor, self.settings, error) from error
         if not answer and not usage.prompt_tokens and not calls.list_calls():
-            raise ProviderError(f"{self.vendor.title} answered with something that is no chat completion")
+            raise ProviderError(f"{self.vendor.title} answered with something that is not a chat completion")
         _require_end(self.vendor, stream)
         if request.response_schema is not None:
             yield TextDelta(strip_fences(answer))

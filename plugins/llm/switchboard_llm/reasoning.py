@@ -12,7 +12,7 @@ EFFORTS: Final[tuple[Effort, ...]] = ("none", "minimal", "low", "medium", "high"
 def choose_effort(vendor: Vendor, model: str, listed: ListedModel | None, setting: EffortSetting) -> Effort | None:
     """Return the effort to ask a model for; None to send none. `listed` is its entry in LiteLLM's map."""
     if "magistral" in model and setting == "least":
-        return None  # It reasons where it is told to.
+        return None  # It reasons only on request.
     if setting == "least":
         return _choose_least(vendor, model, listed)
     levels = listed.reasoning_effort_levels if listed is not None else ()

@@ -50,7 +50,7 @@ class Delta(msgspec.Struct):
         return self.content or ""
 
     def is_at_work(self) -> bool:
-        """Tell whether the model does something that is no text: it reasons, or writes a tool call."""
+        """Tell whether the model does something other than writing text: it reasons, or writes a tool call."""
         return bool(self.tool_calls or self.reasoning_content or self.reasoning or isinstance(self.content, list))
 
 
@@ -183,7 +183,7 @@ def _parse_arguments(text: str) -> JsonObject:
     except ValueError:
         parsed = None
     if not isinstance(parsed, dict):
-        raise ProviderError("the model called a tool with arguments that are no JSON object")
+        raise ProviderError("the model called a tool with arguments that are not a JSON object")
     return parsed
 
 

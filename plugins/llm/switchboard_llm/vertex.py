@@ -108,7 +108,7 @@ class VertexModel(LiteLLMModel):
             raise ProviderError("Google Vertex AI needs one of service_account and machine_identity", retryable=False)
 
     def _read_account(self) -> JsonObject | None:
-        """Return the key file; None: the machine's identity. The address for tokens is never taken from the file."""
+        """Return the key file; None for the machine's identity. The address for tokens is never taken from the file."""
         if self.settings.service_account is None:
             return None
         account = read_service_account(self.settings.service_account)

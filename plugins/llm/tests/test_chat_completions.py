@@ -149,7 +149,7 @@ async def test_an_error_within_a_stream_is_a_provider_error_without_the_key(crea
 @pytest.mark.parametrize("body", [b"data: {\n\n", b'data: {"choices": 7}\n\n', b"data: " + b"x" * 2**22 + b"\n\n"])
 async def test_garbage_is_a_provider_error(create_model: CreateModel, body: bytes) -> None:
     async with serve(body=body) as server:
-        with pytest.raises(ProviderError, match="no chat completion"):
+        with pytest.raises(ProviderError, match="not a chat completion"):
             await ask(create_model(server.url))
 
 

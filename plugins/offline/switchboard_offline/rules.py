@@ -152,8 +152,8 @@ def find_best_passage_sentence(passages: str, said: str) -> str | None:
 
 
 def _is_heading(paragraph: str) -> bool:
-    """Return whether a paragraph looks like a heading or a path of headings: a line without what sentences and entries
-    of lists have.
+    """Return whether a paragraph looks like a heading or a path of headings: a line without the marks of sentences and
+    of list entries.
     """
     if "\n" in paragraph:
         return False

@@ -145,8 +145,8 @@ def _asks_for_format(model: str, max_silence_seconds: float | None) -> bool:
     """Return whether turns are asked for with punctuation, case, and digits, as Universal-3 writes them by itself.
 
     A turn then comes twice, the formatted one last (https://www.assemblyai.com/docs/streaming/universal-streaming,
-    November 2026). A turn that AssemblyAI judges is not waited for twice. Nothing says which of the two is redacted, so
-    that redacted turns are asked for in one form.
+    November 2026). A turn that AssemblyAI judges is not waited for twice. The documentation does not say which of the
+    two is redacted, so that redacted turns are asked for in one form.
     """
     return model.startswith(BY_CONFIDENCE) and max_silence_seconds is None
 

@@ -234,7 +234,7 @@ class CartesiaTextToSpeech(ConnectedProvider[CartesiaSettings], TextToSpeechProv
                 raise
 
     async def _cancel(self, line: _Line, context_id: str) -> None:
-        """Stop an abandoned text, and keep the socket: what is on its way belongs to a context that nobody reads."""
+        """Stop an abandoned text, and keep the socket: audio on its way belongs to a context that nobody reads."""
         try:
             await line.socket.send_str(json.dumps({"context_id": context_id, "cancel": True}))
         except aiohttp.ClientError:
@@ -257,7 +257,7 @@ class CartesiaTextToSpeech(ConnectedProvider[CartesiaSettings], TextToSpeechProv
                 return message
 
     def _order(self, request: SpeechRequest, context_id: str) -> dict[str, object]:
-        """Return the request of a sentence. One of a reply continues the reply's context, which ends by itself."""
+        """Return the request of a sentence. In a reply it continues the reply's context, which ends by itself."""
         continues = bool(request.reply_id)
         voice = request.voice_id or self.settings.find_voice(request.language) or self.settings.voice_id
         order: dict[str, object] = {

@@ -142,7 +142,7 @@ class VendorConnection:
             return answer.model_validate_json(text)
 
     async def has(self, path: str) -> bool:
-        """Return whether an object exists. An invalid name is the name of no object."""
+        """Return whether an object exists. An object with an invalid name does not exist."""
         with self._translate_errors():
             async with self._require_session().get(self._base_url + path) as response:
                 if response.status in NOTHING:

@@ -15,7 +15,9 @@ from switchboard_speech.connection import VendorConnection, parse_vendor_data
 SILENCE: Final = b"\xff"
 """A sample of mu-law silence."""
 GRACE_SECONDS: Final = 1.0
-"""Time for a vendor to confirm the end of an utterance. With nothing left to transcribe, it may not respond at all."""
+"""Time for a vendor to confirm the end of an utterance. A vendor with nothing left to transcribe may not respond at
+all.
+"""
 KEEP_ALIVE_SECONDS: Final = 4.0
 
 

@@ -66,7 +66,7 @@ class RepeatedTurn:
 
 
 class TurnStream(ChunkedStream):
-    """Stream of which the vendor judges the turns.
+    """Stream whose turns the vendor judges.
 
     A vendor judges the audio that it gets, and the engine sends none in a pause: silence is sent until the turn ends,
     for at most `pause_seconds`. A subclass sets `heard_until`, the seconds of audio that the vendor has judged.

@@ -183,7 +183,7 @@ def _machine(fields: _CallbackFields) -> CarrierEvent:
 
 
 def _key(fields: _CallbackFields) -> TransferTargetReady | None:
-    """Translate the key that a transfer's target pressed. The end of one who pressed another key follows."""
+    """Translate the key that a transfer's target pressed. The end of a target who pressed another key follows."""
     target = fields.uuid("CallUUID")
     return TransferTargetReady(target) if fields.get("Digits") == ACCEPT_KEY else None
 

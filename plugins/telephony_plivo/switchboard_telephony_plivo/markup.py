@@ -84,8 +84,8 @@ def build_rejection(reason: str) -> Element:
     return Element("Hangup", reason=reason)
 
 
-def build_room(room: str) -> Element:
-    """Connect the call to the other one in a silent room of two, which ends when either party leaves."""
+def join_multiparty_call(name: str) -> Element:
+    """Connect the call to the other one in a silent multiparty call of two, which ends when either party leaves."""
     member = Element(
         "MultiPartyCall",
         role="Agent",
@@ -96,5 +96,5 @@ def build_room(room: str) -> Element:
         enterSound="none",
         exitSound="none",
     )
-    member.text = room
+    member.text = name
     return member

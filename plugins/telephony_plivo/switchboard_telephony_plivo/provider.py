@@ -157,7 +157,7 @@ class PlivoTelephony(TelephonyProvider[PlivoSettings]):
         event = paths.translate_plivo_callback(path, fields)
         events = () if event is None else (event,)
         if isinstance(event, TransferTargetReady):
-            return ReceivedCallback(events, markup.respond_with(markup.build_room(event.target_call_id)))
+            return ReceivedCallback(events, markup.respond_with(markup.join_multiparty_call(event.target_call_id)))
         if path == paths.INTRODUCED:
             return ReceivedCallback(events, markup.respond_with(markup.build_hangup()))
         return ReceivedCallback(events, markup.respond_with())
@@ -230,7 +230,7 @@ class PlivoTelephony(TelephonyProvider[PlivoSettings]):
         return await self._dial(introduction.to_number, introduction.caller_id, introduction.ring_seconds, given)
 
     async def complete_warm_transfer(self, carrier_call_id: str, target_call_id: str) -> None:
-        """Move the call into the target's room (https://www.plivo.com/docs/voice/api/multiparty-calls)."""
+        """Move the call into the target's multiparty call (https://www.plivo.com/docs/voice/api/multiparty-calls)."""
         given: dict[str, Parameter] = {
             "role": "Customer",
             "call_uuid": carrier_call_id,

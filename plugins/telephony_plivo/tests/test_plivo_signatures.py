@@ -121,7 +121,7 @@ ATTACKS: dict[str, CarrierRequest] = {
     "with another nonce": with_headers(x_plivo_signature_v3=SIGNATURE, x_plivo_signature_v3_nonce="1"),
     "an empty signature": with_headers(x_plivo_signature_v3="", x_plivo_signature_v3_nonce=NONCE),
     "commas": with_headers(x_plivo_signature_v3=",,", x_plivo_signature_v3_nonce=NONCE),
-    "a signature that is none": with_headers(x_plivo_signature_v3="no base64 é", x_plivo_signature_v3_nonce=NONCE),
+    "a malformed signature": with_headers(x_plivo_signature_v3="no base64 é", x_plivo_signature_v3_nonce=NONCE),
     "a truncated signature": with_headers(x_plivo_signature_v3=SIGNATURE[:-2], x_plivo_signature_v3_nonce=NONCE),
     "a signature of version 2, of the address alone": with_headers(
         x_plivo_signature_v2=compute_address_signature(TOKEN, URL, NONCE), x_plivo_signature_v2_nonce=NONCE

@@ -77,7 +77,7 @@ class Gateways:
             raise CallUnknown from error
 
     async def command_first(self, command: Command) -> CommandResult:
-        """Give a command that must happen once to the first gateway that can be reached and has room.
+        """Give a command that must happen once to the first gateway that can be reached and has capacity.
 
         Raises `OutcomeUnknown` if a gateway may have carried it out, else `ProviderError`.
         """

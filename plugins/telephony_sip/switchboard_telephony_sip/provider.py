@@ -101,7 +101,7 @@ class SipTelephony(TelephonyProvider[SipSettings], TrunkCarrier):
     async def check(self) -> None:
         """Check all trunks at every gateway; the message names those that do not work.
 
-        A gateway that does not have these settings is no fault: they may be those of a file that was not applied yet.
+        A gateway without these settings is not a fault: they may be those of a file that was not applied yet.
         """
         broken = [part for part in await self._check(needs_service=False) if not part.works]
         if broken:

@@ -115,7 +115,7 @@ async def test_a_caller_gives_a_call_up(raw: tuple[SmallPlatform, RawTrunk], mom
 async def test_an_answer_that_nobody_acknowledges_starts_no_audio(
     raw: tuple[SmallPlatform, RawTrunk], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A platform that is told of a stop without a start would run a call that nobody has heard."""
+    """A platform that gets a stop without a start would run a call that nobody has heard."""
     platform, trunk = raw
     monkeypatch.setattr(acknowledgments, "TIMEOUT", 0.5)
     trunk.on_request = lambda request: trunk.respond(request, 200)

@@ -149,7 +149,7 @@ _webhook: Final[msgspec.json.Decoder[_Webhook]] = msgspec.json.Decoder(_Webhook)
 
 @dataclass(frozen=True, slots=True)
 class HangUpCall:
-    """Command to end a call in which nothing follows."""
+    """Command to end a call in which nothing else happens."""
 
     call_id: str
 
@@ -247,8 +247,8 @@ def _about_target(name: str, call: CallPayload, state: CallState) -> WebhookResu
 
 
 def _translate_browser_start(call: CallPayload) -> WebhookResult:
-    """Translate the start of a call on the browsers' connection. One from a browser, which is outgoing to Telnyx, waits
-    there. Any other is the leg that rings a client.
+    """Translate the start of a call on the browsers' connection. A call from a browser, which is outgoing to Telnyx,
+    waits there. Any other call is the leg that rings a client.
     """
     if call.state != "parked" or call.direction == "incoming":
         return WebhookResult()
@@ -304,7 +304,7 @@ def _translate_detection(call: CallPayload, _: CallState) -> WebhookResult:
 
 
 def _translate_greeting(call: CallPayload, _: CallState) -> WebhookResult:
-    """Translate the end of a machine's greeting. One that is not sure adds nothing to earlier events."""
+    """Translate the end of a machine's greeting. An end that is not certain adds nothing to earlier events."""
     is_over = call.result in ("beep_detected", "ended", "no_beep_detected")
     return WebhookResult(MachineDetected(call.call_control_id, beep=True) if is_over else None)
 

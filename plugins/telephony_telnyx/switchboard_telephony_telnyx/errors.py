@@ -10,7 +10,7 @@ from switchboard.plugin_sdk import INVALID_NUMBER, OutcomeUnknown, ProviderError
 
 NOT_FOUND: Final = 404
 CALL_OVER: Final = frozenset(("90015", "90018"))
-"""The call is over, or the id is of no call."""
+"""The call is over, or no call has the id."""
 OPTED_OUT: Final = "40300"
 """The recipient replied STOP. Other blocks have this code too; only the message distinguishes them."""
 NO_SUCH_NUMBER: Final = frozenset(("10002", "10016"))

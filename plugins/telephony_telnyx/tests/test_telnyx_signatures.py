@@ -92,7 +92,7 @@ ATTACKS: dict[str, Callable[[], CarrierRequest]] = {
     "without a signature": lambda: replace_header("signature-ed25519", None),
     "without a time": lambda: replace_header("timestamp", None),
     "an empty signature": lambda: replace_header("signature-ed25519", ""),
-    "a signature that is none": lambda: replace_header("signature-ed25519", "not base64 é"),
+    "a malformed signature": lambda: replace_header("signature-ed25519", "not base64 é"),
     "a truncated signature": lambda: change_request(lambda signature: signature[:-4]),
     "a signature in another case": lambda: change_request(str.swapcase),
     "a signature in hexadecimal": lambda: change_request(lambda signature: b64decode(signature).hex()),
@@ -105,7 +105,7 @@ ATTACKS: dict[str, Callable[[], CarrierRequest]] = {
     "stale, with a new time": lambda: replace(
         sign_request(age=900), headers={**sign_request(age=900).headers, "telnyx-timestamp": str(int(time.time()))}
     ),
-    "a time that is none": lambda: replace_header("timestamp", "yesterday"),
+    "a malformed time": lambda: replace_header("timestamp", "yesterday"),
     "a time with a sign": lambda: change_request(lambda timestamp: f"+{timestamp}", "timestamp"),
     "a time in other digits": lambda: change_request(
         lambda timestamp: timestamp.translate({ord("1"): "١"}), "timestamp"

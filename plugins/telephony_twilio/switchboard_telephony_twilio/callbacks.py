@@ -184,7 +184,7 @@ def _translate_end(fields: _CallbackFields, call_id: str, outcome: CallOutcome) 
 
 
 def _translate_key(fields: _CallbackFields) -> TransferTargetReady | None:
-    """Translate the key that a transfer's target pressed. The status of one who pressed another key follows."""
+    """Translate the key that a transfer's target pressed. The status of a target who pressed another key follows."""
     target = fields.sid("CallSid")
     return TransferTargetReady(target) if fields.get("Digits") == ACCEPT_KEY else None
 

@@ -92,10 +92,10 @@ def end_call() -> VoiceResponse:
     return response
 
 
-def join_conference(room: str) -> VoiceResponse:
+def join_conference(name: str) -> VoiceResponse:
     """Connect the call to the other one in a silent two-party conference, which ends when either party leaves."""
     response = VoiceResponse()
-    response.dial().conference(room, beep=False, start_conference_on_enter=True, end_conference_on_exit=True)
+    response.dial().conference(name, beep=False, start_conference_on_enter=True, end_conference_on_exit=True)
     return response
 
 

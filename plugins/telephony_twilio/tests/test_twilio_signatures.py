@@ -99,7 +99,7 @@ JSON = sign_json_request({"CallSid": SID, "CallStatus": "in-progress"})
 ATTACKS: dict[str, CarrierRequest] = {
     "unsigned": replace(sign_request(), headers={}),
     "an empty signature": replace_signature(sign_request(), ""),
-    "a signature that is none": replace_signature(sign_request(), "not base64 é"),
+    "a malformed signature": replace_signature(sign_request(), "not base64 é"),
     "a truncated signature": replace_signature(sign_request(), GOOD[:-2]),
     "a signature in another case": replace_signature(sign_request(), GOOD.swapcase()),
     "a signature in hexadecimal": replace_signature(
@@ -131,7 +131,7 @@ ATTACKS: dict[str, CarrierRequest] = {
     "JSON whose hash was altered": replace(JSON, url=JSON.url[:-1] + ("0" if JSON.url[-1] != "0" else "1")),
     "JSON whose hash was taken away": replace(JSON, url=URL),
     "a form in the place of JSON": replace(JSON, body=sign_request().body),
-    "JSON that is no object": sign_json_request([]),  # type: ignore[arg-type]
+    "JSON that is not an object": sign_json_request([]),  # type: ignore[arg-type]
 }
 
 

@@ -231,10 +231,10 @@ class PlivoServer(Vendor[PlivoLeg]):
         await self._find_leg(call_id).press(str(given["digits"]))
         return {"api_id": str(uuid4()), "message": "digits sent"}
 
-    async def add_participant(self, room: str, given: Given) -> JsonBody:
+    async def add_participant(self, name: str, given: Given) -> JsonBody:
         leg = self._find_leg(str(given["call_uuid"]))
         assert (given["role"], given["end_mpc_on_exit"], given["enter_sound"]) == ("Customer", True, "none")
-        target = next((other for other in self.legs.values() if other.post.record.room == room), None)
+        target = next((other for other in self.legs.values() if other.post.record.multiparty_call == name), None)
         if target is None:
             raise create_refusal(404, "multi party call not found")
         join_legs(leg, target)

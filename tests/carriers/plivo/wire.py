@@ -123,7 +123,7 @@ class CallRecord:
     headers: str = ""
     spoken: str = ""
     key_url: str = ""
-    room: str = ""
+    multiparty_call: str = ""
     is_machine: bool = field(default=False)
 
     def form(self, status: str, event: str, **more: str) -> Form:
@@ -165,7 +165,7 @@ def read_markup(record: CallRecord, markup: bytes) -> Reply | None:
             assert element.attrib["role"] in ("Agent", "Supervisor", "Customer")
             assert (element.attrib["endMpcOnExit"], element.attrib["enterSound"]) == ("true", "none")
             assert element.attrib["stayAlone"] == "true", "the target waits alone"
-            record.room = element.text or ""
+            record.multiparty_call = element.text or ""
             return None
         else:
             assert element.tag == "Dial", element.tag

@@ -257,8 +257,8 @@ class TwilioServer(Vendor[TwilioLeg]):
             return self._call_body(leg.post.record, "completed")
         reply = read_markup(leg.post.record, form["Twiml"])
         if reply is None:
-            target = self.legs[leg.post.record.room]
-            assert target.post.record.room == leg.post.record.room, "who waits is in the same room"
+            target = self.legs[leg.post.record.conference]
+            assert target.post.record.conference == leg.post.record.conference, "who waits is in the same conference"
             join_legs(leg, target)
             return self._call_body(leg.post.record, "in-progress")
         assert isinstance(reply, ForwardReply)

@@ -79,7 +79,7 @@ class CallRecord:
     sequence: int = 0
     spoken: str = ""
     key_url: str = ""
-    room: str = ""
+    conference: str = ""
 
     def form(self, account_sid: str, status: str, **more: str) -> Form:
         return {
@@ -127,9 +127,9 @@ def read_markup(record: CallRecord, markup: str) -> Reply | None:
             record.spoken, record.key_url = said.text or "", verb.attrib["action"]
         elif verb.tag == "Hangup":
             return None
-        elif verb.tag == "Dial" and (room := verb.find("Conference")) is not None:
-            assert (room.attrib["endConferenceOnExit"], room.attrib["beep"]) == ("true", "false")
-            record.room = room.text or ""
+        elif verb.tag == "Dial" and (joined := verb.find("Conference")) is not None:
+            assert (joined.attrib["endConferenceOnExit"], joined.attrib["beep"]) == ("true", "false")
+            record.conference = joined.text or ""
             return None
         elif verb.tag == "Dial":
             number, identity = verb.find("Number"), verb.find("Client/Identity")

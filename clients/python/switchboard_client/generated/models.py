@@ -1734,7 +1734,7 @@ class WidgetOut(Model):
     """
     public_key: str
     """
-    Key for `data-key` of the script. It names the widget, and is no secret.
+    Key for `data-key` of the script. It names the widget, and is not a secret.
     """
     enabled: bool
     """
@@ -2960,7 +2960,7 @@ class SimulationOut(Model):
     """
     status: Literal["queued", "running", "passed", "failed", "error"]
     """
-    `passed` and `failed` are judgments of the agent; `error` is none.
+    `passed` and `failed` are judgments of the agent; `error` is not.
     """
     score: float | None
     """

@@ -2834,7 +2834,7 @@ export interface components {
             /** @description Time of the beginning; null before it. */
             started_at: string | null;
             /**
-             * @description `passed` and `failed` are judgments of the agent; `error` is none.
+             * @description `passed` and `failed` are judgments of the agent; `error` is not.
              * @enum {string}
              */
             status: "queued" | "running" | "passed" | "failed" | "error";
@@ -3294,7 +3294,7 @@ export interface components {
              * @enum {string}
              */
             position: "left" | "right";
-            /** @description Key for `data-key` of the script. It names the widget, and is no secret. */
+            /** @description Key for `data-key` of the script. It names the widget, and is not a secret. */
             public_key: string;
             /** @description Visitors may write. */
             text_enabled: boolean;

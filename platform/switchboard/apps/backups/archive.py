@@ -127,7 +127,7 @@ def read_members(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, IO[byte
 
 
 def read_header(path: Path) -> ArchiveHeader:
-    """Return the beginning of an archive. Raises `ArchiveError` if the file is no backup, or of a newer format."""
+    """Return the beginning of an archive. Raises `ArchiveError` if the file is not a backup, or of a newer format."""
     with read_members(path) as members:
         member, content = next(members, (None, None))
         if member is None or content is None or member.name != HEADER:

@@ -84,7 +84,7 @@ def _print(file: Path, rows: int, recordings: int, *, as_json: bool) -> None:
 
 @contextmanager
 def _explain_errors() -> Iterator[None]:
-    """Raise `Failure` for what the operator can mend."""
+    """Raise `Failure` for errors that the operator can mend."""
     try:
         yield
     except (ArchiveError, ObjectStoreAway, RestoreError, SnapshotError, OSError) as error:

@@ -84,7 +84,7 @@ def describe_plugin(registry: Registry, plugin: Plugin) -> None:
 
 
 def _describe(registry: Registry, plugin: Plugin, provided: str) -> str:
-    """Return what follows a provider or an extension in the list: who has its plain name, and its settings."""
+    """Return the end of a provider's or an extension's line: the plugin that has its plain name, and its settings."""
     owner, names = plugin.shadowed.get(provided), _list_settings(registry, provided)
     return (f" (the plain name is of plugin {owner})" if owner else "") + (
         f" (settings: {', '.join(map(str, names))})" if names else ""
@@ -92,7 +92,7 @@ def _describe(registry: Registry, plugin: Plugin, provided: str) -> str:
 
 
 def _list_settings(registry: Registry, provided: str) -> list[JsonValue]:
-    """Return the names of the settings of a provider or an extension; none for what is not configured."""
+    """Return the names of the settings of a provider or an extension; empty for a class without any."""
     capability, _, name = provided.partition(" ")
     found = registry.find_class(CAPABILITIES[capability], name) if capability in CAPABILITIES else None
     return list(found.Settings.model_fields) if found is not None else []

@@ -30,7 +30,7 @@ from switchboard.runtime import Runtime
 
 POOL_SECONDS = 3.0
 Work: TypeAlias = Callable[[Runtime, StopRequest], Awaitable[None]]
-"""What a process does with its parts until it is asked to stop."""
+"""Work that a process does with its parts until it is asked to stop."""
 
 
 def run_process(role: Role, work: Work, inheritance: Inheritance | None = None) -> None:

@@ -10,13 +10,13 @@ from switchboard.apps.cli.session import open_runtime, require_organization
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.encryption import (
     count_values_by_key,
-    delete_unused_text_keys,
+    delete_unused_content_keys,
     destroy_organization_keys,
-    reencrypt_texts,
-    retire_text_key,
+    reencrypt_content,
+    retire_content_key,
     rotate_keys,
 )
-from switchboard.foundation.encryption.texts import KEY_PURPOSE, RETIRED_PURPOSE
+from switchboard.foundation.encryption.content import KEY_PURPOSE, RETIRED_PURPOSE
 from switchboard.foundation.keyring import KeyRing
 from switchboard.resources.calls.recordings.archive import KEY_PURPOSE as RECORDINGS
 from switchboard.resources.identity.service import OPERATOR, get_policy
@@ -66,12 +66,12 @@ async def reencrypt_organization_texts(organization_id: UUID, new_key: bool, as_
             if new_key and not is_encrypted:
                 raise Failure("[encryption] does not encrypt the organization's texts: a new key would be unused")
             if new_key:
-                await retire_text_key(session)
-        async for result in reencrypt_texts(database, organization_id, is_encrypted=is_encrypted):
+                await retire_content_key(session)
+        async for result in reencrypt_content(database, organization_id, is_encrypted=is_encrypted):
             rewritten, unreadable = rewritten + result.rewritten, unreadable + result.unreadable
             click.echo(f"{result.table}: {result.rewritten} rows written again", err=True)
         async with database.tenant(organization_id, actor=OPERATOR) as session:
-            deleted = await delete_unused_text_keys(session)
+            deleted = await delete_unused_content_keys(session)
             record_audit(session, AuditAction.TEXTS_REENCRYPTED, organization_id)
     counted = {"rewritten": rewritten, "unreadable": unreadable, "deleted_keys": len(deleted)}
     print_result({"id": str(organization_id), **counted}, as_json=as_json)

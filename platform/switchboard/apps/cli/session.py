@@ -20,7 +20,7 @@ from switchboard.runtime import Runtime
 
 @asynccontextmanager
 async def open_runtime(*, log_level: str = "ERROR") -> AsyncIterator[Runtime]:
-    """Open a runtime for a command. Raises `Failure` if the servers are away."""
+    """Open a runtime for a command. Raises `Failure` if PostgreSQL or Redis cannot be reached."""
     settings = load_settings()
     logs.configure_logging("CRITICAL")  # `plugins list` and `doctor` report broken plugins
     registry = Registry.discover(trace=settings.trace_plugins)

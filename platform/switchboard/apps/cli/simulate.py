@@ -90,7 +90,7 @@ def _case(location: str, table: dict[str, JsonValue]) -> Case:
         data = SimulationCreate.model_validate(table)
         data.check()
     except ValidationError as error:
-        raise click.UsageError(f"{location}: {ValidationFailed.of(error).detail}") from error
+        raise click.UsageError(f"{location}: {ValidationFailed.from_error(error).detail}") from error
     except ValidationFailed as error:
         raise click.UsageError(f"{location}: {error.detail}") from error
     return Case(agent, data)
@@ -131,7 +131,7 @@ async def _run(runner: SimulationRunner, registry: Registry, agent: Agent, data:
         async with runner.database.tenant(agent.organization_id) as session:
             found = await simulations.get_simulation(session, agent.id, made.id)
         if found.completed_at is not None:
-            return SimulationOut.of(found)
+            return SimulationOut.from_row(found)
         await asyncio.sleep(POLL_SECONDS)
 
 

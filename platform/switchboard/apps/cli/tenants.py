@@ -86,7 +86,7 @@ async def diff(paths: tuple[Path, ...], as_json: bool) -> None:
 async def apply_files(paths: tuple[Path, ...], as_json: bool) -> None:
     """Apply the files to the database, each in a transaction.
 
-    A file with errors is left out, as is one without a provider that agents name; exit status 1 then.
+    A file with errors is left out, and so is a file without a provider that agents name. The exit status is then 1.
     """
     changes: dict[str, JsonValue] = {}
     async with open_runtime() as runtime:

@@ -106,14 +106,14 @@ async def show_http_error(error: HTTPException) -> ResponseReturnValue:
 
 @dashboard.errorhandler(SQLAlchemyError)
 async def show_database_error(error: SQLAlchemyError) -> ResponseReturnValue:
-    """Show that the database is away, or that it refused a value."""
+    """Show that the database cannot be reached, or that it refused a value."""
     return await show_error(translate_database_error(error))
 
 
 @dashboard.errorhandler(SecretError)
 async def show_missing_key(_error: SecretError) -> ResponseReturnValue:
     """Show that this process lacks the key of a text. The log has which one."""
-    logger.exception("a key that the page needs is away")
+    logger.exception("a key that the page needs is missing")
     return await show_error(Unavailable())
 
 

@@ -68,7 +68,9 @@ class PageDeclaration:
     """Seconds between two renderings of a live part; None for any other page."""
     is_action: bool = False
     outlasts_support: bool = False
-    """Whether an action of a lesser role than an owner's has an effect that a support session must not leave behind."""
+    """True for an action that needs less than an owner's role, and whose effect a support session must not leave
+    behind.
+    """
 
     def is_open_to(self, viewer: Viewer) -> bool:
         """Return whether the viewer's role may open the page, or do the action."""
@@ -88,7 +90,7 @@ class PageDeclaration:
 
     @property
     def is_of_installation(self) -> bool:
-        """Return whether the page shows the same whatever organization the viewer has entered, if any."""
+        """Return whether the page is the same in every organization, and outside of them."""
         return self.role in ("user", "superadmin")
 
     async def call(self, viewer: Viewer, arguments: Arguments) -> Any:
@@ -115,7 +117,9 @@ def live_part(*, role: str = "viewer", query: type[Query] | None = None, seconds
 def _declare_page(role: str, query: type[Query] | None, *, live_seconds: int | None) -> Callable[[Handler], View]:
     def decorate(handler: Handler) -> View:
         offered = ("viewer", "session", "form") if query is None else ("viewer", "session", "form", "query")
-        declared = PageDeclaration(role, HandlerPipeline.of(handler, *offered), query, live_seconds=live_seconds)
+        declared = PageDeclaration(
+            role, HandlerPipeline.from_handler(handler, *offered), query, live_seconds=live_seconds
+        )
 
         @wraps(handler)
         async def serve(**path: str) -> Response:
@@ -137,13 +141,17 @@ def action(
 ) -> Callable[[Handler], View]:
     """Make a handler an action: it returns `Next`, or a page to show at once, such as a key that is shown only once.
 
-    A support session does no owner's action, and none that `outlasts_support`.
+    A support session may do neither an owner's action nor an action that `outlasts_support`.
     """
 
     def decorate(handler: Handler) -> View:
         offered = ("viewer", "session", "files", "fields", *(("data",) if form is not None else ()))
         declared = PageDeclaration(
-            role, HandlerPipeline.of(handler, *offered), form=form, is_action=True, outlasts_support=outlasts_support
+            role,
+            HandlerPipeline.from_handler(handler, *offered),
+            form=form,
+            is_action=True,
+            outlasts_support=outlasts_support,
         )
 
         @wraps(handler)

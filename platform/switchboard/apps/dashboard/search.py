@@ -71,7 +71,7 @@ async def find_everywhere(session: TenantSession, viewer: Viewer, text: str) -> 
         groups += [HitGroup(_("Documents"), await _find_documents(session, text))]
     groups.append(HitGroup(_("Do"), _find_entries(viewer, text, COMMANDS)))
     if len(text) >= SHORTEST:
-        # After all that has the words in its name: whether a transcript has them is not known before it is asked for.
+        # Calls come last: their link to a search of transcripts is shown even if no transcript has the words.
         groups.append(HitGroup(_("Calls"), await _find_calls(session, text)))
     return [group for group in groups if group.hits]
 

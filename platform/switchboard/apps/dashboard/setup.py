@@ -31,7 +31,7 @@ MOST_AGENTS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class ProviderStep:
-    """The choice of one capability's provider: the configured one and its class, or the ones to choose from."""
+    """Choice of one capability's provider: the configured provider and its class, or the providers to choose from."""
 
     capability: Capability
     chosen: ProviderConfiguration | None
@@ -53,7 +53,8 @@ class ProviderStep:
 
 @dataclass(frozen=True, slots=True)
 class DetectorStep:
-    """The turn detector and its class: the first configured one, or the default one, of which `chosen` is None.
+    """The turn detector and its class: the first configured detector, or the default detector, for which `chosen` is
+    None.
 
     Without a class the words alone decide: there is no call with people yet, or no plugin of that name.
     """

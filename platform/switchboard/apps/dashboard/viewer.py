@@ -71,7 +71,7 @@ class Viewer:
         return self.organization.id
 
     def is_in(self, organization: Organization | None) -> bool:
-        """Return whether the viewer is in this organization; of None, whether the viewer is in none."""
+        """Return whether the viewer is in this organization; for None, whether the viewer is in no organization."""
         return (self.organization and self.organization.id) == (organization and organization.id)
 
     @property
@@ -180,7 +180,9 @@ class BrowserSessions:
 
 
 def choose_page_language(viewer: Viewer | None) -> str:
-    """Return the language of a page: the user's own, the organization's, the browser's first that there is, English."""
+    """Return the language of a page: that of the user, else of the organization, else the first of the browser's that
+    the dashboard has, else English.
+    """
     own = viewer.user.language if viewer else None
     shared = viewer.organization.language if viewer and viewer.organization else None
     for language in (own, shared, *_list_browser_languages()):

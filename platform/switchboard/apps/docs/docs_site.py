@@ -58,7 +58,7 @@ class _Builder:
         return path in (DOCUMENT, SEARCH) or path in self.guides.files or self._find_template(path) is not None
 
     def build(self, path: str, theme: str) -> Content:
-        """Build what is at a path, or the page that there is nothing."""
+        """Build the page or file at a path, or the page for an unknown path."""
         if path == DOCUMENT:
             return _pack(json.dumps(self.api.document).encode(), JSON)
         if path == SEARCH:
@@ -104,7 +104,7 @@ class DocsSite:
     _built: dict[tuple[str, str], Content] = field(default_factory=dict, init=False)
 
     async def find(self, path: str, theme: str) -> Content:
-        """Return what is at a path, in a theme of the dashboard, or in the browser's for any other text."""
+        """Return the page or file at a path, in a theme of the dashboard, or in the browser's for any other text."""
         is_page = path.startswith(HOME) and not path.endswith((".json", ".png"))
         key = path, theme if is_page and theme in THEMES else ""
         if key in self._built:

@@ -56,7 +56,7 @@ class GuideSection:
 
 
 def get_address(name: str) -> str:
-    """Return the path of a guide on the server. That of a folder's README is the folder's."""
+    """Return the path of a guide on the server. A folder's README has the path of the folder."""
     return f"{ROOT}/{name}".removesuffix("README").rstrip("/")
 
 

@@ -40,7 +40,7 @@ def list_objects(value: Mapping[str, JsonValue], name: str) -> list[Json]:
 
 
 def get_success(operation: Json) -> Json:
-    """Return the description of an operation's success: of the whole, where parts can be asked for too."""
+    """Return the description of an operation's success; where a request can ask for a part, that of the whole."""
     responses = get_object(operation, "responses")
     return get_object(responses, next(status for status in responses if status.startswith("2")))
 

@@ -101,7 +101,9 @@ def build_frame(first: int, payload: bytes) -> bytes:
 
 
 class _Received(WebSocketDataQueue):
-    """Messages of the data that was parsed last. Hypercorn's queue of the application slows down who sends too many."""
+    """Messages of the data that was parsed last. Hypercorn's queue of the application slows down a client that sends
+    too many.
+    """
 
     def __init__(self, protocol: BaseProtocol, limit: int, *, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(protocol, limit, loop=loop)

@@ -29,7 +29,7 @@ class VendorAnswers:
 async def check_vendors(file: TenantFile, factory: ProviderFactory) -> VendorAnswers:
     """Check every valid provider and extension of the file, all at once.
 
-    Each that fails is a fault; each of which the file's model, or the default one, ends soon is a warning.
+    A block that fails is a fault. A block whose model, or whose provider's default model, ends soon is a warning.
     """
     answers = VendorAnswers([], [])
     found = await asyncio.gather(*(_check_vendor(spec, factory) for spec in file.providers))

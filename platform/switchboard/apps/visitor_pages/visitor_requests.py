@@ -105,7 +105,7 @@ async def _read_message() -> VisitorMessage:
     try:
         return VisitorMessage.model_validate_json(raw)
     except ValidationError as error:
-        raise ValidationFailed.of(error) from None
+        raise ValidationFailed.from_error(error) from None
 
 
 @blueprint.after_request

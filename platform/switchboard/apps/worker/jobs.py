@@ -43,9 +43,7 @@ async def _call_hooks(extensions: Extensions, event: PublishedEvent) -> None:
 
 
 async def _notify_watchers(extensions: Extensions, event: PublishedEvent) -> None:
-    """Notify the event watchers that the event's organization can use. Errors are logged; nothing of a watcher is
-    raised.
-    """
+    """Notify the event watchers that the event's organization can use. Their errors are logged and never raised."""
     watchers = await extensions.create_all(event.organization_id, EventWatcher)
     await asyncio.gather(*(_notify(watcher, event) for watcher in watchers))
 

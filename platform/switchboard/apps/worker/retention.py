@@ -37,18 +37,18 @@ async def delete_expired_data(database: Database, archive: RecordingArchive) -> 
     """Delete what has outlived its organization's retention, a batch of each organization and kind in turn; return the
     number of organizations and kinds.
 
-    What is not deleted within `RUN_SECONDS` is left for the next run.
+    Rows that are not deleted within `RUN_SECONDS` are left for the next run.
     """
     until = monotonic() + RUN_SECONDS
     expired = await _find_expired(database, build_deleters(database, archive))
-    waiting = random.sample(expired, len(expired))  # so that a run that stops early passes over nobody for long
+    waiting = random.sample(expired, len(expired))  # so that no organization is passed over for long
     while waiting and monotonic() < until:
         waiting = [part for part in waiting if monotonic() < until and await _delete_batch(part)]
     return len(expired)
 
 
 def build_deleters(database: Database, archive: RecordingArchive) -> tuple[RetentionDeleter, ...]:
-    """Build the deleters of all kinds of data. What a call has goes before the call."""
+    """Build the deleters of all kinds of data. Data that belongs to a call is deleted before the call."""
     return (
         RecordingDeleter(database, archive),
         TranscriptDeleter(database),

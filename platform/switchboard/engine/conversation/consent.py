@@ -39,7 +39,7 @@ class ConsentDialog:
     """Speaks the notice and asks the question of one call, before the greeting.
 
     Nothing interrupts it. It is `in_progress` until the consent is known or it is given up. Answers count from the
-    beginning of the question on, and take effect at its end: a "yes?" with which somebody picks up the phone is no
+    beginning of the question on, and take effect at its end: a "yes?" with which somebody picks up the phone is not
     consent.
     """
 
@@ -134,7 +134,7 @@ class ConsentDialog:
             self._handle_answer(_Answer(understand_key(key), "keypad", key))
 
     def _handle_answer(self, answer: _Answer) -> None:
-        """Let the latest answer count; what is none, and was said into the question, does not."""
+        """Keep the latest answer. Ignore anything but an answer while the question is spoken."""
         if answer.given is None and not self._spoken.is_set():
             return
         while not self._answers.empty():

@@ -1,7 +1,7 @@
 """Phone numbers and clients that an agent's model may choose (docs/decisions/0034-destinations.md).
 
 A caller can talk a model into anything. So a model transfers calls and sends text messages only to numbers, and
-transfers calls only to clients, that whoever configured the agent has named.
+transfers calls only to clients, that the agent's configuration names.
 """
 
 import re
@@ -35,7 +35,7 @@ class ModelNumbers:
     named: frozenset[str] | None
 
     @classmethod
-    def of(cls, agent: NumberSettings) -> "ModelNumbers":
+    def from_settings(cls, agent: NumberSettings) -> "ModelNumbers":
         """Return the numbers of `allowed_numbers` and of the prompt, without what a call's metadata puts into it."""
         if agent.any_number:
             return cls(None)

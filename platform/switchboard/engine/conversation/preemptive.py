@@ -39,8 +39,8 @@ class _HeldAnswer:
 class PreemptiveGeneration:
     """Holds the answer to at most one request, which is used if the very same request is made once the turn is over.
 
-    Tools that the model calls are run by whoever takes the answer, so none runs before. `dropped` has the usage of
-    answers that were not taken, estimated where the vendor has not reported it.
+    Tools that the model calls are run by the code that takes the answer, so none runs before. `dropped` has the usage
+    of answers that were not taken, estimated where the vendor has not reported it.
     """
 
     def __init__(self, llm: LLMProvider[ProviderSettings]) -> None:

@@ -120,7 +120,7 @@ class ResponseGenerator:
             self.history.append(Message("assistant", text))
 
     def record_heard(self, reply: SpokenReply) -> None:
-        """Record what the caller heard of a reply that is over, also where the history has all of it already."""
+        """Record the part of a reply that the caller has heard, also where the history has all of it already."""
         begin = 0
         for place, end in reply.recorded:
             self.history[place] = replace(self.history[place], content=join_heard(reply.sentences[begin:end]))
@@ -133,7 +133,7 @@ class ResponseGenerator:
 
     def prepare(self, text: str, start: TaskStarter) -> None:
         """Ask the model for its answer to a turn that may be over. `generate` uses it if nothing has changed."""
-        conversation = (*self.history, Message("user", text))  # without what is said until the passages are there
+        conversation = (*self.history, Message("user", text))  # without words that follow during the retrieval
 
         async def build() -> ChatRequest:
             return self._build_request(await self.retrieval.retrieve(text), conversation)

@@ -1,4 +1,4 @@
-"""One live call: the order in which its parts start, end, and are put away."""
+"""One live call: the order in which its parts start, end, and are closed."""
 
 import asyncio
 from uuid import UUID

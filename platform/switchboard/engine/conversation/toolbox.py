@@ -76,7 +76,7 @@ class Toolbox:
 def _check_result(result: object) -> JsonObject:
     """Return a tool's result as the model can read it. Raises `TypeError` or `ValueError` for another one."""
     if not isinstance(result, dict):
-        raise TypeError("a tool's result is no object")
+        raise TypeError("a tool's result is not an object")
     # msgspec is faster by seven, and its JSON never longer: a result of megabytes does not hold the event loop.
     too_long = len(msgspec.json.encode(result)) > RESULT_CHARACTERS
     if too_long or len(json.dumps(result, allow_nan=False)) > RESULT_CHARACTERS:

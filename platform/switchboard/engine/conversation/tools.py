@@ -204,7 +204,7 @@ def build_call_tools(
     """Return the tools that a call's agent has, its own included."""
     tools: list[Tool] = [
         EndCall(requests),
-        TransferCall(requests, ModelNumbers.of(call.agent)),
+        TransferCall(requests, ModelNumbers.from_settings(call.agent)),
         PressDigits(press_digits),
         *call.tools,
     ]

@@ -218,7 +218,9 @@ class TurnTaking:
             self.generator.retrieval.prefetch(self._lifetime.start)
 
     def _take_unanswered(self, words: RedactedText) -> None:
-        """Take words to a supervisor, or to the question of consent; what was said before it is answered after it."""
+        """Take words to a supervisor, or to the question of consent; words from before the question are answered after
+        it.
+        """
         if self._consent is None or not self._consent.in_progress:
             self._take_turn(words)
             return

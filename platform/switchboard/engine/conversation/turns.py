@@ -46,6 +46,6 @@ class DigitCollector:
         return self.take_pressed() if self._pressed and now - self._last_pressed_at >= DIGIT_IDLE_SECONDS else None
 
     def take_pressed(self) -> str:
-        """Return the digits so far, which are no turn any more."""
+        """Return the digits so far and clear them, so that they do not become a turn."""
         pressed, self._pressed = self._pressed, ""
         return pressed

@@ -1,4 +1,4 @@
-"""Notice and consent of one call: what is due, and what happened."""
+"""Notice and consent of one call: the parts that are due, and the course that they took."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -13,8 +13,9 @@ AnsweredBy: TypeAlias = Literal["speech", "keypad", "stayed"]
 class Disclosure:
     """Notice and question that open a call.
 
-    `consent` is `none` (the call is recorded), `notice` (who stays on the line after the notice consents), or `ask`.
-    `rules` name what decided, and `place` is the country or region of the other party's number, None if it is unknown.
+    `consent` is `none` (the call is recorded), `notice` (staying on the line after the notice is consent), or `ask`.
+    `rules` name the settings that decided, and `place` is the country or region of the other party's number, None if it
+    is unknown.
     """
 
     announces_ai: bool

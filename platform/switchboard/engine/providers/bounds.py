@@ -110,11 +110,11 @@ async def bound_chat(
         async for event in events:
             count += 1
             if isinstance(event, TextDelta):
-                _require(isinstance(event.text, str), "text that is no string")
+                _require(isinstance(event.text, str), "text that is not a string")
                 _require(len(event.text) <= DELTA_CHARACTERS, f"{len(event.text)} characters at once")
                 characters += len(event.text)
             elif isinstance(event, ToolCall):
-                _require(isinstance(event.arguments, dict), "a tool call whose arguments are no object")
+                _require(isinstance(event.arguments, dict), "a tool call whose arguments are not an object")
                 calls += 1
             else:
                 _check_usage(_expect(event, ModelUsage))
@@ -152,7 +152,7 @@ async def bound_transcripts(transcripts: AsyncIterator[object]) -> AsyncIterator
     """Yield the transcripts of a transcriber's stream."""
     async for transcript in transcripts:
         known = _expect(transcript, Transcript)
-        _require(isinstance(known.text, str), "a transcript whose text is no string")
+        _require(isinstance(known.text, str), "a transcript whose text is not a string")
         _require(len(known.text) <= TRANSCRIPT_CHARACTERS, f"a transcript of {len(known.text)} characters")
         if known.turn is not None:
             report = _expect(known.turn, TurnReport)
@@ -175,7 +175,7 @@ def bound_embeddings(_provider: object, arguments: Arguments, result: object) ->
         finite = bool(np.isfinite(np.asarray(embeddings.vectors, dtype=np.float64)).all())
     except (TypeError, ValueError):
         finite = False
-    _require(finite, "vectors with something that is no finite number")
+    _require(finite, "vectors with something that is not a finite number")
     return embeddings
 
 
@@ -185,7 +185,7 @@ def bound_matches(_provider: object, arguments: Arguments, result: object) -> Se
     for match in matches:
         _require(isinstance(match.text, str) and len(match.text) <= PASSAGE_CHARACTERS, "a passage that is too long")
         _require(
-            isinstance(match.score, float | int) and math.isfinite(match.score), "a score that is no finite number"
+            isinstance(match.score, float | int) and math.isfinite(match.score), "a score that is not a finite number"
         )
     return matches
 
@@ -210,9 +210,9 @@ def bound_prediction(_provider: object, _arguments: Arguments, result: object) -
     """Return a prediction with a probability."""
     prediction = _expect(result, TurnPrediction)
     probability = prediction.probability
-    _require(isinstance(probability, float | int) and 0 <= probability <= 1, "a probability that is none")
+    _require(isinstance(probability, float | int) and 0 <= probability <= 1, "an invalid probability")
     again = prediction.ask_again_seconds
-    _require(again is None or (isinstance(again, float | int) and 0 < again < math.inf), "a time that is none")
+    _require(again is None or (isinstance(again, float | int) and 0 < again < math.inf), "an invalid time")
     return prediction
 
 
@@ -288,14 +288,14 @@ BOUNDS: Final[Mapping[str, Bound]] = {
 
 def _check_usage(usage: ModelUsage) -> None:
     counts = (usage.input_tokens, usage.output_tokens)
-    _require(all(isinstance(count, int) and count >= 0 for count in counts), "a number of tokens that is none")
-    _require(usage.cost is None or (math.isfinite(usage.cost) and usage.cost >= 0), "a cost that is none")
+    _require(all(isinstance(count, int) and count >= 0 for count in counts), "an invalid number of tokens")
+    _require(usage.cost is None or (math.isfinite(usage.cost) and usage.cost >= 0), "an invalid cost")
 
 
 def _list(result: object, limit: int) -> list[object]:
     """Return the first items of a list."""
     if not isinstance(result, Sequence) or isinstance(result, str):
-        raise OutOfBounds("what is no list")
+        raise OutOfBounds("something that is not a list")
     return list(islice(result, limit))
 
 

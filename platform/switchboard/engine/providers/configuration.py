@@ -29,7 +29,8 @@ class ProviderSpec:
     """A provider, or an extension, as it should be configured.
 
     `settings` contain secrets in plain text, as the operator entered them. `kept_keys` is for changes of one provider:
-    of a setting that is a dict of secrets, the keys that keep a stored value, each with its stored key; None for all.
+    of a setting that is a dict of secrets, the keys that keep a stored value, each with its stored key; None keeps all
+    values.
     """
 
     capability: AnyCapability
@@ -40,7 +41,7 @@ class ProviderSpec:
 
 
 class UnknownProvider(Exception):
-    """No plugin provides it. The message names the available ones."""
+    """No plugin provides the provider or extension. The message names the available ones."""
 
 
 def format_secrets_label(row: ProviderConfiguration | StoredConfiguration) -> str:

@@ -32,7 +32,7 @@ class ConfiguredProvider(Protocol):
 def find_default_detector(
     registry: Registry, providers: Iterable[ConfiguredProvider]
 ) -> type[TurnDetector[ProviderSettings]] | None:
-    """Return the detector that judges calls over these providers of an organization, though none of them is it.
+    """Return the detector that judges calls over these providers of an organization, although it is not among them.
 
     None if one of them is a turn detector, if no plugin has a default one, or if the callers are not people: the
     carriers simulate them, or the transcribers are for demonstrations.
@@ -45,7 +45,7 @@ def find_default_detector(
 
 
 def get_default_detector(registry: Registry) -> type[TurnDetector[ProviderSettings]] | None:
-    """Return the default detector of the installed plugins, if there is one."""
+    """Return the default detector of the installed plugins; None without one."""
     return next((kind for kind in registry.list_provider_classes(TurnDetector) if kind.is_default), None)
 
 

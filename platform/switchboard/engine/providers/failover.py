@@ -59,7 +59,9 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedProvider(Generic[ProviderT_co]):
-    """A provider that may serve. `chosen`: the agent names it, so the agent's model and voice are this provider's."""
+    """A provider that may serve. `chosen` is True if the agent names it: the agent's model and voice are then this
+    provider's.
+    """
 
     provider: ProviderT_co
     health: ProviderHealth
@@ -68,7 +70,7 @@ class RankedProvider(Generic[ProviderT_co]):
 
 @dataclass(frozen=True, slots=True)
 class _Winner(Generic[ProviderT]):
-    """The provider that serves, and those that were asked too and came too late."""
+    """The provider that serves, and the providers that were asked too and answered too late."""
 
     candidate: RankedProvider[ProviderT]
     overtaken: Sequence[RankedProvider[ProviderT]]

@@ -69,7 +69,8 @@ class Providers:
     async def use(
         self, organization_id: UUID, base: type[ProviderT], name: str | None = None
     ) -> AsyncIterator[ProviderT]:
-        """Open a provider of the organization and yield it, its first one of the capability where no name is given.
+        """Open a provider of the organization and yield it, or its first provider of the capability if no name is
+        given.
 
         `base` is the capability's SDK class, `TelephonyProvider` for example. An organization without a turn detector
         has the default one. Raises `ProviderError` where the organization has no such provider, or it cannot be created

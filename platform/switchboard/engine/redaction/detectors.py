@@ -84,7 +84,7 @@ class BankAccountDetector(PrivateDataDetector):
     _start = re.compile(r"(?<!\w)[A-Za-z][\s.-]?[A-Za-z](?:[\s.-]{0,3}\d){2}")
     _more = re.compile(r"[\s.,-]{0,3}([A-Za-z0-9])")
     _code = re.compile(r"[A-Za-z](\s[A-Za-z]\s|[A-Za-z](?=\d))")
-    """A country code that is no word: `DE89`, or `D E 8 9`, but not "at 41"."""
+    """A country code that is not a word: `DE89`, or `D E 8 9`, but not "at 41"."""
 
     def find(self, spoken: SpokenText) -> Iterator[tuple[int, int]]:
         for start in self._start.finditer(spoken.text):

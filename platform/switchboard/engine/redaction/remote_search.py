@@ -37,7 +37,9 @@ class RemoteSearch:
         return bool(self._detectors)
 
     async def search(self, spoken: SpokenText) -> None:
-        """Ask every detector. Without a result in time, the others' results stand, which a metric counts."""
+        """Ask every detector. If a detector has no result in time, the results of the others stand, and a metric counts
+        the failure.
+        """
         found = await asyncio.gather(*(self._ask(detector, spoken) for detector in self._detectors))
         for detector, spans in zip(self._detectors, found, strict=True):
             for start, end in spans:

@@ -3,7 +3,7 @@
 from switchboard.foundation.database.autocommit import ReadValue
 from switchboard.foundation.database.clock import now
 from switchboard.foundation.database.columns import (
-    ENCRYPTED_TEXT,
+    ENCRYPTED_CONTENT,
     ENCRYPTION_LABEL,
     TenantTable,
     encryption_label,
@@ -21,7 +21,7 @@ from switchboard.foundation.database.session import Database, RoleSession, Syste
 from switchboard.foundation.database.statements import fetch_rows, run_statement
 
 __all__ = [
-    "ENCRYPTED_TEXT",
+    "ENCRYPTED_CONTENT",
     "ENCRYPTION_LABEL",
     "Database",
     "DatabaseCheck",

@@ -13,19 +13,19 @@ T = TypeVar("T")
 
 
 def is_among(column: Mapped[T] | ColumnElement[T], values: Collection[T]) -> ColumnElement[bool]:
-    """Return the condition that a column has one of these values; it is false for none."""
+    """Return the condition that a column has one of these values; it is false for an empty list."""
     compared = cast("ColumnElement[T]", column)
     return compared == any_(literal(list(values), ARRAY(compared.type)))
 
 
 def is_not_among(column: Mapped[T] | ColumnElement[T], values: Collection[T]) -> ColumnElement[bool]:
-    """Return the condition that a column has none of these values; it is true for none, and null for a null."""
+    """Return the condition that a column has none of these values; true for an empty list, and null for a null."""
     compared = cast("ColumnElement[T]", column)
     return compared != all_(literal(list(values), ARRAY(compared.type)))
 
 
 def are_among(columns: Sequence[Column[Any]], rows: Sequence[Sequence[object]]) -> ColumnElement[bool]:
-    """Return the condition that several columns have the values of one of these rows; it is false for none."""
+    """Return the condition that several columns have the values of one of these rows; it is false for an empty list."""
     values = [[row[place] for row in rows] for place in range(len(columns))]
     arrays = [literal(each, ARRAY(column.type)) for each, column in zip(values, columns, strict=True)]
     given = func.unnest(*arrays).table_valued(*(column.name for column in columns)).render_derived()

@@ -22,7 +22,7 @@ WITHOUT_EFFECT = frozenset(
         "tcp_user_timeout",
     }
 )
-"""Parameters of libpq that asyncpg knows no counterpart of, and that change nothing but timing."""
+"""Parameters of libpq without a counterpart in asyncpg, which change nothing but timing."""
 
 
 class DatabaseUrlError(OperatorError, ValueError):
@@ -36,9 +36,10 @@ def create_engine(url: str, **options: Any) -> AsyncEngine:
     """Create an engine, without connecting, with these options of SQLAlchemy's `create_async_engine`.
 
     Of the URL's parameters asyncpg reads `sslmode` and the other `ssl…` ones, `host`, `service`, `passfile`, and
-    `target_session_attrs`, and sends every other one to the server as a setting (`application_name`, `options`). Here
-    are read `connect_timeout`, and `statement_cache_size`, which is asyncpg's name: with 0, statements are prepared
-    without a name and for one transaction only, as a pooler in transaction mode needs it. Raises `DatabaseUrlError`.
+    `target_session_attrs`, and sends every other one to the server as a setting (`application_name`, `options`). This
+    function reads `connect_timeout`, and `statement_cache_size`, which is asyncpg's name: with 0, statements are
+    prepared without a name and for one transaction only, as a pooler in transaction mode needs it. Raises
+    `DatabaseUrlError`.
     """
     connect, dsn = _read_parameters(url)
     arguments = {"dsn": dsn, "connection_class": PreambleConnection, **connect}

@@ -8,7 +8,7 @@ from typing import Any, cast
 from sqlalchemy import ColumnElement, bindparam, inspect, select
 from sqlalchemy.dialects.postgresql import Insert, insert
 
-from switchboard.foundation.database.columns import ENCRYPTED_TEXT, TenantTable
+from switchboard.foundation.database.columns import ENCRYPTED_CONTENT, TenantTable
 from switchboard.foundation.database.session import TenantSession
 from switchboard.foundation.database.statements import run_statement
 
@@ -21,7 +21,7 @@ class NewRow:
     values: Mapping[str, Any]
 
     @classmethod
-    def of(cls, table: type[TenantTable], **values: object) -> "NewRow":
+    def build(cls, table: type[TenantTable], **values: object) -> "NewRow":
         """Return a row with these values, and the table's defaults for other columns.
 
         Raises `TypeError` for an unknown column, and for one without value and default.
@@ -36,7 +36,7 @@ async def insert_together(session: TenantSession, *rows: NewRow) -> None:
     """Insert rows of different tables by one statement, which is built once for these tables.
 
     PostgreSQL checks foreign keys at the end of a statement, so that the rows may refer to each other. Raises
-    `ValueError` for a table with texts that the session's flush encrypts.
+    `ValueError` for a table with content that the session's flush encrypts.
     """
     values = {
         _name_parameter(place, name): value for place, row in enumerate(rows) for name, value in row.values.items()
@@ -47,7 +47,7 @@ async def insert_together(session: TenantSession, *rows: NewRow) -> None:
 async def insert_row(session: TenantSession, row: NewRow, *, condition: ColumnElement[bool] | None = None) -> bool:
     """Insert a row if its id is new and a condition holds, by one statement; return whether it was inserted.
 
-    The condition is built once for all rows. It may use the row's columns as parameters, by their names. Texts are not
+    The condition is built once for all rows. It may use the row's columns as parameters, by their names. Content is not
     encrypted.
     """
     return await run_statement(session, _insert_into_if(row.table, condition), row.values) == 1
@@ -66,8 +66,8 @@ def _list_defaults(table: type[TenantTable]) -> Mapping[str, Callable[[], object
 @cache
 def _insert_into(*tables: type[TenantTable]) -> Insert:
     for table in tables:
-        if any(ENCRYPTED_TEXT in column.info for column in inspect(table).local_table.columns):
-            raise ValueError(f"texts of {table.__name__} are encrypted where the session is flushed")
+        if any(ENCRYPTED_CONTENT in column.info for column in inspect(table).local_table.columns):
+            raise ValueError(f"content of {table.__name__} is encrypted where the session is flushed")
     inserts = [
         insert(inspect(table).local_table).values(
             {name: bindparam(_name_parameter(place, name)) for name in table.model_fields}

@@ -1,4 +1,4 @@
-"""Locks by name, for what has no row yet, or whose row others must go on reading."""
+"""Locks by name, for things that have no row yet, or whose row others must go on reading."""
 
 from typing import Final
 

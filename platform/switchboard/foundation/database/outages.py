@@ -1,4 +1,4 @@
-"""A database that is away: which errors say so, and work that waits until it is back."""
+"""Outages of the database: recognition of their errors, and work that waits until the database answers again."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -35,7 +35,7 @@ def is_refused_value(error: Exception) -> bool:
 
 
 async def retry_while_away(work: Callable[[], Awaitable[ResultT]], *, seconds: float) -> ResultT:
-    """Do the work, again and again while the database is away, for so many seconds at most.
+    """Do the work, and repeat it while the database cannot be reached, for so many seconds at most.
 
     The work must be idempotent: its transaction may have been committed although the reply was lost. Raises the last
     error.

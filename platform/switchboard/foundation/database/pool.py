@@ -1,4 +1,4 @@
-"""Pool of connections to PostgreSQL that counts who waits for one, and tries those that were idle."""
+"""Pool of connections to PostgreSQL that counts the tasks that wait, and tries connections that were idle."""
 
 import time
 from typing import Any, Final, TypeAlias

@@ -125,7 +125,7 @@ async def _catch_up(session: AsyncSession, position: str) -> None:
 
 
 def _is_problem_of_replica(error: Exception) -> bool:
-    """Return whether the primary may do better. A statement that takes too long would burden it as well."""
+    """Return whether the primary may succeed. A statement that takes too long would burden it as well."""
     if isinstance(error, ReplicaNotUsable):
         return True
     state = getattr(error.orig, "sqlstate", None) if isinstance(error, DBAPIError) else None

@@ -147,7 +147,7 @@ class TenantSession(AsyncSession):
             try:
                 return await reader.read(self.info["role"], self.organization_id, query, values)
             except ReadFailed:
-                pass  # below it fails with an error of SQLAlchemy's, or not again
+                pass  # the transaction below succeeds, or fails with an error of SQLAlchemy's
         return await fetch_rows(self, query, values)
 
 

@@ -1,6 +1,7 @@
-"""Encryption at rest: values under the keyring and their rotation, keys of organizations, and texts under them."""
+"""Encryption at rest: values under the keyring and their rotation, keys of organizations, and content under them."""
 
 from switchboard.foundation.encryption.columns import EncryptedColumn, list_encrypted_columns
+from switchboard.foundation.encryption.content import encrypted_content
 from switchboard.foundation.encryption.key_check import KeyCheck
 from switchboard.foundation.encryption.organization_keys import (
     DataKey,
@@ -12,13 +13,12 @@ from switchboard.foundation.encryption.organization_keys import (
 )
 from switchboard.foundation.encryption.reencryption import (
     TableReencryption,
-    delete_unused_text_keys,
-    reencrypt_texts,
-    retire_text_key,
+    delete_unused_content_keys,
+    reencrypt_content,
+    retire_content_key,
 )
 from switchboard.foundation.encryption.rotation import ColumnRotation, rotate_keys
 from switchboard.foundation.encryption.system_queries import count_values_by_key
-from switchboard.foundation.encryption.texts import encrypted_texts
 
 __all__ = [
     "ColumnRotation",
@@ -28,14 +28,14 @@ __all__ = [
     "OrganizationKey",
     "TableReencryption",
     "count_values_by_key",
-    "delete_unused_text_keys",
+    "delete_unused_content_keys",
     "destroy_organization_keys",
-    "encrypted_texts",
+    "encrypted_content",
     "find_organization_key",
     "find_organization_key_by_id",
     "get_or_create_organization_key",
     "list_encrypted_columns",
-    "reencrypt_texts",
-    "retire_text_key",
+    "reencrypt_content",
+    "retire_content_key",
     "rotate_keys",
 ]

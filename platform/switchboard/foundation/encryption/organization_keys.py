@@ -74,7 +74,7 @@ def get_or_create_key(session: Session, organization_id: UUID, purpose: str) -> 
 
 
 async def destroy_organization_keys(session: TenantSession, purposes: Sequence[str]) -> list[UUID]:
-    """Delete the organization's keys, and with them all that is encrypted under them; return their ids."""
+    """Delete the organization's keys, so that nothing under them can be decrypted any more; return their ids."""
     ours = (session.owns(OrganizationKey), is_among(col(OrganizationKey.purpose), purposes))
     destroyed = delete(OrganizationKey).where(*ours).returning(col(OrganizationKey.id))
     return list((await session.exec(destroyed)).scalars())

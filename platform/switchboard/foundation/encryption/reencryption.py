@@ -1,4 +1,4 @@
-"""Re-encryption of an organization's texts as its policy wants them, while the platform serves."""
+"""Re-encryption of an organization's content as its policy wants it, while the platform serves."""
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,7 @@ from sqlalchemy.orm.attributes import flag_modified
 from sqlmodel import col, select, update
 
 from switchboard.foundation.database import Database, TenantSession, TenantTable
-from switchboard.foundation.encryption.organization_keys import OrganizationKey, get_or_create_organization_key
-from switchboard.foundation.encryption.texts import (
+from switchboard.foundation.encryption.content import (
     KEY_PURPOSE,
     RETIRED_PURPOSE,
     build_prefix,
@@ -22,6 +21,7 @@ from switchboard.foundation.encryption.texts import (
     list_encrypted_models,
     match_prefix,
 )
+from switchboard.foundation.encryption.organization_keys import OrganizationKey, get_or_create_organization_key
 
 BATCH: Final = 200
 
@@ -35,16 +35,16 @@ class TableReencryption:
     unreadable: int
 
 
-async def retire_text_key(session: TenantSession) -> None:
-    """Have the texts from now on encrypted under a new key. The old one decrypts until nothing needs it."""
+async def retire_content_key(session: TenantSession) -> None:
+    """Encrypt content under a new key from now on. The old key decrypts until nothing needs it."""
     ours = (session.owns(OrganizationKey), col(OrganizationKey.purpose) == KEY_PURPOSE)
     await session.exec(update(OrganizationKey).where(*ours).values(purpose=RETIRED_PURPOSE))
 
 
-async def reencrypt_texts(
+async def reencrypt_content(
     database: Database, organization_id: UUID, *, is_encrypted: bool
 ) -> AsyncGenerator[TableReencryption]:
-    """Encrypt every text under the organization's current key, or decrypt all; yield each table's result.
+    """Encrypt all content under the organization's current key, or decrypt it; yield each table's result.
 
     Each batch is a transaction, and rows that are as wanted are skipped: an interrupted run is continued by another.
     """
@@ -64,7 +64,7 @@ async def reencrypt_texts(
         yield TableReencryption(get_table(model).name, rewritten, unreadable)
 
 
-async def delete_unused_text_keys(session: TenantSession) -> list[UUID]:
+async def delete_unused_content_keys(session: TenantSession) -> list[UUID]:
     """Delete the retired keys under which nothing is encrypted any more; return their ids.
 
     Waits for transactions that encrypt under one of them, and so sees what they wrote.
@@ -89,7 +89,7 @@ async def _is_key_used(session: TenantSession, key_id: UUID) -> bool:
 async def _lock_batch(
     session: TenantSession, model: type[TenantTable], key_id: UUID | None, after: UUID | None
 ) -> Sequence[TenantTable]:
-    """Lock the next rows with a text that is not as wanted. Rows that refer to them may be written meanwhile."""
+    """Lock the next rows with content that is not as wanted. Rows that refer to them may be written meanwhile."""
     wrong = [_is_wrong(column, key_id) for column in list_conversation_columns(get_table(model))]
     rows = session.select(model).where(or_(*wrong))
     if after is not None:
@@ -98,7 +98,7 @@ async def _lock_batch(
 
 
 def _is_wrong(column: Column[JsonValue], key_id: UUID | None) -> ColumnElement[bool]:
-    """Return the condition that a text is encrypted, or not under this key. Empty values are never encrypted."""
+    """Return the condition that a value is encrypted, or not under this key. Empty values are never encrypted."""
     if key_id is None:
         return match_prefix(column, build_prefix())
     is_empty = column.in_([[], {}]) if isinstance(column.type, JSON) else column == ""
@@ -106,7 +106,7 @@ def _is_wrong(column: Column[JsonValue], key_id: UUID | None) -> ColumnElement[b
 
 
 def _mark_changed(row: TenantTable) -> bool:
-    """Have a row's texts written again; return False if one cannot be decrypted."""
+    """Write a row's content again; return False if some of it cannot be decrypted."""
     names = [column.name for column in list_conversation_columns(get_table(type(row)))]
     readable = [name for name in names if not is_unreadable(getattr(row, name))]
     for name in readable:

@@ -9,13 +9,13 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlmodel import Field, SQLModel
 
 from switchboard.foundation.database import TenantTable, encryption_label, json_column, now
-from switchboard.foundation.encryption import encrypted_texts
+from switchboard.foundation.encryption import encrypted_content
 from switchboard.foundation.web.row_counts import RowCounter
 
 TARGET_LABEL = "{kind}|webhook_secret|{id}|{organization_id}"
 
 
-@encrypted_texts("data")
+@encrypted_content("data")
 class Event(TenantTable, table=True):
     """A published event. `watch_due_at` is when plugins are next notified; None once they have been.
 
@@ -75,7 +75,7 @@ class EventTarget(TenantTable, table=True):
     updated_at: datetime = Field(default_factory=now)
 
 
-@encrypted_texts("body")
+@encrypted_content("body")
 class Delivery(TenantTable, table=True):
     """A delivery of one event to one target, and at the same time its queue entry; the id is the
     `X-Webhook-Delivery-Id`.

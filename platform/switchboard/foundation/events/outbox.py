@@ -13,8 +13,8 @@ from pydantic import JsonValue
 from sqlalchemy import Text, any_, bindparam, func, null, or_, select, union_all
 
 from switchboard.foundation.database import NewRow, TenantSession, fetch_rows, insert_row, new_id, now
+from switchboard.foundation.encryption.content import get_table, is_unreadable
 from switchboard.foundation.encryption.rows import encrypt_row
-from switchboard.foundation.encryption.texts import get_table, is_unreadable
 from switchboard.foundation.events.catalog import EventData, build_delivery_model
 from switchboard.foundation.events.models import Delivery, Event, EventTarget, EventTrigger
 from switchboard.foundation.jobs import wake
@@ -64,7 +64,7 @@ async def publish(session: TenantSession, data: EventData, *, depth: int = 0) ->
     organization_id = session.organization_id
     audience = await _find_audience(session, data)
     event_id = new_id()
-    event = NewRow.of(
+    event = NewRow.build(
         Event,
         id=event_id,
         organization_id=organization_id,

@@ -1,4 +1,4 @@
-"""Work on many items of several organizations, in which one organization's trouble must not keep the others waiting."""
+"""Work on many items of several organizations, in which one organization's failures do not delay the others."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,7 +13,7 @@ ITEM_SECONDS: Final = 60.0
 async def work_on_each(items: Sequence[Item], work: Callable[[Item], Awaitable[object]]) -> int:
     """Work on every item, eight at a time and each for a minute at most; return how many there are.
 
-    An item that fails ends none of the others. Raises `ExceptionGroup` with the failures when all are done.
+    An item that fails does not end the others. Raises `ExceptionGroup` with the failures when all are done.
     """
     places = asyncio.Semaphore(AT_ONCE)
 

@@ -6,14 +6,14 @@ from datetime import datetime
 from uuid import UUID
 
 MOST_BETWEEN_LOOKS = 5.0
-"""Seconds. After more without a look, the database may have been away meanwhile."""
+"""Seconds. After a longer time without a look, the database may have been unreachable meanwhile."""
 
 
 class BeatWatch:
     """Beats, which others write into the database again and again; a key is a process, or a thing that it holds.
 
     `silent` has the keys whose beat has not changed for `seconds` in which every look succeeded. A process that lives
-    cannot write while the database is away, and a standby that takes over may have lost its last beat. `clock` is
+    cannot write during an outage of the database, and a standby that takes over may have lost its last beat. `clock` is
     monotonic, in seconds.
     """
 

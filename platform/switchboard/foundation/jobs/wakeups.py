@@ -49,7 +49,7 @@ class CronJob:
 
 
 class _RedisQueue(RedisQueue):
-    """SAQ's queue, except that its workers do not spin while Redis is away, and that a cluster can have it."""
+    """SAQ's queue, except that its workers do not spin during an outage of Redis, and that a cluster can have it."""
 
     async def version(self) -> VersionTuple:
         return OLDEST_REDIS
@@ -112,7 +112,7 @@ class _OwnJobs:
         try:
             async with asyncio.timeout(seconds):
                 await self._jobs[name](**arguments)
-        except Exception:  # as in the queue, what fails one job must not fail the worker
+        except Exception:  # as in the queue, a job's failure must not end the worker
             logger.exception("a job failed", job=name)
 
 

@@ -73,7 +73,7 @@ def locate_error(error: BaseException) -> list[str]:
 
 
 class _LineLogger:
-    """Writes rendered lines to standard error. One that cannot be written is lost, as with `logging`."""
+    """Writes rendered lines to standard error. A line that cannot be written is lost, as with `logging`."""
 
     def __init__(self, *_names: str) -> None:
         """Create a logger of any name."""
@@ -89,6 +89,6 @@ class _LineLogger:
 def _mask_numbers(_logger: object, _method: str, line: Any) -> str:
     """Mask the phone numbers of a rendered line, wherever they come from: `+1555***4567`.
 
-    Messages of carriers and tracebacks have some.
+    Messages of carriers and tracebacks contain phone numbers.
     """
     return PHONE_NUMBER.sub(r"\1***\2", str(line))

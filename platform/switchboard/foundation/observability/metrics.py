@@ -35,7 +35,7 @@ call_capacity = Gauge(
 )
 calls_not_admitted = Counter(
     "switchboard_calls_not_admitted",
-    "Inbound calls answered with 503, and attempts to dial that wait, because no server had room",
+    "Inbound calls answered with 503, and attempts to dial that wait, because no server had capacity",
     ["direction"],
     registry=registry,
 )

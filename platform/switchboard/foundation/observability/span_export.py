@@ -1,6 +1,7 @@
 """Export of spans over OTLP/HTTP, configured by OpenTelemetry's own variables (docs/how-to/observability.md).
 
-A thread sends the spans in batches from a bounded queue, which drops spans while the receiver is away or slow.
+A thread sends the spans in batches from a bounded queue, which drops spans while the receiver cannot be reached or is
+slow.
 """
 
 import os
@@ -45,7 +46,8 @@ def export_spans(role: str, environment: Mapping[str, str] = os.environ) -> Iter
     try:
         yield
     finally:
-        # Shutting down waits up to 30 seconds for a receiver that does not respond, and cannot be told otherwise.
+        # Shutting down waits up to 30 seconds for a receiver that does not respond, and has no parameter to shorten
+        # that.
         closing = threading.Thread(target=provider.shutdown, daemon=True)
         closing.start()
         closing.join(CLOSE_SECONDS)

@@ -6,7 +6,7 @@ from switchboard.plugin_sdk.public_addresses import ForbiddenAddress
 
 
 def validate_public_url(outbound: OutboundClient, url: str | None, *, field: str) -> str | None:
-    """Return the address to save, None for none. Raises `ValidationFailed` for an address that requests may not go
+    """Return the address to save; None without one. Raises `ValidationFailed` for an address that requests may not go
     to.
     """
     try:

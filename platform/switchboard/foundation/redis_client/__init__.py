@@ -1,6 +1,7 @@
-"""Redis with deadlines: one server, a primary behind Sentinels, or a cluster. A server that is gone delays nobody long.
+"""Redis with deadlines: one server, a primary behind Sentinels, or a cluster. An unreachable server delays nothing for
+long.
 
-Redis holds only what may be lost (docs/decisions/0022-redis-is-optional.md), so whoever uses it goes on without it.
+Redis holds only what may be lost (docs/decisions/0022-redis-is-optional.md), so its users go on without it.
 """
 
 from switchboard.foundation.redis_client.clients import (

@@ -33,7 +33,7 @@ TLS_FILES = ("ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile")
 
 
 class _AwayCheck:
-    """Fail commands at once for a while after one got no answer, instead of waiting for each one's own deadline."""
+    """Fail commands at once for a while after a command got no answer, instead of waiting for the deadline of each."""
 
     _away_until = 0.0
 
@@ -130,7 +130,7 @@ def open_redis_clients(url: str) -> RedisClients:
 async def receive_messages(subscription: PubSub) -> AsyncIterator[dict[str, Any]]:
     """Yield the messages of a subscription.
 
-    Raises `RedisError` when the server goes away, or answers no ping for `PING_SECONDS`.
+    Raises `RedisError` when the server closes the connection, or answers no ping for `PING_SECONDS`.
     """
     pinged = False
     while True:

@@ -40,7 +40,7 @@ def install_compression(app: Quart) -> None:
 
 
 def _is_compressible(response: Response) -> bool:
-    """Return whether a response is whole, long, and text. Streams and parts of files are none of these."""
+    """Return whether a response is whole, long, and text. Streams and parts of files are not."""
     length, kind = response.content_length, response.mimetype or ""
     return (
         response.status_code not in (204, 206, 304)

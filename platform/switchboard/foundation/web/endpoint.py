@@ -132,7 +132,7 @@ def endpoint(  # noqa: PLR0913 - a declaration: each part is named where it is u
             turn,
         )
         offered = [name for name, model in (("data", body), ("query", query)) if model is not None]
-        pipeline = HandlerPipeline.of(handler, "session", "principal", *offered)
+        pipeline = HandlerPipeline.from_handler(handler, "session", "principal", *offered)
         operation = _Operation(declared, pipeline, _adapter(answer))
 
         @wraps(handler)
@@ -258,7 +258,7 @@ def _body(declared: Endpoint, raw: bytes, mimetype: str) -> BaseModel:
     try:
         return model.model_validate_json(raw or b"{}", context={READ_ONLY: declared.read_only_fields})
     except ValidationError as error:
-        raise ValidationFailed.of(error) from None
+        raise ValidationFailed.from_error(error) from None
 
 
 def _idempotent(principal: Principal, raw: bytes) -> IdempotentRequest | None:

@@ -183,7 +183,7 @@ class ValidationFailed(ApiError):
         return cls(f"{field}: {message}", errors=[{"field": field, "message": message}])
 
     @classmethod
-    def of(cls, error: ValidationError) -> "ValidationFailed":
+    def from_error(cls, error: ValidationError) -> "ValidationFailed":
         """Convert pydantic's errors, without the input's values; at most `MAX_ERRORS`."""
         found: list[FieldError] = []
         for item in error.errors(include_url=False, include_context=False, include_input=False)[:MAX_ERRORS]:

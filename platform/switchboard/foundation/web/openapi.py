@@ -145,7 +145,7 @@ class _Schemas:
 
     def _mark_read_only(self, declared: Endpoint) -> None:
         if declared.read_only_fields:
-            answer = self.of(declared.answer, "serialization")["$ref"].rsplit("/", 1)[1]
+            answer = self.get_schema(declared.answer, "serialization")["$ref"].rsplit("/", 1)[1]
             for name in declared.read_only_fields:
                 self.definitions[answer]["properties"][name]["readOnly"] = True
 
@@ -160,10 +160,10 @@ class _Schemas:
 
     def _fields(self, shape: object, mode: JsonSchemaMode) -> Json:
         """Return the properties of a model; none for a list."""
-        name = self.of(shape, mode).get("$ref", "").rsplit("/", 1)[-1]
+        name = self.get_schema(shape, mode).get("$ref", "").rsplit("/", 1)[-1]
         return dict(self.definitions.get(name, {}).get("properties", {}))
 
-    def of(self, shape: object, mode: JsonSchemaMode) -> Json:
+    def get_schema(self, shape: object, mode: JsonSchemaMode) -> Json:
         """Return the schema of a shape; a reference if it is a model."""
         return dict(self._found[(id(shape), mode)])
 
@@ -183,8 +183,8 @@ def _operation(rule: Rule, method: str, declared: Endpoint, schemas: _Schemas) -
     ignored = "Read-only fields of the response are ignored." if declared.read_only_fields else ""
     operation["description"] = "\n\n".join(part for part in (declared.description, ignored, scope) if part)
     if declared.body is not None:
-        content = {"application/json": {"schema": schemas.of(declared.body, "validation")}}
-        described = schemas.of(declared.body, "validation")["$ref"].rsplit("/", 1)[1]
+        content = {"application/json": {"schema": schemas.get_schema(declared.body, "validation")}}
+        described = schemas.get_schema(declared.body, "validation")["$ref"].rsplit("/", 1)[1]
         operation["requestBody"] = {
             "description": schemas.definitions[described]["description"],
             "required": declared.body_required,
@@ -240,7 +240,7 @@ def _responses(rule: Rule, declared: Endpoint, schemas: _Schemas) -> Json:
     request_id = {"description": "Name it when you ask for help.", "schema": {"type": "string"}}
     success: Json = {"description": declared.summary, "headers": {"X-Request-Id": request_id}}
     if declared.answer is not None:
-        success["content"] = {JSON: {"schema": schemas.of(declared.answer, "serialization")}}
+        success["content"] = {JSON: {"schema": schemas.get_schema(declared.answer, "serialization")}}
     elif JSON not in declared.media_types:
         binary = {"schema": {"type": "string", "format": "binary"}}
         success["content"] = dict.fromkeys(declared.media_types, binary)
@@ -249,7 +249,7 @@ def _responses(rule: Rule, declared: Endpoint, schemas: _Schemas) -> Json:
         responses["206"] = success | {"description": "The part that `Range` asked for."}
         responses["304"] = {"description": "Unchanged since the response whose `ETag` is in `If-None-Match`."}
     for error in _errors(rule, declared):
-        problem = {"application/problem+json": {"schema": schemas.of(Problem, "serialization")}}
+        problem = {"application/problem+json": {"schema": schemas.get_schema(Problem, "serialization")}}
         entry = responses.setdefault(str(error.status), {"description": "", "content": problem})
         entry["description"] = "; ".join(filter(None, [entry["description"], describe_error(error)]))
     return dict(sorted(responses.items()))
@@ -286,7 +286,7 @@ def _webhook(event: WebhookEvent, schemas: _Schemas) -> Mapping[str, Json]:
             "requestBody": {
                 "description": event.description,
                 "required": True,
-                "content": {"application/json": {"schema": schemas.of(event.body, "serialization")}},
+                "content": {"application/json": {"schema": schemas.get_schema(event.body, "serialization")}},
             },
             "responses": {"2XX": {"description": "The delivery was received."}},
         }

@@ -37,7 +37,7 @@ class HandlerPipeline:
     offered: frozenset[str]
 
     @classmethod
-    def of(cls, handler: Handler, *offered: str) -> "HandlerPipeline":
+    def from_handler(cls, handler: Handler, *offered: str) -> "HandlerPipeline":
         """Read the parameters from the handler's signature. The decorator has the arguments `offered` for it."""
         return cls(handler, frozenset(inspect.signature(handler).parameters), frozenset(offered))
 
@@ -79,7 +79,7 @@ class HandlerPipeline:
 
 def inject(handler: Handler) -> Callable[..., Awaitable[Any]]:
     """Make a handler a plain view: it receives the path's parts as text, and the parts of the process that it names."""
-    pipeline = HandlerPipeline.of(handler)
+    pipeline = HandlerPipeline.from_handler(handler)
 
     @wraps(handler)
     async def serve(**path: str) -> Any:
@@ -115,4 +115,4 @@ def parse_query(model: type[QueryT], values: Mapping[str, object]) -> QueryT:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise ValidationFailed.of(error) from None
+        raise ValidationFailed.from_error(error) from None

@@ -93,7 +93,7 @@ def install(app: Quart) -> None:
     @app.errorhandler(OSError)
     @app.errorhandler(SecretError)
     async def unreachable(_error: OSError | SecretError) -> Response:
-        logger.exception("a server or a key that the platform needs is away")
+        logger.exception("a server cannot be reached, or a key is missing")
         return problem(Unavailable())
 
     @app.errorhandler(Exception)
@@ -103,7 +103,7 @@ def install(app: Quart) -> None:
 
 
 def _read_request_id() -> str | None:
-    """Return the id that a proxy or a client gave the request, if it is one that may stand in a log line."""
+    """Return the id that a proxy or a client gave the request, if it may stand in a log line."""
     given = request.headers.get("X-Request-Id", "")
     return given if REQUEST_ID.fullmatch(given) else None
 

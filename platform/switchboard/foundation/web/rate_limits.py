@@ -68,7 +68,7 @@ class RateLimiter:
                 keys=[key, _key("revoked", credential)], args=[1000 / limit.per_second, limit.burst]
             )
         except (RedisError, OSError) as error:
-            logger.warning("rate limits are kept in this process: Redis is away", error=type(error).__name__)
+            logger.warning("rate limits are kept in this process: Redis cannot be reached", error=type(error).__name__)
             return self._check_here(key, limit)
         return RateLimitDecision(allowed == 1, allowed == -1, int(remaining), wait / 1000)
 
@@ -82,7 +82,7 @@ class RateLimiter:
         try:
             await self._return_script(keys=[key], args=[1000 / limit.per_second])
         except (RedisError, OSError) as error:
-            logger.warning("rate limits are kept in this process: Redis is away", error=type(error).__name__)
+            logger.warning("rate limits are kept in this process: Redis cannot be reached", error=type(error).__name__)
             self._local[key] = self._local.get(key, 0.0) - 1 / limit.per_second
 
     async def announce_revocation(self, credential: str) -> None:
@@ -90,7 +90,7 @@ class RateLimiter:
         try:
             await self._redis.set(_key("revoked", credential), b"1", ex=REVOKED_SECONDS)
         except (RedisError, OSError) as error:
-            logger.warning("revocation takes a few seconds: Redis is away", error=type(error).__name__)
+            logger.warning("revocation takes a few seconds: Redis cannot be reached", error=type(error).__name__)
 
     def _check_here(self, key: str, limit: Limit) -> RateLimitDecision:
         interval, moment = 1 / limit.per_second, time.monotonic()

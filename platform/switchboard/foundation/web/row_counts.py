@@ -31,7 +31,7 @@ class RowCounter:
     facets: tuple[str, ...] = ()
 
     @staticmethod
-    def of(table: type[SQLModel]) -> "RowCounter | None":
+    def find(table: type[SQLModel]) -> "RowCounter | None":
         """Return the counter that a table declares as `__row_counter__`, None for a table without one."""
         counter: RowCounter | None = getattr(table, "__row_counter__", None)
         return counter
@@ -54,7 +54,7 @@ async def count_rows(session: TenantSession, rows: SelectOfScalar[Any]) -> int:
     """
     table: type[SQLModel] = rows.column_descriptions[0]["entity"]
     required = _required_values(rows.whereclause)
-    counter = RowCounter.of(table)
+    counter = RowCounter.find(table)
     if (
         counter is None
         or required is None

@@ -215,7 +215,8 @@ class PartialBody(RequestBody):
 
     def keep_changes(self, current: "Answer", **unreturned: object) -> Self:
         """Return the update without the fields that already have the given value in the resource's answer, or in
-        `unreturned`, which has fields that the answer lacks. A secret is in neither, and always a change.
+        `unreturned`, which has fields that the answer lacks. A secret is in neither, so that it always counts as a
+        change.
         """
         kept, given = {**current.model_dump(mode="json"), **unreturned}, self.model_dump(mode="json")
         changes = self.model_copy()

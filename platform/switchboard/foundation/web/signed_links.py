@@ -16,7 +16,7 @@ LINK_LIFETIME: Final = timedelta(minutes=15)
 
 @dataclass(frozen=True, slots=True)
 class SignedLinks:
-    """Signs and reads the tokens of links. A token of one purpose is none of another."""
+    """Signs and reads the tokens of links. A token is valid for one purpose only."""
 
     keyring: KeyRing
     purpose: str

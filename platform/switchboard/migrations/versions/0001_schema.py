@@ -1238,7 +1238,7 @@ def upgrade() -> None:
         postgresql_where=sa.text("carrier_text_id is not null"),
     )
     op.create_index(op.f("ix_sms_message_organization_id_created_at"), "sms_message", ["organization_id", "created_at"])
-    # Deliveries are updated on each attempt: leave room for updates in place, and vacuum early.
+    # Deliveries are updated on each attempt: leave space for updates in place, and vacuum early.
     op.execute("alter table delivery set (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02)")
     op.execute(CREATE_CONTACT_GRAMS)
     op.execute(

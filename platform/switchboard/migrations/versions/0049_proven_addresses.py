@@ -9,6 +9,6 @@ oldest_program = "0001"
 
 
 def upgrade() -> None:
-    # Of rows of older versions nobody knows how they were made: nothing is proven.
+    # It is unknown how rows of older versions were made, so their addresses are not proven.
     op.add_column("user_account", sa.Column("email_verified_at", sa.DateTime(timezone=True), nullable=True))
     op.add_column("invitation", sa.Column("is_link_shown", sa.Boolean(), nullable=False, server_default="true"))

@@ -58,8 +58,8 @@ class PrivateDataDetectorContract(ExtensionContract):
 
 
 class RemotePrivateDataDetectorContract(ExtensionContract):
-    """Rules of every detector that asks a service. Override `detector`, with settings of a server that is there,
-    `away`, with settings of one that is not, and `sample`.
+    """Rules of every detector that asks a service. Override `detector` with the settings of a server that answers,
+    `away` with the settings of a server that does not, and `sample`.
     """
 
     @pytest.fixture

@@ -52,7 +52,7 @@ async def serve_private(host: str = PRIVATE_HOST) -> AsyncIterator[PrivateServer
     try:
         server = await asyncio.start_server(private.serve, host, 0)
     except OSError:
-        pytest.skip(f"{host} is no address of this machine")
+        pytest.skip(f"{host} is not an address of this machine")
     private.address = f"http://{host}:{server.sockets[0].getsockname()[1]}"
     async with server:
         yield private

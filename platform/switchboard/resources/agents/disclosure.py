@@ -39,10 +39,10 @@ def check_disclosure(agent: Agent) -> None:
 async def open_disclosure(
     session: TenantSession, agent: Agent, other_number: str, *, voicemail: bool
 ) -> Disclosure | None:
-    """Return what a call with a number begins with; None if nothing is due.
+    """Return the notice and the question that open a call with a number; None if neither is due.
 
-    The stricter of the agent's and the organization's rule applies. An answering machine does not ask: who speaks after
-    the notice and the tone leaves a message to be recorded.
+    The stricter of the agent's and the organization's rule applies. An answering machine does not ask: a caller who
+    speaks after the notice and the tone leaves a message to be recorded.
     """
     policy = await get_policy(session, session.organization_id)
     layers = {"organization": policy.disclosure}
@@ -76,6 +76,6 @@ async def open_disclosure(
 
 
 def _name_layer(rule: AppliedRule, layer: str) -> AppliedRule:
-    """Name where a rule is set; a layer that demands nothing has no name."""
+    """Return the name of the layer that sets a rule; empty for a layer that demands nothing."""
     demands = rule.ai_notice or rule.consent != "none"
     return AppliedRule(rule.ai_notice, rule.consent, tuple(f"{layer}: {name}" for name in rule.names if demands))

@@ -14,7 +14,7 @@ LEFT_OUT = frozenset({"webhook_secret", "knowledge_base_ids", "required_simulati
 
 def export_agent(agent: Agent) -> dict[str, JsonValue]:
     """Return the settings of an agent as the body that would create it."""
-    shown: dict[str, JsonValue] = AgentOut.of(agent).model_dump(mode="json", exclude_none=True)
+    shown: dict[str, JsonValue] = AgentOut.from_row(agent).model_dump(mode="json", exclude_none=True)
     return {name: value for name, value in shown.items() if name in AgentCreate.model_fields.keys() - LEFT_OUT}
 
 
@@ -33,4 +33,4 @@ def read_agent_file(content: bytes) -> AgentCreate:
     try:
         return AgentCreate.model_validate({name: value for name, value in given.items() if name not in ignored})
     except ValidationError as error:
-        raise ValidationFailed.of(error) from None
+        raise ValidationFailed.from_error(error) from None

@@ -177,7 +177,7 @@ class AgentPublisher:
             agent.webhook_url = validate_public_url(self.outbound, data.webhook_url, field="webhook_url")
 
     def _check_disabled_tools(self, agent: Agent, names: list[str]) -> None:
-        """Raise `ValidationFailed` for a name that is no tool's, so that a typo leaves no tool switched on."""
+        """Raise `ValidationFailed` for a name that no tool has, so that a typo does not leave a tool switched on."""
         known = list_tool_names(self.registry, agent)
         for place, name in enumerate(names):
             if name not in known:
@@ -205,7 +205,7 @@ class AgentPublisher:
 
 def keep_agent_changes(agent: Agent, data: AgentUpdate) -> AgentUpdate:
     """Return the update without the fields that already have the given value."""
-    return data.keep_changes(AgentOut.of(agent), timezone=agent.timezone)
+    return data.keep_changes(AgentOut.from_row(agent), timezone=agent.timezone)
 
 
 async def read_stored_settings(session: TenantSession, stored: Mapping[str, Any]) -> AgentUpdate:
@@ -220,7 +220,7 @@ async def read_stored_settings(session: TenantSession, stored: Mapping[str, Any]
     try:
         return AgentUpdate.model_validate(given, strict=False)
     except ValidationError as error:
-        raise ValidationFailed.of(error) from None
+        raise ValidationFailed.from_error(error) from None
 
 
 def _check_noise_suppression(data: AgentFields) -> None:

@@ -24,7 +24,7 @@ async def list_agents(session: TenantSession, query: AgentQuery) -> Page[AgentOu
     """List agents."""
     if query.agent_type is None:
         return await paginate_table(session, Agent, AgentOut, query)
-    return await paginate(session, agents.list_agents(session, agent_type=query.agent_type), AgentOut.of, query)
+    return await paginate(session, agents.list_agents(session, agent_type=query.agent_type), AgentOut.from_row, query)
 
 
 @blueprint.post("/v1/agents")
@@ -37,7 +37,7 @@ async def create_agent(
     Only `name` is required; providers that are left out are the organization's first of each kind. `tools` need the
     scope `webhooks:write` too.
     """
-    return AgentOut.of(await publisher.create_agent(session, data, principal))
+    return AgentOut.from_row(await publisher.create_agent(session, data, principal))
 
 
 @blueprint.get("/v1/agents/<agent_id>")
@@ -58,7 +58,7 @@ async def update_agent(
     previous version. New and changed `tools` need the scope `webhooks:write` too. The settings of an agent with
     `required_simulations` are changed by a draft.
     """
-    return AgentOut.of(await publisher.update_agent(session, agent_id, data, principal))
+    return AgentOut.from_row(await publisher.update_agent(session, agent_id, data, principal))
 
 
 @blueprint.delete("/v1/agents/<agent_id>")
@@ -79,4 +79,4 @@ async def list_agent_versions(session: TenantSession, agent_id: UUID, query: Pag
     Every update that changes something creates one. An addition to the specification.
     """
     await agents.get_agent(session, agent_id)
-    return await paginate(session, agents.list_versions(session, agent_id), AgentVersionOut.of, query)
+    return await paginate(session, agents.list_versions(session, agent_id), AgentVersionOut.from_row, query)

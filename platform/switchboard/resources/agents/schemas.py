@@ -301,7 +301,7 @@ class AgentOut(Answer):
     updated_at: UpdatedAt
 
     @classmethod
-    def of(cls, agent: Agent) -> "AgentOut":
+    def from_row(cls, agent: Agent) -> "AgentOut":
         return cls.model_validate(agent)
 
 
@@ -313,5 +313,5 @@ class AgentVersionOut(Answer):
     created_at: CreatedAt
 
     @classmethod
-    def of(cls, version: AgentVersion) -> "AgentVersionOut":
+    def from_row(cls, version: AgentVersion) -> "AgentVersionOut":
         return cls.model_validate(version)

@@ -103,7 +103,7 @@ class VoiceSampler:
         try:
             await self.redis.set(key, audio, ex=KEPT_SECONDS)
         except (RedisError, OSError) as error:
-            logger.warning("a voice sample is not kept: Redis is away", error=type(error).__name__)
+            logger.warning("a voice sample is not kept: Redis cannot be reached", error=type(error).__name__)
 
 
 def _build_key(organization_id: UUID, provider: str, request: SpeechRequest) -> str:

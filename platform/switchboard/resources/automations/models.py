@@ -8,8 +8,8 @@ from pydantic import BaseModel, JsonValue
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
 
 from switchboard.foundation.database import TenantTable, json_column
-from switchboard.foundation.encryption import encrypted_texts
-from switchboard.foundation.encryption.texts import is_unreadable
+from switchboard.foundation.encryption import encrypted_content
+from switchboard.foundation.encryption.content import is_unreadable
 from switchboard.foundation.web.row_counts import RowCounter
 from switchboard.plugin_sdk import JsonObject
 
@@ -50,7 +50,7 @@ class ActionRecord(BaseModel):
     completed_at: datetime | None = None
 
 
-@encrypted_texts("event", "actions", "error_message")
+@encrypted_content("event", "actions", "error_message")
 class AutomationRun(TenantTable, table=True):
     """A run of an automation for one event, and at the same time its queue entry.
 

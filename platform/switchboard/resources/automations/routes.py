@@ -51,7 +51,7 @@ async def create_automation(
     made = await automations.create_automation(
         session, data, principal=principal, extensions=extensions, outbound=outbound
     )
-    return AutomationOut.of(made)
+    return AutomationOut.from_row(made)
 
 
 @blueprint.get("/v1/automations/<automation_id>")
@@ -80,7 +80,7 @@ async def update_automation(
     changed = await automations.update_automation(
         session, automation_id, data, principal=principal, extensions=extensions, outbound=outbound
     )
-    return AutomationOut.of(changed)
+    return AutomationOut.from_row(changed)
 
 
 @blueprint.delete("/v1/automations/<automation_id>")
@@ -100,7 +100,9 @@ async def list_automation_runs(session: TenantSession, automation_id: UUID, quer
 
     Runs are kept for thirty days after they end, unless the organization's retention says otherwise.
     """
-    return await paginate(session, await automations.list_runs(session, automation_id), AutomationRunOut.of, query)
+    return await paginate(
+        session, await automations.list_runs(session, automation_id), AutomationRunOut.from_row, query
+    )
 
 
 @blueprint.post("/v1/automations/<automation_id>/runs/<run_id>/retry")
@@ -114,4 +116,4 @@ async def retry_automation_run(
     needed. An addition to the specification.
     """
     run = await automations.retry_run(session, automation_id, run_id, principal=principal, registry=registry)
-    return AutomationRunOut.of(run)
+    return AutomationRunOut.from_row(run)

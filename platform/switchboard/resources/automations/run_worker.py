@@ -84,7 +84,8 @@ class RunWorker:
             metrics.leases_held.labels("automation_run").dec()
             self._owners -= Counter([organization_id])
             del self._under_way[run_id]
-            # A run that cannot advance now, because it is locked or the database is away, is retried on the next tick.
+            # A run that cannot advance now, because it is locked or the database cannot be reached, is retried on the
+            # next tick.
             if moved:
                 self._due.set()
 

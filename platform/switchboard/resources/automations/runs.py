@@ -141,7 +141,7 @@ def _params(kind: type[AutomationAction[ActionParams]], step: _Step) -> ActionPa
     except templates.TemplateFailed as failure:
         raise ActionError(str(failure), retryable=False) from None
     except ValidationError as error:
-        raise ActionError(f"params.{ValidationFailed.of(error).detail}", retryable=False) from None
+        raise ActionError(f"params.{ValidationFailed.from_error(error).detail}", retryable=False) from None
 
 
 async def _lock_claimed_run(session: TenantSession, step: _Step) -> AutomationRun | None:

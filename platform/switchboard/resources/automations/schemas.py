@@ -132,7 +132,7 @@ class AutomationOut(Answer):
     created_at: CreatedAt
 
     @classmethod
-    def of(cls, automation: Automation) -> "AutomationOut":
+    def from_row(cls, automation: Automation) -> "AutomationOut":
         return cls.model_validate(automation)
 
 
@@ -173,7 +173,7 @@ class AutomationRunOut(Answer):
     actions: list[ActionRunOut] = Field(description="Result of each action; an addition.")
 
     @classmethod
-    def of(cls, run: AutomationRun) -> "AutomationRunOut":
+    def from_row(cls, run: AutomationRun) -> "AutomationRunOut":
         actions = [
             ActionRunOut.model_validate({**record.model_dump(), "index": index})
             for index, record in enumerate(run.records())

@@ -122,7 +122,7 @@ async def update_automation(
     else. Only disabling an automation needs none of them. Raises `NotFound` and what `create_automation` raises.
     """
     automation = await get_automation(session, automation_id, lock=True)
-    changes = data.keep_changes(AutomationOut.of(automation))
+    changes = data.keep_changes(AutomationOut.from_row(automation))
     fields = changes.model_fields_set
     if "actions" in fields:
         await validate_actions(session, changes.actions, extensions=extensions, outbound=outbound)

@@ -248,5 +248,5 @@ def _describe_error(error: BaseException) -> str:
     if isinstance(error, RecursionError):
         return "is nested too deeply"
     if isinstance(error, TemplateSyntaxError):
-        return f"is no valid template: {error.message}"
+        return f"is not a valid template: {error.message}"
     return str(error) or "cannot be evaluated"

@@ -16,7 +16,7 @@ from sqlmodel import col, delete, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.database import NewRow, TenantSession, insert_row, now, run_statement
-from switchboard.foundation.encryption.texts import get_table
+from switchboard.foundation.encryption.content import get_table
 from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.resources.billing.models import Account, LedgerEntry, LedgerHold
 from switchboard.resources.destinations.service import HOUR, pause_at_limit
@@ -46,7 +46,9 @@ async def hold_funds(session: TenantSession, reference: UUID, amount: Decimal) -
 
 
 async def require_solvency(session: TenantSession) -> None:
-    """Refuse a prepaid organization with a negative balance what is charged after use. Raises `InsufficientBalance`."""
+    """Refuse usage that is charged afterwards if a prepaid organization's balance is negative. Raises
+    `InsufficientBalance`.
+    """
     if (await get_policy(session, session.organization_id)).billing_mode != "prepaid":
         return
     if (await get_account_balance(session))[0] < await _set_aside(session):
@@ -60,7 +62,7 @@ async def settle_hold(session: TenantSession, kind: Spending, reference: UUID, a
     await run_statement(session, _RELEASE, {"organization_id": organization_id, "reference": reference})
     if account is None:
         return False
-    entry = NewRow.of(LedgerEntry, organization_id=organization_id, kind=kind, amount=-amount, reference=reference)
+    entry = NewRow.build(LedgerEntry, organization_id=organization_id, kind=kind, amount=-amount, reference=reference)
     if not await insert_row(session, entry):
         return False
     account.balance -= amount
@@ -111,6 +113,6 @@ async def _set_aside(session: TenantSession, *conditions: ColumnElement[bool]) -
 
 async def _lock_account(session: TenantSession) -> Account:
     organization_id = session.organization_id
-    await insert_row(session, NewRow.of(Account, id=organization_id, organization_id=organization_id))
+    await insert_row(session, NewRow.build(Account, id=organization_id, organization_id=organization_id))
     rows = select(Account).where(col(Account.id) == organization_id).with_for_update()
     return (await session.exec(rows.execution_options(populate_existing=True))).one()

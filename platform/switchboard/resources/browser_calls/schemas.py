@@ -43,7 +43,7 @@ class CallerIdOut(Answer):
     friendly_name: str = Field(description="Name for people.")
 
     @classmethod
-    def of(cls, number: PhoneNumber) -> "CallerIdOut":
+    def from_row(cls, number: PhoneNumber) -> "CallerIdOut":
         return cls.model_validate(number)
 
 

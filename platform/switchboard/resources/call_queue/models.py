@@ -7,10 +7,10 @@ from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConst
 from sqlmodel import Field
 
 from switchboard.foundation.database import TenantTable, now
-from switchboard.foundation.encryption import encrypted_texts
+from switchboard.foundation.encryption import encrypted_content
 
 
-@encrypted_texts("reason")
+@encrypted_content("reason")
 class CallQueueEntry(TenantTable, table=True):
     """A caller who waits for a person, or wants to be called back. `number` is empty if the caller's is withheld.
 

@@ -1,4 +1,4 @@
-"""Admission of calls: the room of all servers together, in Redis (docs/decisions/0070-admission.md).
+"""Admission of calls: the capacity of all servers together, in Redis (docs/decisions/0070-admission.md).
 
 Each server reports every second how many calls it can hold and how many it holds. A call that is answered or dialed
 reserves a place until its media socket is open, on whichever server that is. Without Redis every call is admitted.
@@ -21,10 +21,10 @@ from switchboard.foundation.redis_client import HASH_TAG
 logger = structlog.get_logger()
 REPORT_SECONDS: Final = 1.0
 LIFETIME_SECONDS: Final = 5
-"""Time after which a server that reports nothing more has no room."""
+"""Time after which a server that reports nothing more has no capacity."""
 RESERVED_SECONDS: Final = 60
 """Time for which a call reserves a place: longer than a phone rings."""
-_SERVERS: Final = f"{HASH_TAG}:call_room"
+_SERVERS: Final = f"{HASH_TAG}:call_capacity"
 """Hash of the servers' limit, live calls, and time of the report, by node."""
 _RESERVATIONS: Final = f"{HASH_TAG}:call_reservations"
 """Sorted set of calls without a media socket; the score is the end of the reservation, by Redis' clock."""
@@ -34,28 +34,28 @@ _REPORT = """
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ' ' .. #ARGV - 2 .. ' ' .. redis.call('TIME')[1])
 for index = 3, #ARGV do redis.call('ZREM', KEYS[2], ARGV[index]) end
 """
-_COUNT_ROOM = """
+_COUNT_FREE = """
 local now = tonumber(redis.call('TIME')[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
-local servers, room, known = redis.call('HGETALL', KEYS[1]), 0, false
+local servers, free, known = redis.call('HGETALL', KEYS[1]), 0, false
 for index = 2, #servers, 2 do
   local limit, live, at = string.match(servers[index], '(%d+) (%d+) (%d+)')
   if now - at > tonumber(ARGV[1]) then redis.call('HDEL', KEYS[1], servers[index - 1])
-  else known, room = true, room + math.max(limit - live, 0) end
+  else known, free = true, free + math.max(limit - live, 0) end
 end
 if not known then return -1 end
-room = math.max(room - redis.call('ZCARD', KEYS[2]), 0)
+free = math.max(free - redis.call('ZCARD', KEYS[2]), 0)
 """
-_RESERVE = f"""{_COUNT_ROOM}
+_RESERVE = f"""{_COUNT_FREE}
 if redis.call('ZSCORE', KEYS[2], ARGV[2]) then return 1 end
-if room > 0 then redis.call('ZADD', KEYS[2], now + ARGV[3], ARGV[2]) end
-return room
+if free > 0 then redis.call('ZADD', KEYS[2], now + ARGV[3], ARGV[2]) end
+return free
 """
 
 
 @dataclass(frozen=True, slots=True)
 class CallAdmission:
-    """Admits calls while the servers have room for them."""
+    """Admits calls while the servers have capacity for them."""
 
     node: str
     redis: Redis
@@ -70,34 +70,34 @@ class CallAdmission:
         try:
             await self.redis.zrem(_RESERVATIONS, str(call_id))
         except (RedisError, OSError) as error:
-            logger.warning("a call's place is kept for a minute: Redis is away", error=type(error).__name__)
+            logger.warning("a call's place is kept for a minute: Redis cannot be reached", error=type(error).__name__)
 
-    async def has_room(self) -> bool:
-        """Return whether a server has room for another call."""
-        return await self._count(f"{_COUNT_ROOM} return room", LIFETIME_SECONDS) != 0
+    async def has_capacity(self) -> bool:
+        """Return whether a server has capacity for another call."""
+        return await self._count(f"{_COUNT_FREE} return free", LIFETIME_SECONDS) != 0
 
-    async def list_rooms(self) -> dict[str, tuple[int, int]]:
-        """Return the calls that each server can hold and holds, by its node; nothing while Redis is away."""
+    async def list_capacities(self) -> dict[str, tuple[int, int]]:
+        """Return the calls that each server can hold and holds, by its node; nothing while Redis cannot be reached."""
         try:
             reports = await cast("Awaitable[dict[str | bytes, str | bytes]]", self.redis.hgetall(_SERVERS))
         except (RedisError, OSError):
             return {}
-        rooms = {}
+        capacities = {}
         for node, report in reports.items():
             limit, live, _ = _decode(report).split()
-            rooms[_decode(node)] = int(limit), int(live)
-        return rooms
+            capacities[_decode(node)] = int(limit), int(live)
+        return capacities
 
     async def _count(self, script: str, *arguments: str | int) -> int:
         """Return the places that a script counts: -1 if it is not known."""
         try:
             return await cast("Awaitable[int]", self.redis.eval(script, len(_KEYS), *_KEYS, *arguments))
         except (RedisError, OSError) as error:
-            logger.warning("calls are admitted without a limit: Redis is away", error=type(error).__name__)
+            logger.warning("calls are admitted without a limit: Redis cannot be reached", error=type(error).__name__)
             return -1
 
     async def run_reports(self) -> None:
-        """Adapt this server's limit and report it every second, until canceled; then report that it has no room."""
+        """Adapt this server's limit and report it every second, until canceled; then report that it has no capacity."""
         try:
             while True:
                 live = self.engine.live_call_ids
@@ -115,13 +115,16 @@ class CallAdmission:
             report = self.redis.eval(_REPORT, len(_KEYS), *_KEYS, self.node, limit, *map(str, live))
             await cast("Awaitable[None]", report)
         except (RedisError, OSError) as error:
-            logger.warning("this server's room is not known to others: Redis is away", error=type(error).__name__)
+            logger.warning("server capacity not reported: Redis cannot be reached", error=type(error).__name__)
 
     async def _withdraw(self) -> None:
         try:
             await cast("Awaitable[int]", self.redis.hdel(_SERVERS, self.node))
         except (RedisError, OSError) as error:
-            logger.warning("this server's room is counted for seconds: Redis is away", error=type(error).__name__)
+            logger.warning(
+                "server capacity not withdrawn: Redis cannot be reached",
+                error=type(error).__name__,
+            )
 
 
 def _decode(text: str | bytes) -> str:

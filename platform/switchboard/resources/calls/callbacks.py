@@ -134,7 +134,7 @@ def _observe_quality(carrier: str, quality: CallQuality) -> None:
 
 
 async def _finish_abandoned_call(session: TenantSession, call: Call, event: CallEnded) -> None:
-    """End a call that no process runs; the process that runs a call ends it itself, and knows the reason."""
+    """End a call that no process runs. A process that runs a call ends it itself, and knows the reason."""
     if call.holder is not None:
         return
     if call.status == "in-progress" and event.outcome == "completed":

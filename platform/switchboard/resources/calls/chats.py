@@ -1,7 +1,7 @@
 """Chats: conversations in writing that are stored as calls, so that transcripts, analysis, costs, events, retention,
 and privacy requests apply to them (docs/decisions/0082-website-widgets.md).
 
-No carrier and no media socket has a chat. It ends when nobody has written for a while, and after `MAX_LENGTH`; the
+A chat has no carrier and no media socket. It ends when nobody has written for a while, and after `MAX_LENGTH`; the
 reconciler of calls sees to that by `watch_at`, which each message moves.
 """
 
@@ -53,7 +53,7 @@ async def start_chat(session: TenantSession, chat_id: UUID, agent_id: UUID, meta
 
 
 async def list_chat_messages(session: TenantSession, chat_id: UUID) -> list[Message]:
-    """Return what both sides have last said in a chat, for the model. Raises `NotFound`, also without a transcript."""
+    """Return the latest messages of a chat, for the model. Raises `NotFound`, also without a transcript."""
     return [
         Message("user" if line.role == "user" else "assistant", line.content)
         for line in (await calls.get_transcript(session, chat_id))[-HISTORY_LINES:]

@@ -38,7 +38,7 @@ from switchboard.resources.phone_numbers import service as numbers
 
 logger = structlog.get_logger()
 RING_SECONDS = 30
-ROOM_INTERVAL = timedelta(seconds=2)
+CAPACITY_INTERVAL = timedelta(seconds=2)
 CARRIER_TIMEOUT = timedelta(seconds=30)
 PLACEMENT_UNKNOWN = "The carrier never reported whether it placed the call."
 
@@ -74,7 +74,7 @@ class CallDialer:
                 return
             if not await self.admission.reserve_place(call_id):
                 metrics.calls_not_admitted.labels("outbound").inc()
-                call.watch_at = now() + ROOM_INTERVAL
+                call.watch_at = now() + CAPACITY_INTERVAL
                 return
             call.dialing_at, call.watch_at = now(), now() + CARRIER_TIMEOUT
             agent = await agents.find_agent(session, call.agent_id) if call.agent_id else None

@@ -55,7 +55,7 @@ logger = structlog.get_logger()
 WEBHOOK_SECONDS = 5.0
 BALANCE_TOO_LOW = "The organization's balance does not cover the call."
 MAX_WEBHOOK_RESPONSE_BYTES = 65_536
-NO_ROOM = "All servers hold as many calls as they can."
+NO_CAPACITY = "All servers hold as many calls as they can."
 RETRY_SECONDS = 5
 
 
@@ -86,7 +86,7 @@ class InboundCallRouter:
         """Decide what becomes of the call, record it, and return the instruction for the carrier.
 
         `agent_id` is the agent that the caller asked for instead of a number. Raises `Unavailable`, and records
-        nothing, if no server has room for the call: the carrier asks again, or asks its fallback.
+        nothing, if no server has capacity for the call: the carrier asks again, or asks its fallback.
         """
         async with self.database.tenant(organization_id) as session:
             announcement = await read_announcement(session, carrier, incoming, agent_id=agent_id)
@@ -123,8 +123,8 @@ class InboundCallRouter:
         # Another process may have found a place for the same announcement.
         if not has_place and await find_announced_call(session, carrier, incoming) is None:
             metrics.calls_not_admitted.labels("inbound").inc()
-            logger.warning("inbound call answered with 503: no server has room")
-            raise Unavailable(NO_ROOM, headers={"Retry-After": str(RETRY_SECONDS)})
+            logger.warning("inbound call answered with 503: no server has capacity")
+            raise Unavailable(NO_CAPACITY, headers={"Retry-After": str(RETRY_SECONDS)})
         return route
 
     async def _check_forward(self, session: TenantSession, carrier: str, route: Route) -> Route:
@@ -206,7 +206,7 @@ async def _create_call(
     """
     route = announcement.route
     kept, for_model = await _redact_metadata(session, route, _limit_metadata(incoming.metadata))
-    row = NewRow.of(
+    row = NewRow.build(
         Call,
         id=call_id,
         organization_id=session.organization_id,
@@ -263,10 +263,10 @@ async def _redact_metadata(
 def _limit_metadata(given: Mapping[str, str]) -> dict[str, JsonValue]:
     """Return what fits into a call's metadata of what the caller's network sent."""
     kept: dict[str, JsonValue] = {}
-    room = MAX_METADATA_CHARACTERS
+    left = MAX_METADATA_CHARACTERS
     for name, value in list(given.items())[:MAX_METADATA_KEYS]:
-        room -= len(name) + len(value)
-        if room < 0:
+        left -= len(name) + len(value)
+        if left < 0:
             break
         kept[name] = value
     return kept

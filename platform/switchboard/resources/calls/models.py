@@ -9,14 +9,14 @@ from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Numeric, Un
 from sqlmodel import Field
 
 from switchboard.foundation.database import TenantTable, json_column
-from switchboard.foundation.encryption import encrypted_texts
+from switchboard.foundation.encryption import encrypted_content
 from switchboard.foundation.web.row_counts import RowCounter
 
 CHAT: Final = "chat"
 """The carrier of a conversation in writing (`chats.py`), which no carrier has."""
 
 
-@encrypted_texts("call_summary", "extracted_data", "call_metadata", "prompt_variables")
+@encrypted_content("call_summary", "extracted_data", "call_metadata", "prompt_variables")
 class Call(TenantTable, table=True):
     """A call: the API's fields, and the state that carries it on.
 
@@ -133,7 +133,7 @@ class Call(TenantTable, table=True):
     ended_at: datetime | None = None
 
 
-@encrypted_texts("content")
+@encrypted_content("content")
 class TranscriptLine(TenantTable, table=True):
     """Entry of a call's transcript, written while the call goes on. Milliseconds count from the start of the audio.
 

@@ -64,7 +64,7 @@ class CallDeleter:
 
 @dataclass(frozen=True, slots=True)
 class RecordingDeleter:
-    """Deletes recordings from the store. What a carrier keeps is its own matter; the call no longer refers to it."""
+    """Deletes recordings from the store. A recording at a carrier stays there; the call no longer refers to it."""
 
     database: Database
     archive: RecordingArchive

@@ -34,11 +34,11 @@ blueprint = ApiBlueprint("calls", __name__, tags={"calls": "Calls, transcripts, 
 async def list_calls(session: TenantSession, query: CallQuery, settings: Settings) -> Page[CallOut]:
     """List calls.
 
-    Filters are combined. Those of words, tags, and contacts are slower than the others; a range of time makes every
+    Filters are combined. Filters of words, tags, and contacts are slower than the others; a range of time makes every
     filter faster.
     """
     found = await find_calls(session, query)
-    items = [CallOut.of(call, base_url=settings.base_url) for call in found.items]
+    items = [CallOut.from_row(call, base_url=settings.base_url) for call in found.items]
     return Page[CallOut].model_construct(items=items, total=found.total, limit=found.limit, offset=found.offset)
 
 
@@ -56,14 +56,14 @@ async def create_call(session: TenantSession, data: CallCreate, settings: Settin
 
     The response comes at once, with the call `queued`. Events and the call itself report its progress.
     """
-    return CallOut.of(await calls.place_call(session, data), base_url=settings.base_url)
+    return CallOut.from_row(await calls.place_call(session, data), base_url=settings.base_url)
 
 
 @blueprint.get("/v1/calls/<call_id>")
 @endpoint(scope="calls:read", answer=CallOut)
 async def get_call(session: TenantSession, call_id: UUID, settings: Settings) -> CallOut:
     """Get a call."""
-    return CallOut.of(await calls.get_call(session, call_id), base_url=settings.base_url)
+    return CallOut.from_row(await calls.get_call(session, call_id), base_url=settings.base_url)
 
 
 @blueprint.get("/v1/calls/<call_id>/transcript")
@@ -73,7 +73,7 @@ async def get_call_transcript(session: TenantSession, call_id: UUID) -> list[Tra
 
     It grows while the call goes on. 404 once the organization's retention has deleted it.
     """
-    return [TranscriptEntryOut.of(line) for line in await calls.read_transcript(session, call_id)]
+    return [TranscriptEntryOut.from_row(line) for line in await calls.read_transcript(session, call_id)]
 
 
 @blueprint.get("/v1/calls/<call_id>/recording")

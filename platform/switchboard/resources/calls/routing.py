@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import Select, and_, bindparam, exists, func, inspect, or_, select
 
 from switchboard.foundation.database import ReadValue, TenantSession, now
-from switchboard.foundation.encryption.texts import get_table
+from switchboard.foundation.encryption.content import get_table
 from switchboard.foundation.web.errors import OrganizationSuspended
 from switchboard.plugin_sdk import IncomingCall
 from switchboard.resources.agents import service as agents

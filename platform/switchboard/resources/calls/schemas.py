@@ -207,7 +207,7 @@ class CallOut(Answer):
     created_at: CreatedAt
 
     @classmethod
-    def of(cls, call: Call, *, base_url: str) -> "CallOut":
+    def from_row(cls, call: Call, *, base_url: str) -> "CallOut":
         fields = call.model_dump(exclude={"call_metadata", "cost_parts"})
         recorded = call.has_recording or call.carrier_recording_id is not None
         return cls.model_validate(
@@ -267,5 +267,5 @@ class TranscriptEntryOut(Answer):
     pauses: list[PauseOut] = Field(description="Pauses of a turn of the caller; an addition.")
 
     @classmethod
-    def of(cls, line: TranscriptLine) -> "TranscriptEntryOut":
+    def from_row(cls, line: TranscriptLine) -> "TranscriptEntryOut":
         return cls.model_validate(line)

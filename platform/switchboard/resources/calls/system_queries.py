@@ -16,8 +16,8 @@ BATCH = 100
 
 
 async def list_overdue_calls(session: SystemSession, silent: Collection[str | UUID]) -> list[Call]:
-    """List calls whose `watch_at` has passed, the oldest first. Of those that a process runs, only those are among them
-    that are silent, or whose process is.
+    """List calls whose `watch_at` has passed, the oldest first. A call that a process runs is listed only if the call
+    or the process is silent.
     """
     may_end = or_(
         col(Call.holder).is_(None),

@@ -199,7 +199,7 @@ def _number(given: str, region: str | None) -> str | None:
 
 
 def _parse(given: str, region: str | None) -> phonenumbers.PhoneNumber | None:
-    """Return a number as the library reads it; None for text that is more than a number, or none."""
+    """Return a number as the library reads it; None for text that is not a number, or more than one."""
     text = f"+{given[2:]}" if given.startswith("00") else given
     if not any(character.isdigit() for character in text) or any(character.isalpha() for character in text):
         return None

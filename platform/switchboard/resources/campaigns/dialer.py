@@ -57,7 +57,7 @@ async def dial_due_contacts(database: Database, tick_seconds: float, organizatio
     while waiting:
         async with database.tenant(organization_id) as session:
             allowance = await acquire_call_allowance(session)
-            dialer = await _Dialer.of(session, waiting[0], allowance, room=-(-allowance.calls_left // len(waiting)))
+            dialer = await _Dialer.build(session, waiting[0], allowance, share=-(-allowance.calls_left // len(waiting)))
             if not await dialer.dial(tick):
                 waiting.popleft()
 
@@ -96,14 +96,14 @@ class _Dialer:
         self._has_more_share = share > MOST_CALLS
 
     @classmethod
-    async def of(cls, session: TenantSession, campaign_id: UUID, allowance: CallAllowance, *, room: int) -> Self:
+    async def build(cls, session: TenantSession, campaign_id: UUID, allowance: CallAllowance, *, share: int) -> Self:
         """Build the dialer of a campaign, with a share of the free capacity within the campaign's own limit."""
         campaign = await campaigns.get_campaign(session, campaign_id)
         flying = campaigns.list_campaign_contacts(session, campaign_id).where(
             col(CampaignContact.status).in_(lifecycle.IN_FLIGHT)
         )
         in_flight = (await session.exec(select(func.count()).select_from(flying.subquery()))).one()
-        return cls(session, campaign, allowance, min(campaign.max_concurrent - in_flight, room))
+        return cls(session, campaign, allowance, min(campaign.max_concurrent - in_flight, share))
 
     async def dial(self, tick: timedelta) -> bool:
         """Dial up to the share; return whether more contacts may be due, because many could not be called."""

@@ -16,8 +16,8 @@ async def dial_campaigns(
     settings: Settings, database: Database, admission: CallAdmission, *, organization_id: str
 ) -> None:
     """Dial for an organization that started a campaign or whose call ended, unless all servers are full of calls."""
-    if not await admission.has_room():
-        return  # its contacts stay due: calling hours and the do-not-call list are checked when there is room
+    if not await admission.has_capacity():
+        return  # its contacts stay due: calling hours and the do-not-call list are checked when there is capacity
     await dialer.dial_due_contacts(database, settings.campaign_tick, UUID(organization_id))
 
 

@@ -84,7 +84,7 @@ async def _contact_of(session: TenantSession, call_id: UUID, contact_id: JsonVal
 
 
 async def _settle(session: TenantSession, contact: CampaignContact, outcome: Outcome, *, cut_off: bool) -> None:
-    """Retry or finish a contact. A call that was cut off by a stopping server is no failure of the campaign, and is
+    """Retry or finish a contact. A call that was cut off by a stopping server is not a failure of the campaign, and is
     retried whatever outcomes the campaign retries.
     """
     campaign = await _note_call(session, contact.campaign_id, failed=outcome == "failed" and not cut_off)

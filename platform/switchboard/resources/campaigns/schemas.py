@@ -125,7 +125,7 @@ class CampaignOut(Answer):
     updated_at: UpdatedAt
 
     @classmethod
-    def of(cls, campaign: Campaign) -> "CampaignOut":
+    def from_row(cls, campaign: Campaign) -> "CampaignOut":
         return cls.model_validate(campaign)
 
 
@@ -147,5 +147,5 @@ class CampaignContactOut(Answer):
     created_at: CreatedAt
 
     @classmethod
-    def of(cls, contact: CampaignContact) -> "CampaignContactOut":
+    def from_row(cls, contact: CampaignContact) -> "CampaignContactOut":
         return cls.model_validate(contact)

@@ -26,9 +26,11 @@ async def list_contacts(session: TenantSession, query: ContactQuery) -> Page[Con
     if not query.search and query.phone is None:
         return await paginate_table(session, Contact, ContactOut, query)
     if not query.search:
-        return await paginate(session, contacts.list_contacts(session, phone_number=query.phone), ContactOut.of, query)
+        return await paginate(
+            session, contacts.list_contacts(session, phone_number=query.phone), ContactOut.from_row, query
+        )
     part, total = await contacts.search_contacts(session, query)
-    items = [ContactOut.of(contact) for contact in part]
+    items = [ContactOut.from_row(contact) for contact in part]
     return Page[ContactOut].model_construct(items=items, total=total, limit=query.limit, offset=query.offset)
 
 
@@ -56,7 +58,7 @@ async def update_contact(session: TenantSession, contact_id: UUID, data: Contact
 
     Only the given fields change; null clears a text.
     """
-    return ContactOut.of(await contacts.update_contact(session, contact_id, data))
+    return ContactOut.from_row(await contacts.update_contact(session, contact_id, data))
 
 
 @blueprint.delete("/v1/contacts/<contact_id>")

@@ -91,5 +91,5 @@ class ContactOut(Answer):
     updated_at: UpdatedAt
 
     @classmethod
-    def of(cls, contact: Contact) -> "ContactOut":
+    def from_row(cls, contact: Contact) -> "ContactOut":
         return cls.model_validate(contact)

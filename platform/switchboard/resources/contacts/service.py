@@ -86,9 +86,9 @@ async def get_contact_names(session: TenantSession, phone_numbers: Collection[st
 
 async def create_contact(session: TenantSession, data: ContactCreate) -> ContactOut:
     """Create a contact. Raises `Conflict` if the number has one."""
-    row = NewRow.of(Contact, organization_id=session.organization_id, **data.model_dump())
+    row = NewRow.build(Contact, organization_id=session.organization_id, **data.model_dump())
     contact = ContactOut.model_validate(row.values)
-    words = NewRow.of(ContactSearch, organization_id=session.organization_id, **_build_search_values(contact))
+    words = NewRow.build(ContactSearch, organization_id=session.organization_id, **_build_search_values(contact))
     entries = build_audit_rows(session, AuditAction.CONTACT_CREATED, contact.id, fields=data.model_fields_set)
     with _report_conflict():
         await insert_together(session, row, words, *entries)
@@ -172,7 +172,7 @@ async def get_or_create_contact(session: TenantSession, phone_number: str) -> tu
 async def update_contact(session: TenantSession, contact_id: UUID, data: ContactUpdate) -> Contact:
     """Change the given fields that differ. Raises `NotFound`, and `Conflict` if the new number has a contact."""
     contact = await get_contact(session, contact_id, lock=True)
-    data = data.keep_changes(ContactOut.of(contact))
+    data = data.keep_changes(ContactOut.from_row(contact))
     if not data.model_fields_set:
         return contact
     before = search.build_search_columns(contact)

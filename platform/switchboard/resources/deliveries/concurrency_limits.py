@@ -40,7 +40,7 @@ class ClaimShare:
 
 
 @dataclass(slots=True)
-class _Room:
+class _Limit:
     limit: int
     taken: int = 0
 
@@ -50,27 +50,27 @@ class LimitGroup(Generic[Key]):
 
     def __init__(self, bounds: LimitBounds) -> None:
         self._bounds = bounds
-        self._rooms: dict[Key, _Room] = {}
+        self._limits: dict[Key, _Limit] = {}
 
     def free(self, key: Key) -> int:
         """Return how many more requests may start."""
-        room = self._rooms.get(key)
-        return self._bounds.first if room is None else max(0, room.limit - room.taken)
+        known = self._limits.get(key)
+        return self._bounds.first if known is None else max(0, known.limit - known.taken)
 
     def take(self, key: Key) -> None:
         """Count a request that starts."""
-        self._rooms.setdefault(key, _Room(self._bounds.first)).taken += 1
+        self._limits.setdefault(key, _Limit(self._bounds.first)).taken += 1
 
     def give_back(self, key: Key, *, slow: bool, succeeded: bool) -> None:
         """Count a request that has ended."""
-        room = self._rooms[key]
-        room.taken -= 1
+        known = self._limits[key]
+        known.taken -= 1
         if slow:
-            room.limit = max(self._bounds.least, room.limit // 2)
+            known.limit = max(self._bounds.least, known.limit // 2)
         elif succeeded:
-            room.limit = min(self._bounds.most, room.limit + 1)
-        if room.taken == 0 and (room.limit == self._bounds.first or len(self._rooms) > REMEMBERED):
-            del self._rooms[key]
+            known.limit = min(self._bounds.most, known.limit + 1)
+        if known.taken == 0 and (known.limit == self._bounds.first or len(self._limits) > REMEMBERED):
+            del self._limits[key]
 
 
 class ConcurrencyLimits:

@@ -104,7 +104,7 @@ class DeliveryWorker:
         return count
 
     async def _claim(self, session: SystemSession, shares: Mapping[UUID, ClaimShare]) -> list[ClaimedDelivery]:
-        """Claim from the targets that nobody else is claiming from or changing at this moment."""
+        """Claim from the targets that no other transaction claims from or changes at this moment."""
         locked = await system_queries.lock_targets(session, shares)
         if len(locked) < len(shares):
             self._soonest = min(self._soonest, LOCKED_SECONDS)

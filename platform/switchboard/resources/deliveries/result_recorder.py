@@ -1,5 +1,5 @@
-"""Write results in batches, each only under its lease. While the database is away, results wait in memory as long as
-the lease holds.
+"""Write results in batches, each only under its lease. During an outage of the database, results wait in memory as long
+as the lease holds.
 """
 
 import asyncio

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from opentelemetry.context import Context
 
-from switchboard.foundation.encryption.texts import UNREADABLE, decrypt_text, get_table, is_unreadable
+from switchboard.foundation.encryption.content import UNREADABLE, decrypt_content, get_table, is_unreadable
 from switchboard.foundation.events.models import Delivery
 from switchboard.foundation.events.targets import get_secret_label
 from switchboard.foundation.keyring import KeyRing
@@ -114,7 +114,7 @@ class DeliverySender:
 
     def _decrypt_body(self, claimed: ClaimedDelivery) -> bytes | None:
         """Return the bytes to send; None if they are lost."""
-        body = decrypt_text(
+        body = decrypt_content(
             self._keyring,
             claimed.body_key,
             BODY,
@@ -130,7 +130,7 @@ class DeliverySender:
         except OutboundError as failure:
             if not failure.stale:
                 raise
-        # The receiver closed an idle connection, which is no failure of this delivery.
+        # The receiver closed an idle connection, which is not a failure of this delivery.
         left = max(0.1, began + self._seconds - monotonic())
         return await self._outbound.post(url, body, headers=headers, seconds=left, read_limit=0)
 

@@ -20,7 +20,7 @@ from switchboard.resources.deliveries.sender import AttemptResult, ClaimedDelive
 
 MAX_FAILURES = 20
 # Retries start from the time of the schedule to this share of the delay later, so that those of an endpoint that was
-# away do not come in one moment.
+# unreachable do not all come at once.
 JITTER = 0.1
 WORKER_BITS = 64
 UUIDS = ARRAY(Uuid())

@@ -58,7 +58,7 @@ def load_presets() -> Mapping[str, Preset]:
 
 
 def list_unknown_presets(chosen: Sequence[str]) -> list[str]:
-    """List the chosen names that are no preset's. Stored settings may have some that a later version knows."""
+    """List the chosen names without a preset. Stored settings may have some that a later version knows."""
     return [name for name in chosen if name not in load_presets()]
 
 

@@ -45,5 +45,5 @@ class DoNotCallOut(Answer):
     created_at: CreatedAt
 
     @classmethod
-    def of(cls, entry: DoNotCallEntry) -> "DoNotCallOut":
+    def from_row(cls, entry: DoNotCallEntry) -> "DoNotCallOut":
         return cls.model_validate(entry)

@@ -26,7 +26,7 @@ async def get_agent_draft(session: TenantSession, agent_id: UUID) -> DraftOut:
     404 if the agent has none. An addition to the specification.
     """
     agent, draft = await agents.get_agent(session, agent_id), await drafts.get_draft(session, agent_id)
-    return DraftOut.of(draft, is_outdated=await drafts.is_outdated(session, agent, draft))
+    return DraftOut.from_row(draft, is_outdated=await drafts.is_outdated(session, agent, draft))
 
 
 @blueprint.put("/v1/agents/<agent_id>/draft")
@@ -40,7 +40,7 @@ async def save_agent_draft(
     and no others. New and changed `tools` need the scope `webhooks:write` too. An addition to the specification.
     """
     draft = await editor.save_draft(session, agent_id, data.revision, data.changes, principal)
-    return DraftOut.of(draft, is_outdated=False)
+    return DraftOut.from_row(draft, is_outdated=False)
 
 
 @blueprint.delete("/v1/agents/<agent_id>/draft")
@@ -64,4 +64,4 @@ async def publish_agent_draft(
     since it was saved, and if one of the agent's `required_simulations` has not passed with exactly this draft. An
     addition to the specification.
     """
-    return AgentOut.of(await publisher.publish_draft(session, agent_id, data.revision, principal))
+    return AgentOut.from_row(await publisher.publish_draft(session, agent_id, data.revision, principal))

@@ -43,5 +43,5 @@ class DraftOut(Answer):
     updated_at: UpdatedAt
 
     @classmethod
-    def of(cls, draft: AgentDraft, *, is_outdated: bool) -> "DraftOut":
+    def from_row(cls, draft: AgentDraft, *, is_outdated: bool) -> "DraftOut":
         return cls.model_validate({**draft.model_dump(), "is_outdated": is_outdated})

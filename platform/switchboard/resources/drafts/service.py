@@ -1,4 +1,6 @@
-"""Publishing of drafts: only what its editor has seen, what nobody else has changed, and what has passed."""
+"""Publishing of drafts: a draft must be the one that its editor has seen, nobody else may have changed the agent, and
+the required simulations must have passed.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

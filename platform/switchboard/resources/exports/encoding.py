@@ -51,7 +51,7 @@ def _to_cell(value: JsonValue) -> str:
 
 
 def _neutralize(text: str) -> str:
-    """Return a text that no spreadsheet calculates: an apostrophe goes before one that begins like a formula, and
+    """Return a text that spreadsheets do not calculate: an apostrophe goes before one that begins like a formula, and
     before each part of it that would, where another character than the comma separates cells. A phone number in E.164
     is a number and stays, so that the file can be imported again.
     """

@@ -47,7 +47,7 @@ class TranscriptRow(TranscriptEntryOut):
     call_id: UUID = Field(description="Id of the call.")
 
     @classmethod
-    def of(cls, line: TranscriptLine) -> "TranscriptRow":
+    def from_row(cls, line: TranscriptLine) -> "TranscriptRow":
         return cls.model_validate(line)
 
 
@@ -61,5 +61,5 @@ class AuditRow(Answer):
     subject: str
 
     @classmethod
-    def of(cls, entry: AuditEntry) -> "AuditRow":
+    def from_row(cls, entry: AuditEntry) -> "AuditRow":
         return cls.model_validate(entry)

@@ -17,7 +17,9 @@ CACHE_SIZE = 10_000
 
 
 FindPrincipal: TypeAlias = Callable[[Database, bytes], Awaitable[Principal | None]]
-"""Returns the principal of the credential with this SHA-256 hash; None if there is none, or it is no longer valid."""
+"""Returns the principal of the credential with this SHA-256 hash; None for an unknown credential, and for one that is
+no longer valid.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ class Authenticator:
     """Resolves credentials by their prefix.
 
     A revoked credential is refused at once in spite of the cache, because every process hears
-    `RateLimiter.tell_revoked`.
+    `RateLimiter.announce_revocation`.
     """
 
     def __init__(self, database: Database, finders: Mapping[str, FindPrincipal]) -> None:

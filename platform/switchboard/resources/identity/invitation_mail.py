@@ -1,6 +1,6 @@
 """Inviting users by e-mail.
 
-A link that only the e-mail contains proves the address of whoever opens it, so nobody else is shown it.
+A link that only the e-mail contains proves the address of the user who opens it, so it is shown to nobody else.
 """
 
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class Inviter:
     async def invite(self, principal: Principal, *, email: str, role: Role, invited_by: str) -> SentInvitation:
         """Create an invitation, and then send its link if there is a mail server: no transaction waits for it.
 
-        Raises `IdentityError` for text that is no e-mail address.
+        Raises `IdentityError` for text that is not an e-mail address.
         """
         async with self.database.tenant(principal.organization_id, actor=principal.actor) as session:
             shown = not self.mailer.is_set_up

@@ -42,7 +42,7 @@ async def remove_logo(session: TenantSession) -> None:
 
 
 async def load_logo(database: Database, organization_id: UUID, digest: str) -> OrganizationLogo:
-    """Return the logo with this digest, which whoever sees it knows. Raises `NotFound`."""
+    """Return the logo with this digest, which everybody who sees the logo knows. Raises `NotFound`."""
     async with database.tenant(organization_id) as session:
         organization = await session.get(Organization, organization_id)
         found = await session.get(OrganizationLogo, organization_id)

@@ -1,7 +1,7 @@
 """Members of an organization, and the invitations that it sends.
 
-An invitation is a link that works once within seven days. It goes by e-mail alone; where none can be sent, it is shown
-to whoever invites. Accepting a link is in `invitations.py`. An organization always keeps at least one owner.
+An invitation is a link that works once within seven days. It goes by e-mail alone; where no e-mail can be sent, it is
+shown to the user who invites. Accepting a link is in `invitations.py`. An organization always keeps at least one owner.
 """
 
 import secrets
@@ -57,8 +57,8 @@ async def create_invitation(
 ) -> tuple[Invitation, str]:
     """Invite an e-mail address; return the invitation and the link's token, which is not stored.
 
-    `is_link_shown` says whether anybody sees the link but the mailbox of that address. Replaces an earlier invitation
-    of the same address. Raises `IdentityError` for text that is no e-mail address.
+    `is_link_shown` says whether anybody besides the mailbox of that address sees the link. Replaces an earlier
+    invitation of the same address. Raises `IdentityError` for text that is not an e-mail address.
     """
     address = normalize_email(email)
     earlier = session.select(Invitation).where(col(Invitation.email) == address)

@@ -88,8 +88,9 @@ class User(SQLModel, table=True):
 
 
 NoticeTone: TypeAlias = Literal["done", "warning", "failure"]
-"""Tone of a notice: `done` confirms an action, `warning` names what an action has taken away, or what needs attention,
-and `failure` says what did not work."""
+"""Tone of a notice: `done` confirms an action, `warning` names a loss that an action has caused, or something that
+needs attention, and `failure` a request that failed.
+"""
 
 
 class UserSession(SQLModel, table=True):

@@ -127,7 +127,7 @@ class PasswordLinks:
 
 
 async def send_password_link(links: PasswordLinks, *, user_id: str) -> None:
-    """Send a link for a new password. What the mail server refuses is logged: the user asks again."""
+    """Send a link for a new password. A message that the mail server refuses is logged: the user asks again."""
     try:
         await links.send(UUID(user_id))
     except MailRefused as error:

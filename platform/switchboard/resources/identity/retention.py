@@ -77,7 +77,7 @@ class RetentionDeleter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RowDeleter:
-    """Deletes rows that nothing else has to follow."""
+    """Deletes rows that need no further clean-up."""
 
     database: Database
     data: RetainedData

@@ -57,13 +57,13 @@ async def get_policy(session: AsyncSession, organization_id: UUID) -> Policy:
     return policies[organization_id]
 
 
-def encrypts_texts(session: Session, organization_id: UUID) -> bool:
-    """Return whether an organization's policy encrypts the texts of its conversations."""
+def encrypts_content(session: Session, organization_id: UUID) -> bool:
+    """Return whether an organization's policy encrypts the content of its conversations."""
     return _read_policy(session, organization_id).encryption.texts
 
 
-def build_plain_texts_condition() -> ColumnElement[bool]:
-    """Build the condition that the policy of the organization `:organization_id` leaves texts as they are."""
+def build_plain_content_condition() -> ColumnElement[bool]:
+    """Build the condition that the policy of the organization `:organization_id` leaves content as it is."""
     encrypts = col(Organization.policy)["encryption"]["texts"].as_boolean()
     is_plain = col(Organization.id) == bindparam("organization_id"), not_(func.coalesce(encrypts, false()))
     return exists().where(*is_plain)
@@ -177,7 +177,7 @@ def list_api_keys(session: TenantSession) -> SelectOfScalar[ApiKey]:
 
 
 def list_audit_entries(session: TenantSession, *, actor: str = "", action: str = "") -> SelectOfScalar[AuditEntry]:
-    """The organization's audit log, of one actor or action where one is named."""
+    """Select the organization's audit log; only the entries of an actor or an action if one is given."""
     rows = session.select(AuditEntry)
     rows = rows.where(col(AuditEntry.actor) == actor) if actor else rows
     return rows.where(col(AuditEntry.action) == action) if action else rows
@@ -210,8 +210,8 @@ async def create_user(
 
 
 async def add_owner(session: AsyncSession, user: User | None, organization_id: UUID, *, actor: str = OPERATOR) -> User:
-    """Make a user an owner of an organization. Raises `IdentityError` for an unknown one of both, for a member, and for
-    a user whose address nobody has proven.
+    """Make a user an owner of an organization. Raises `IdentityError` for an unknown user or organization, for a
+    member, and for a user whose address nobody has proven.
     """
     if user is None:
         raise IdentityError("there is no user of that e-mail address")
@@ -245,7 +245,7 @@ def check_password(password: str) -> None:
 
 
 def normalize_email(text: str) -> str:
-    """Return an e-mail address in lower case. Raises `IdentityError` for text that is no e-mail address.
+    """Return an e-mail address in lower case. Raises `IdentityError` for text that is not an e-mail address.
 
     Characters that make a header of it name another mailbox, or several, are refused (RFC 5322, section 3.2.3).
     """

@@ -138,7 +138,7 @@ async def list_sessions(database: Database, user_id: UUID) -> list[UserSession]:
 
 
 async def sign_out(database: Database, user_id: UUID, *, only: UUID | None = None, but: UUID | None = None) -> None:
-    """End a user's sessions: one, all but one, or all. Ending a session that is over is no error."""
+    """End a user's sessions: one, all but one, or all. Ending a session that is over is not an error."""
     async with database.system() as session:
         ended = delete(UserSession).where(col(UserSession.user_id) == user_id)
         if only is not None:

@@ -1,8 +1,8 @@
 """Support sessions: a superadmin enters an organization for an hour (docs/decisions/0083-operator-console.md).
 
-A superadmin is no member of an organization by being one. A support session sees in one browser session what an owner
-sees, and acts in a role that reaches nothing secret and nothing that outlasts the session. The organization's owners
-see it, may end it, and may forbid such sessions.
+The role of a superadmin does not make its user a member of any organization. A support session sees in one browser
+session what an owner sees, and acts in a role that reaches nothing secret and nothing that outlasts the session. The
+organization's owners see it, may end it, and may forbid such sessions.
 """
 
 from dataclasses import dataclass

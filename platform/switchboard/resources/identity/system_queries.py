@@ -52,8 +52,8 @@ async def find_user(session: SystemSession, email: str, *, lock: bool = False) -
 async def lock_user(session: SystemSession, user: User) -> User:
     """Lock a user who was just authenticated, for a change that lasts: a new session, key, or password.
 
-    Raises `IdentityError` if the account was replaced or its password changed meanwhile: whoever did that has ended
-    what the old password began.
+    Raises `IdentityError` if the account was replaced or its password changed meanwhile: that change has ended what the
+    old password began.
     """
     locked = await session.get(User, user.id, with_for_update=True)
     if locked is None or locked.password_hash != user.password_hash:

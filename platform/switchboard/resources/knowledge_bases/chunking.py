@@ -52,18 +52,18 @@ def _sections(text: str) -> Iterator[_Section]:
 def _passages(section: _Section) -> Iterator[str]:
     above = " > ".join(section.headings)[-3 * MAX_HEADING :]
     # Minus the separators between the parts.
-    room = SIZE - len(above) - 4
+    size = SIZE - len(above) - 4
     if above and not section.paragraphs:
         yield above
         return
-    for body in _pack_paragraphs(section.paragraphs, room):
+    for body in _pack_paragraphs(section.paragraphs, size):
         yield f"{above}\n\n{body}" if above else body
 
 
-def _pack_paragraphs(paragraphs: list[str], room: int) -> Iterator[str]:
+def _pack_paragraphs(paragraphs: list[str], size: int) -> Iterator[str]:
     body = ""
-    for piece, apart in _pieces(paragraphs, room - OVERLAP):
-        if body and len(body) + len(apart) + len(piece) > room:
+    for piece, apart in _pieces(paragraphs, size - OVERLAP):
+        if body and len(body) + len(apart) + len(piece) > size:
             yield body
             tail = _last_sentence(body)
             body = f"{tail}{apart}{piece}" if tail else piece
@@ -73,15 +73,15 @@ def _pack_paragraphs(paragraphs: list[str], room: int) -> Iterator[str]:
         yield body
 
 
-def _pieces(paragraphs: list[str], room: int) -> Iterator[tuple[str, str]]:
+def _pieces(paragraphs: list[str], size: int) -> Iterator[tuple[str, str]]:
     """Yield paragraphs, long ones sentence by sentence, each with the separator from the one before."""
     for paragraph in paragraphs:
-        if len(paragraph) <= room:
+        if len(paragraph) <= size:
             yield paragraph, "\n\n"
             continue
         apart = "\n\n"
         for sentence in _sentences(paragraph):
-            for part in _parts(sentence, room):
+            for part in _parts(sentence, size):
                 yield part, apart
                 apart = " "
 
@@ -90,12 +90,12 @@ def _sentences(paragraph: str) -> list[str]:
     return [sentence.strip() for sentence in SENTENCE_END.split(paragraph) if sentence and sentence.strip()]
 
 
-def _parts(sentence: str, room: int) -> Iterator[str]:
+def _parts(sentence: str, size: int) -> Iterator[str]:
     """Split a sentence at spaces if it is too long, or anywhere if it has none."""
     place = 0
-    while len(sentence) - place > room:
-        cut = sentence.rfind(" ", place + room // 2, place + room)
-        end = cut if cut > 0 else place + room
+    while len(sentence) - place > size:
+        cut = sentence.rfind(" ", place + size // 2, place + size)
+        end = cut if cut > 0 else place + size
         if part := sentence[place:end].strip():
             yield part
         place = end

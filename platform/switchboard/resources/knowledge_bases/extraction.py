@@ -43,7 +43,7 @@ ENDINGS = {
 CONFINED = (HTML, PDF, DOCX)
 """Media types that are parsed in a separate process."""
 BYTE_ORDER_MARK = "\ufeff"
-"""Byte order mark that Excel and other programs write before UTF-8; it is no part of the text."""
+"""Byte order mark that Excel and other programs write before UTF-8; it is not part of the text."""
 MAX_DEPTH = 64
 MAX_NAME = 100
 """Maximum characters of a column name, or of the path to a value, repeated before each value."""

@@ -49,7 +49,7 @@ async def list_knowledge_bases(session: TenantSession, query: PageQuery) -> Page
 @endpoint(scope="agents:write", body=KnowledgeBaseCreate, answer=KnowledgeBaseOut, status=201)
 async def create_knowledge_base(session: TenantSession, data: KnowledgeBaseCreate) -> KnowledgeBaseOut:
     """Create a knowledge base."""
-    return KnowledgeBaseOut.of(await knowledge.create_knowledge_base(session, data))
+    return KnowledgeBaseOut.from_row(await knowledge.create_knowledge_base(session, data))
 
 
 @blueprint.post("/v1/knowledge-bases/search")
@@ -93,7 +93,7 @@ async def delete_knowledge_base(session: TenantSession, kb_id: UUID) -> None:
 async def list_documents(session: TenantSession, kb_id: UUID, query: PageQuery) -> Page[DocumentOut]:
     """List a knowledge base's documents."""
     base = await knowledge.get_knowledge_base(session, kb_id)
-    return await paginate(session, knowledge.list_documents(session, base.id), DocumentOut.of, query)
+    return await paginate(session, knowledge.list_documents(session, base.id), DocumentOut.from_row, query)
 
 
 @blueprint.post("/v1/knowledge-bases/<uuid:kb_id>/documents")
@@ -110,14 +110,14 @@ async def create_document(
     document = await ingestion.add_document(
         indexer, principal.organization_id, kb_id, data, idempotency_key=key, actor=principal.actor
     )
-    return DocumentOut.of(document)
+    return DocumentOut.from_row(document)
 
 
 @blueprint.get("/v1/documents/<doc_id>")
 @endpoint(scope="agents:read", answer=DocumentOut)
 async def get_document(session: TenantSession, doc_id: UUID) -> DocumentOut:
     """Get a document."""
-    return DocumentOut.of(await knowledge.get_document(session, doc_id))
+    return DocumentOut.from_row(await knowledge.get_document(session, doc_id))
 
 
 @blueprint.delete("/v1/documents/<doc_id>")

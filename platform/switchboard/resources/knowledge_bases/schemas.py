@@ -39,7 +39,7 @@ class KnowledgeBaseOut(Answer):
     updated_at: UpdatedAt
 
     @classmethod
-    def of(cls, base: KnowledgeBase) -> "KnowledgeBaseOut":
+    def from_row(cls, base: KnowledgeBase) -> "KnowledgeBaseOut":
         return cls.model_validate(base)
 
 
@@ -87,7 +87,7 @@ class DocumentOut(Answer):
     created_at: CreatedAt
 
     @classmethod
-    def of(cls, document: KnowledgeDocument) -> "DocumentOut":
+    def from_row(cls, document: KnowledgeDocument) -> "DocumentOut":
         return cls.model_validate(document)
 
 

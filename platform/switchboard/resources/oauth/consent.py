@@ -25,7 +25,7 @@ Parameters: TypeAlias = Iterable[tuple[str, str]]
 
 
 class RequestRefused(Exception):
-    """An invalid request that only the user is told about; the message says why."""
+    """An invalid request whose error only the user sees; the message says why."""
 
 
 class RedirectedError(Exception):

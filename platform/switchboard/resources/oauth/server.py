@@ -33,7 +33,7 @@ class OAuthResponse:
     location: str | None = None
 
     @classmethod
-    def of(cls, error: OAuth2Error) -> "OAuthResponse":
+    def from_error(cls, error: OAuth2Error) -> "OAuthResponse":
         """Convert an error to a response without a redirect."""
         status, body, headers = error()
         return cls(status, body, dict(headers))

@@ -67,7 +67,7 @@ class TokenEndpoint:
 
                 answer, families = await session.run_sync(serve)
         except OAuth2Error as error:
-            return OAuthResponse.of(error)
+            return OAuthResponse.from_error(error)
         if client.secret_hash is not None or "access_token" in answer.body:
             await self.limiter.return_request(sent.endpoint, address, PER_ADDRESS)
         for grant in families.ended:

@@ -30,7 +30,7 @@ async def enter_numbers(session: TenantSession, registry: Registry, data: PhoneN
     """Enter numbers, active at once and without rent. All are entered, or none.
 
     Raises `InvalidState` if no carrier of the organization has such numbers, `ValidationFailed` for a number that is
-    there twice and for an unknown agent, and `Conflict` for a number in use on this server, whoever has it.
+    there twice and for an unknown agent, and `Conflict` for a number that any organization of this server has.
     """
     carrier = await find_entering_carrier(session, registry)
     kind = registry.find_provider_class(TelephonyProvider, carrier) if carrier else None

@@ -42,7 +42,7 @@ async def list_phone_numbers(session: TenantSession, query: PageQuery) -> Page[P
 
     The list shows active numbers, including those with a scheduled release.
     """
-    return await paginate(session, numbers.list_phone_numbers(session), PhoneNumberOut.of, query)
+    return await paginate(session, numbers.list_phone_numbers(session), PhoneNumberOut.from_row, query)
 
 
 @blueprint.post("/v1/phone-numbers")
@@ -59,7 +59,7 @@ async def buy_phone_number(principal: Principal, data: PhoneNumberBuy, buyer: pu
     It is bought from the organization's first carrier and routed to this server; `inbound_agent_id` answers its calls.
     """
     bought = await buyer.buy_number(principal.organization_id, data, actor=principal.actor)
-    return PhoneNumberOut.of(bought)
+    return PhoneNumberOut.from_row(bought)
 
 
 @blueprint.post("/v1/phone-numbers/search")
@@ -67,7 +67,7 @@ async def buy_phone_number(principal: Principal, data: PhoneNumberBuy, buyer: pu
 async def search_phone_numbers(principal: Principal, data: NumberSearch, providers: Providers) -> AvailableNumbers:
     """Search phone numbers to buy."""
     found = await purchases.search_available_numbers(providers, principal.organization_id, data)
-    return AvailableNumbers(items=[AvailableNumberOut.of(number) for number in found])
+    return AvailableNumbers(items=[AvailableNumberOut.from_number(number) for number in found])
 
 
 @blueprint.post("/v1/phone-numbers/enter")
@@ -85,7 +85,7 @@ async def enter_phone_numbers(session: TenantSession, data: PhoneNumbersImport, 
     here. An addition.
     """
     entered = await entering.enter_numbers(session, registry, data)
-    return EnteredNumbers(items=[PhoneNumberOut.of(number) for number in entered])
+    return EnteredNumbers(items=[PhoneNumberOut.from_row(number) for number in entered])
 
 
 @blueprint.put("/v1/phone-numbers/<uuid:number_id>")
@@ -98,7 +98,7 @@ async def update_phone_number(
     Only the given fields change; null clears one.
     """
     number, secret = await updater.update(session, number_id, data)
-    return PhoneNumberOut.of(number, new_secret=secret)
+    return PhoneNumberOut.from_row(number, new_secret=secret)
 
 
 @blueprint.delete("/v1/phone-numbers/<uuid:number_id>")
@@ -109,4 +109,4 @@ async def release_phone_number(session: TenantSession, number_id: UUID) -> Phone
     It works until the end of its billing period (a month, counted from the purchase), and is then released. A number
     that was entered has no billing period, and is released at once.
     """
-    return PhoneNumberOut.of(await numbers.schedule_release(session, number_id))
+    return PhoneNumberOut.from_row(await numbers.schedule_release(session, number_id))

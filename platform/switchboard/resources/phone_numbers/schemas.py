@@ -136,7 +136,7 @@ class PhoneNumberOut(Answer):
     )
 
     @classmethod
-    def of(cls, number: PhoneNumber, *, new_secret: str | None = None) -> "PhoneNumberOut":
+    def from_row(cls, number: PhoneNumber, *, new_secret: str | None = None) -> "PhoneNumberOut":
         return cls.model_validate(
             {**number.model_dump(exclude={"forward_webhook_secret"}), "forward_webhook_secret": new_secret}
         )
@@ -172,7 +172,7 @@ class AvailableNumberOut(BaseModel):
     currency: str = Field(description="Always `USD`.")
 
     @classmethod
-    def of(cls, number: AvailableNumber) -> "AvailableNumberOut":
+    def from_number(cls, number: AvailableNumber) -> "AvailableNumberOut":
         return cls(
             phone_number=number.phone_number,
             friendly_name=number.friendly_name,

@@ -165,7 +165,7 @@ class PhoneNumberUpdater:
         that the organization may not call.
         """
         number = await get_phone_number(session, number_id)
-        data = data.keep_changes(PhoneNumberOut.of(number))
+        data = data.keep_changes(PhoneNumberOut.from_row(number))
         given = data.model_fields_set
         secret = None
         if not given:

@@ -9,7 +9,7 @@ from sqlalchemy import Table
 from sqlmodel import delete, func, select, update
 
 from switchboard.foundation.database import Database, TenantSession, are_among
-from switchboard.foundation.encryption.texts import encrypt_values
+from switchboard.foundation.encryption.content import encrypt_values
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.privacy.number_pattern import NumberPattern
 from switchboard.resources.privacy.subject_rows import (

@@ -15,8 +15,8 @@ class PrivacyRequest(TenantTable, table=True):
     """A request of a person for a copy of their data, or for its erasure, and at the same time its queue entry.
 
     `sealed_number` is the phone number, encrypted by the keyring; None once it is erased. `actor` is the audit log's
-    name of who made the request. `report` is the `PrivacyReport`. `due_at` is when a worker may claim the request: the
-    end of the lease while one holds it, and after an export, when its file expires.
+    name of the requester. `report` is the `PrivacyReport`. `due_at` is when a worker may claim the request: the end of
+    the lease while one holds it, and after an export, when its file expires.
     """
 
     __tablename__ = "privacy_request"

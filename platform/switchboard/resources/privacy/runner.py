@@ -34,7 +34,7 @@ logger = structlog.get_logger()
 LEASE: Final = timedelta(minutes=2)
 RENEW_SECONDS: Final = 30.0
 RETRY_AFTER: Final = timedelta(minutes=5)
-"""Time until a request is taken up again whose rows are still in use, or whose store is away."""
+"""Time until a request whose rows are still in use, or whose store cannot be reached, is taken up again."""
 FILE_KEPT: Final = timedelta(days=7)
 
 
@@ -83,7 +83,7 @@ class PrivacyRequestRunner:
                 try:
                     async with self.database.tenant(request.organization_id) as session:
                         stored = await get_privacy_request(session, request.id, lock=True)
-                        if stored.completed_at is None:  # by a worker that took it up after this lease had lapsed
+                        if stored.completed_at is None:  # by a worker that claimed it after this lease had lapsed
                             stored.due_at = now() + LEASE
                 except (SQLAlchemyError, OSError) as error:
                     logger.warning("the lease of a privacy request was not renewed", error=type(error).__name__)

@@ -11,8 +11,8 @@ from sqlalchemy import JSON, Column, ColumnElement, String, Table, Text, and_, c
 from sqlmodel import AutoString, SQLModel, func, not_, select
 
 from switchboard.foundation.database import ENCRYPTION_LABEL, TenantSession
-from switchboard.foundation.encryption import texts as encryption
-from switchboard.foundation.encryption.texts import build_prefix, match_prefix
+from switchboard.foundation.encryption import content as encryption
+from switchboard.foundation.encryption.content import build_prefix, match_prefix
 from switchboard.resources.privacy.number_pattern import NumberPattern
 
 BATCH: Final = 500
@@ -63,7 +63,7 @@ def match_party(table: Table, phone_number: str) -> ColumnElement[bool] | None:
 
 def match_mention(table: Table, pattern: NumberPattern) -> ColumnElement[bool]:
     """Return the condition that a row may mention the number and is not about its person: PostgreSQL cannot search an
-    encrypted text, so that rows with one match, too.
+    encrypted text, so that rows with such a text match, too.
     """
     texts = [cast(column, Text).regexp_match(pattern.expression) for column in list_text_columns(table)]
     texts += [match_prefix(column, build_prefix()) for column in encryption.list_conversation_columns(table)]

@@ -1,4 +1,4 @@
-"""A chat with an agent, to test it: a simulation in mode `text` with a person as the caller, of which nothing is saved.
+"""A chat with an agent, to test it: a simulation in mode `text` with a person as the caller, which is not saved.
 
 The person's browser keeps the conversation, and sends it with each message.
 """
@@ -90,7 +90,7 @@ class AgentChat:
     async def answer(self, agent: Agent, message: ChatMessage) -> ChatReply:
         """Return the agent's answer. The agent need not be saved.
 
-        Raises `RateLimited`, `InsufficientBalance`, `ValidationFailed` for entries that are no conversation, and
+        Raises `RateLimited`, `InsufficientBalance`, `ValidationFailed` for entries that do not form a conversation, and
         `ProviderFailed`.
         """
         history = _read_history(message.entries)
@@ -155,14 +155,14 @@ _tool_entry: TypeAdapter[_ToolEntry] = TypeAdapter(_ToolEntry)
 
 
 def _read_history(entries: Sequence[ChatEntry]) -> list[Message]:
-    """Return the conversation as the model reads it. Raises `ValidationFailed` for a tool entry that is none."""
+    """Return the conversation as the model reads it. Raises `ValidationFailed` for an invalid tool entry."""
     history = []
     for place, entry in enumerate(entries):
         if entry.role == "tool":
             try:
                 called = _tool_entry.validate_json(entry.content)
             except ValidationError as error:
-                raise ValidationFailed.of(error) from None
+                raise ValidationFailed.from_error(error) from None
             call = ToolCall(f"chat_{place}", called.tool, called.arguments)
             history.append(Message("assistant", "", tool_calls=(call,)))
             history.append(Message("tool", json.dumps(called.result), tool_call_id=call.id))

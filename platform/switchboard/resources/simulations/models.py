@@ -7,11 +7,11 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, text
 
 from switchboard.foundation.database import TenantTable, json_column
-from switchboard.foundation.encryption import encrypted_texts
+from switchboard.foundation.encryption import encrypted_content
 from switchboard.foundation.web.row_counts import RowCounter
 
 
-@encrypted_texts("transcript", "criteria")
+@encrypted_content("transcript", "criteria")
 class Simulation(TenantTable, table=True):
     """A conversation of an agent with a simulated caller, with the fields of `SimulationOut` and its queue entry.
 

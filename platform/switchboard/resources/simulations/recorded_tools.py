@@ -38,7 +38,7 @@ class RecordedTools:
         """`others`, the tools of the agent and of plugins, are offered to the model unchanged, and run only if
         `runs_others`.
         """
-        numbers = ModelNumbers.of(agent)
+        numbers = ModelNumbers.from_settings(agent)
         self.requests = AgentRequests()
         self._played = played
         own: list[Tool] = [

@@ -86,7 +86,7 @@ class SimulationOut(Answer):
     max_turns: int
     assertions: list[Assertion]
     status: Literal["queued", "running", "passed", "failed", "error"] = Field(
-        description="`passed` and `failed` are judgments of the agent; `error` is none."
+        description="`passed` and `failed` are judgments of the agent; `error` is not."
     )
     score: float | None = Field(description="Share of criteria that passed, 0 to 1.")
     criteria: list[SimulationCriterion] = Field(description="One per assertion, once the simulation is over.")
@@ -104,5 +104,5 @@ class SimulationOut(Answer):
     completed_at: Moment | None = Field(description="Time of the end; null before it.")
 
     @classmethod
-    def of(cls, simulation: Simulation) -> "SimulationOut":
+    def from_row(cls, simulation: Simulation) -> "SimulationOut":
         return cls.model_validate(simulation)

@@ -9,20 +9,20 @@ from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, Numeric, Un
 from sqlmodel import Field
 
 from switchboard.foundation.database import TenantTable, json_column, now
-from switchboard.foundation.encryption import encrypted_texts
+from switchboard.foundation.encryption import encrypted_content
 from switchboard.foundation.web.row_counts import RowCounter
 
 
 class SmsConversation(TenantTable, table=True):
-    """All messages between one phone number and one contact. `closed`: the contact has sent STOP and receives none
-    until START.
+    """All messages between one phone number and one contact. `closed`: the contact has sent STOP and receives no
+    messages until START.
 
     `reply_due_at` is when the agent's answer is due, None without one; `answering_until` is the lease of the worker
     that answers, and identifies its claim; `answer_attempts` counts claims since the last answer.
 
-    `assigned_to` is the member who answers in the agent's place. `waiting_since` is when the contact wrote last without
-    anybody having answered who will; None if nothing waits for a person. `last_inbound_at` is None for conversations
-    without messages since version 0.1.
+    `assigned_to` is the member who answers in the agent's place. `waiting_since` is when the contact wrote a message
+    that waits for a person, because no agent answers it; None if no message does. `last_inbound_at` is None for
+    conversations without messages since version 0.1.
     """
 
     __tablename__ = "sms_conversation"
@@ -83,7 +83,7 @@ class SmsConversationReader(TenantTable, table=True):
     read_at: datetime = Field(default_factory=now)
 
 
-@encrypted_texts("body", "unsent_body", "media_urls")
+@encrypted_content("body", "unsent_body", "media_urls")
 class SmsMessage(TenantTable, table=True):
     """A text message. `author` is the contact, an API client, an agent, an automation, a user of the dashboard, or
     the platform itself (replies to STOP, START, and HELP).
@@ -139,7 +139,7 @@ class SmsMessage(TenantTable, table=True):
     cause_depth: int = 0
 
 
-@encrypted_texts("carrier_url")
+@encrypted_content("carrier_url")
 class SmsMedia(TenantTable, table=True):
     """A file of an inbound message. Its content is in the store of recordings once `content_type` is set.
 

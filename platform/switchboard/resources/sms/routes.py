@@ -46,7 +46,7 @@ async def send_sms(session: TenantSession, data: SmsCreate, outbound: OutboundCl
 
     The response comes at once, with the message `queued`; events and the conversation report its progress.
     """
-    return SmsMessageOut.of(await sms.send_message(session, check_media_urls(outbound, data)))
+    return SmsMessageOut.from_row(await sms.send_message(session, check_media_urls(outbound, data)))
 
 
 @blueprint.get("/v1/sms/conversations")
@@ -62,7 +62,9 @@ async def list_sms_conversations(
     else:
         listing = await paginate_table(session, SmsConversation, SmsConversationRow, query)
     unread = await reading.count_unread_messages(session, principal.user_id, [row.id for row in listing.items])
-    items = [SmsConversationOut.of(row, None if unread is None else unread.get(row.id, 0)) for row in listing.items]
+    items = [
+        SmsConversationOut.from_row(row, None if unread is None else unread.get(row.id, 0)) for row in listing.items
+    ]
     return Page[SmsConversationOut].model_construct(
         items=items, total=listing.total, limit=listing.limit, offset=listing.offset
     )
@@ -103,7 +105,7 @@ async def read_sms_conversation(session: TenantSession, principal: Principal, co
 
 async def _show(session: TenantSession, principal: Principal, conversation: SmsConversation) -> SmsConversationOut:
     unread = await reading.count_unread_messages(session, principal.user_id, [conversation.id])
-    return SmsConversationOut.of(conversation, None if unread is None else unread.get(conversation.id, 0))
+    return SmsConversationOut.from_row(conversation, None if unread is None else unread.get(conversation.id, 0))
 
 
 @blueprint.get("/v1/sms/conversations/<conversation_id>/messages")
@@ -113,4 +115,4 @@ async def list_sms_messages(
 ) -> Page[SmsMessageOut]:
     """List the messages of a conversation."""
     await sms.get_conversation(session, conversation_id)
-    return await paginate(session, sms.list_messages(session, conversation_id), SmsMessageOut.of, query)
+    return await paginate(session, sms.list_messages(session, conversation_id), SmsMessageOut.from_row, query)

@@ -87,7 +87,7 @@ class SmsMessageOut(Answer):
     created_at: CreatedAt
 
     @classmethod
-    def of(cls, message: SmsMessage) -> "SmsMessageOut":
+    def from_row(cls, message: SmsMessage) -> "SmsMessageOut":
         return cls.model_validate(message)
 
 
@@ -138,7 +138,9 @@ class SmsConversationOut(SmsConversationRow):
     )
 
     @classmethod
-    def of(cls, conversation: SmsConversation | SmsConversationRow, unread_count: int | None) -> "SmsConversationOut":
+    def from_row(
+        cls, conversation: SmsConversation | SmsConversationRow, unread_count: int | None
+    ) -> "SmsConversationOut":
         fields = {name: getattr(conversation, name) for name in SmsConversationRow.model_fields}
         return cls.model_validate(
             {**fields, "resolved": conversation.resolved_at is not None, "unread_count": unread_count}

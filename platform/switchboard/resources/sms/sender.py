@@ -13,7 +13,7 @@ from sqlmodel import col
 from switchboard.engine.providers.instances import Providers
 from switchboard.engine.providers.request_spans import span_request
 from switchboard.foundation.database import Database, TenantSession, now
-from switchboard.foundation.encryption.texts import UNREADABLE, is_unreadable
+from switchboard.foundation.encryption.content import UNREADABLE, is_unreadable
 from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk import (
     CallbackUrls,

@@ -11,7 +11,7 @@ import structlog
 
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, now
-from switchboard.foundation.encryption.texts import is_unreadable
+from switchboard.foundation.encryption.content import is_unreadable
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.plugin_sdk import MessageFile, ProviderError, TelephonyProvider
 from switchboard.resources.calls.recordings.archive import RecordingArchive

@@ -51,7 +51,7 @@ class MediaResponder:
         reads it.
 
         Raises `NotFound`, also for a file that was refused or whose key was destroyed, and `Unavailable` while it is
-        being fetched or the store is away.
+        being fetched or the store cannot be reached.
         """
         media = await self._find_received(organization_id, media_id, actor)
         try:

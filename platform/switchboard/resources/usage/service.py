@@ -56,15 +56,15 @@ def _starts(today: datetime, count: int) -> list[datetime]:
 
 
 def _usage(period: str, row: object) -> UsageOut:
-    def of(name: str) -> int:
+    def read(name: str) -> int:
         return getattr(row, name, 0)
 
-    minutes = round(of("seconds") / 60, 2)
+    minutes = round(read("seconds") / 60, 2)
     return UsageOut(
         period=period,
         call_minutes=minutes,
-        calls=of("calls"),
-        sms_sent=of("sent"),
-        sms_received=of("received"),
-        cost=of("cost"),
+        calls=read("calls"),
+        sms_sent=read("sent"),
+        sms_received=read("received"),
+        cost=read("cost"),
     )

@@ -11,7 +11,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
-from switchboard.foundation.encryption.texts import get_table, is_unreadable, match_readable
+from switchboard.foundation.encryption.content import get_table, is_unreadable, match_readable
 from switchboard.foundation.events.catalog import CallCompleted
 from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
 from switchboard.foundation.events.outbox import enqueue, read_payload, serialize_body

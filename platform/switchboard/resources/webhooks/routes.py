@@ -49,7 +49,7 @@ async def list_webhook_endpoints(session: TenantSession) -> list[EndpointOut]:
 
     All of them, newest first; there are at most ten.
     """
-    return [EndpointOut.of(found) for found in await webhooks.get_all_endpoints(session)]
+    return [EndpointOut.from_row(found) for found in await webhooks.get_all_endpoints(session)]
 
 
 @blueprint.post("/v1/webhook-endpoints")
@@ -63,14 +63,14 @@ async def create_webhook_endpoint(
     reserved addresses are refused.
     """
     made, secret = await webhooks.create_endpoint(session, data, keyring=keyring, outbound=outbound)
-    return EndpointCreated.model_validate({**EndpointOut.of(made).model_dump(), "secret": secret})
+    return EndpointCreated.model_validate({**EndpointOut.from_row(made).model_dump(), "secret": secret})
 
 
 @blueprint.get("/v1/webhook-endpoints/<endpoint_id>")
 @endpoint(scope="webhooks:read", answer=EndpointOut)
 async def get_webhook_endpoint(session: TenantSession, endpoint_id: UUID) -> EndpointOut:
     """Get a webhook endpoint."""
-    return EndpointOut.of(await webhooks.get_endpoint(session, endpoint_id))
+    return EndpointOut.from_row(await webhooks.get_endpoint(session, endpoint_id))
 
 
 @blueprint.patch("/v1/webhook-endpoints/<endpoint_id>")
@@ -83,7 +83,7 @@ async def update_webhook_endpoint(
     Only the given fields change. A disabled endpoint gets no new deliveries and its pending ones wait; they continue
     when it is enabled.
     """
-    return EndpointOut.of(await webhooks.update_endpoint(session, endpoint_id, data, outbound=outbound))
+    return EndpointOut.from_row(await webhooks.update_endpoint(session, endpoint_id, data, outbound=outbound))
 
 
 @blueprint.delete("/v1/webhook-endpoints/<endpoint_id>")
@@ -104,7 +104,7 @@ async def list_webhook_endpoint_deliveries(
     """List an endpoint's deliveries."""
     await webhooks.get_endpoint(session, endpoint_id)
     return await paginate(
-        session, deliveries.list_deliveries(session, query, target_id=endpoint_id), DeliveryOut.of, query
+        session, deliveries.list_deliveries(session, query, target_id=endpoint_id), DeliveryOut.from_row, query
     )
 
 
@@ -141,7 +141,7 @@ async def send_test_event(session: TenantSession, endpoint_id: UUID) -> Delivery
     A made-up `call.completed` with `"metadata": {"test": true}`, whatever the endpoint subscribes to; an addition to
     the specification.
     """
-    return DeliveryOut.of(await deliveries.send_test_event(session, endpoint_id))
+    return DeliveryOut.from_row(await deliveries.send_test_event(session, endpoint_id))
 
 
 @blueprint.get("/v1/webhook-deliveries")
@@ -151,7 +151,7 @@ async def list_webhook_deliveries(session: TenantSession, query: AllDeliveriesQu
 
     Includes deliveries to the webhooks of agents and of the integration; an addition to the specification.
     """
-    return await paginate(session, deliveries.list_deliveries(session, query), DeliveryOut.of, query)
+    return await paginate(session, deliveries.list_deliveries(session, query), DeliveryOut.from_row, query)
 
 
 @blueprint.get("/v1/webhook-deliveries/<delivery_id>")
@@ -161,7 +161,7 @@ async def get_webhook_delivery(session: TenantSession, delivery_id: UUID) -> Del
 
     An addition to the specification.
     """
-    return DeliveryOut.of(await deliveries.get_delivery(session, delivery_id))
+    return DeliveryOut.from_row(await deliveries.get_delivery(session, delivery_id))
 
 
 @blueprint.get("/v1/webhook-deliveries/<delivery_id>/attempts")
@@ -172,7 +172,7 @@ async def list_delivery_attempts(session: TenantSession, delivery_id: UUID) -> A
     In order, at most six; an addition to the specification.
     """
     return AttemptsOut(
-        items=[AttemptOut.of(attempt) for attempt in await deliveries.list_attempts(session, delivery_id)]
+        items=[AttemptOut.from_row(attempt) for attempt in await deliveries.list_attempts(session, delivery_id)]
     )
 
 
@@ -183,7 +183,7 @@ async def replay_delivery(session: TenantSession, delivery_id: UUID) -> Delivery
 
     Creates a new delivery of the same body to the same endpoint, with its own id and `replayed_from_id`.
     """
-    return DeliveryOut.of(await deliveries.replay_delivery(session, delivery_id))
+    return DeliveryOut.from_row(await deliveries.replay_delivery(session, delivery_id))
 
 
 @blueprint.get("/v1/webhook-events")

@@ -72,7 +72,7 @@ class EndpointOut(Answer):
     updated_at: UpdatedAt
 
     @classmethod
-    def of(cls, endpoint: EventTarget) -> "EndpointOut":
+    def from_row(cls, endpoint: EventTarget) -> "EndpointOut":
         return cls.model_validate({**endpoint.model_dump(), "has_secret": endpoint.secret is not None})
 
 
@@ -133,7 +133,7 @@ class DeliveryOut(Answer):
     delivered_at: Moment | None = Field(description="Time of the successful response; null without one.")
 
     @classmethod
-    def of(cls, delivery: Delivery) -> "DeliveryOut":
+    def from_row(cls, delivery: Delivery) -> "DeliveryOut":
         endpoint_id = delivery.target_id if delivery.target_kind == "endpoint" else None
         return cls.model_validate(
             {**delivery.model_dump(), "endpoint_id": endpoint_id, "payload": read_payload(delivery)}
@@ -174,7 +174,7 @@ class AttemptOut(Answer):
     error: str | None = Field(description="Null for a success.")
 
     @classmethod
-    def of(cls, attempt: DeliveryAttempt) -> "AttemptOut":
+    def from_row(cls, attempt: DeliveryAttempt) -> "AttemptOut":
         return cls.model_validate(attempt)
 
 

@@ -72,7 +72,7 @@ async def update_endpoint(
 ) -> EventTarget:
     """Change the given fields that differ. Raises `NotFound` and `ValidationFailed`."""
     endpoint = await get_endpoint(session, endpoint_id, lock=True)
-    data = data.keep_changes(EndpointOut.of(endpoint))
+    data = data.keep_changes(EndpointOut.from_row(endpoint))
     given = data.model_fields_set
     if not given:
         return endpoint

@@ -20,7 +20,7 @@ from switchboard.resources.widgets.models import Widget, WidgetSession
 
 DAY: Final = timedelta(days=1)
 OLDEST: Final = 2 * DAY
-"""Age that no conversation of the last 24 hours has: chats and calls last four hours at most."""
+"""Age beyond that of every conversation of the last 24 hours: chats and calls last four hours at most."""
 MINUTE: Final = timedelta(minutes=1)
 UNANNOUNCED: Final = MINUTE
 """Time for which a voice call that its carrier has not announced counts as a conversation."""

@@ -121,7 +121,7 @@ class WidgetOut(Answer):
     id: UUID = Field(description="Id of the widget.")
     agent_id: UUID = Field(description="Id of the agent that visitors talk to.")
     name: Name
-    public_key: str = Field(description="Key for `data-key` of the script. It names the widget, and is no secret.")
+    public_key: str = Field(description="Key for `data-key` of the script. It names the widget, and is not a secret.")
     enabled: bool
     demo_enabled: bool
     allowed_origins: list[str]
@@ -140,5 +140,5 @@ class WidgetOut(Answer):
     updated_at: UpdatedAt
 
     @classmethod
-    def of(cls, widget: Widget) -> "WidgetOut":
+    def from_row(cls, widget: Widget) -> "WidgetOut":
         return cls.model_validate(widget)

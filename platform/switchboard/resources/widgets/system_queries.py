@@ -1,4 +1,4 @@
-"""The query about widgets that crosses organizations: a public key names none."""
+"""The query about widgets that crosses organizations: a public key does not name its organization."""
 
 from sqlmodel import col, select
 

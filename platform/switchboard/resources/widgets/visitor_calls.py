@@ -51,7 +51,7 @@ class VisitorCalls:
     providers: Providers
 
     async def prepare_call(self, widget: Widget, chat_session_id: UUID | None) -> VisitorCall:
-        """Return what the browser needs for one call, which goes on with the chat of a conversation, if that is one.
+        """Return what the browser needs for one call, which goes on with the conversation's chat, if there is one.
 
         Raises `NotFound` if visitors may not talk, `InvalidState` if no carrier of the organization can do it, and
         `RateLimited` or `SpendLimitReached` at the widget's limits.

@@ -58,7 +58,7 @@ async def serve_browser_socket(exchange: Exchange, secret: str, socket: BrowserS
     elif is_client_identity(identity):
         await exchange.clients.serve(socket, identity)
     else:
-        await send_to_browser(socket, EndedMessage("This token is for a call, and waits for none."))
+        await send_to_browser(socket, EndedMessage("This token is for a call, and cannot wait for calls."))
 
 
 async def _serve_call(

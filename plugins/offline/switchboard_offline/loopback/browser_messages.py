@@ -49,7 +49,7 @@ class RingingMessage(msgspec.Struct, frozen=True, tag_field="event", tag="ringin
 
 
 class CanceledMessage(msgspec.Struct, frozen=True, tag_field="event", tag="canceled"):
-    """The call no longer rings: somebody else has answered it, or nobody in time, or the caller has hung up."""
+    """The call no longer rings: another client has answered it, none has in time, or the caller has hung up."""
 
 
 class ConnectedMessage(msgspec.Struct, frozen=True, tag_field="event", tag="connected"):

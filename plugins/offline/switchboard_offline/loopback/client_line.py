@@ -44,7 +44,9 @@ class SocketLine:
 
 
 async def ring_client(post: NoticeSender, port: int, request: RingRequest) -> Subscriber:
-    """Ring a client whose sockets are at the exchange with this port, and return who answers, or why nobody does."""
+    """Ring a client whose sockets are at the exchange with this port, and return the client that answers, or the reason
+    why none does.
+    """
     url = f"http://127.0.0.1:{port}{PATH}"
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
@@ -69,7 +71,7 @@ async def ring_client(post: NoticeSender, port: int, request: RingRequest) -> Su
 
 
 def create_rung_person(post: NoticeSender, port: int, request: RingRequest) -> Person:
-    """Return the other end of a call that rings a client: a ring tone, then whoever answers."""
+    """Return the other end of a call that rings a client: a ring tone, then the client that answers."""
 
     async def ring_and_talk(phone: Phone) -> None:
         tone = asyncio.create_task(_play_ring_tone(phone))

@@ -46,7 +46,7 @@ class RingRequest(msgspec.Struct, frozen=True):
 
 
 class RingResult(msgspec.Struct, frozen=True):
-    """First message back: nothing if a client has answered, else why none has."""
+    """First message back: nothing if a client has answered, else the reason."""
 
     outcome: CallOutcome | None = None
 
@@ -84,7 +84,7 @@ class _Client:
 
 
 class _Ringing:
-    """A call that rings several clients, of which the first that answers gets it."""
+    """A call that rings several clients; the first that answers gets it."""
 
     def __init__(self, clients: Collection[_Client]) -> None:
         self.answer: asyncio.Future[_Client | None] = asyncio.get_running_loop().create_future()

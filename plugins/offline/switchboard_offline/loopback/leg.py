@@ -168,7 +168,7 @@ class LoopbackLeg:
         return True
 
     async def ring_unless_canceled(self, ringing: Coroutine[None, None, Subscriber]) -> Subscriber | None:
-        """Return who answers, or why nobody does; None if the platform hangs up first."""
+        """Return the person who answers, or the reason why nobody does; None if the platform hangs up first."""
         answer, canceled = asyncio.create_task(ringing), asyncio.create_task(self._commands.get())
         try:
             await asyncio.wait({answer, canceled}, return_when=asyncio.FIRST_COMPLETED)

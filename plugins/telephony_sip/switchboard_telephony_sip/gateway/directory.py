@@ -191,7 +191,7 @@ class TrunkDirectory:
         return bool(self._addresses.find(host))
 
     def authenticate(self, request: SipRequest, peer: Peer) -> AuthenticationDecision:
-        """Return the trunks to which a request may belong, or the users who may have sent it.
+        """Return the trunks that a request may belong to, or the users who may have sent it.
 
         Customers of one vendor have trunks with the same addresses, some of which may ask for credentials.
         """
@@ -211,7 +211,7 @@ class TrunkDirectory:
 def _list_users(lines: Sequence[TrunkLine]) -> dict[str, list[DigestAccount]]:
     """Return the users who may call in over these trunks, by their names.
 
-    Of an account's trunks with the same user and password, the first is the one.
+    Of an account's trunks with the same user and password, the first counts.
     """
     found: dict[tuple[str, SipCredentials], DigestAccount] = {}
     for line in lines:

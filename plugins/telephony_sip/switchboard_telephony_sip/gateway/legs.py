@@ -42,7 +42,7 @@ class LegEvents(DialogEvents):
         return 200
 
     async def on_refer(self, target: str, replaces: str | None) -> int:
-        """Follow an attended transfer. A blind one would dial a number of the far end's choice at our cost."""
+        """Follow an attended transfer. A blind transfer would dial a number of the far end's choice at our cost."""
         if replaces is None or self.follow_referral is None:
             return DECLINED
         return await self.follow_referral(target, replaces)

@@ -67,7 +67,7 @@ class MediaLink:
         """Close the socket. `stopped`: tell the platform that the caller has hung up, or that the call was moved.
 
         `run` goes on meanwhile: a socket that closes without reading on is reset, and the platform, whose next audio
-        then fails, never reads what it was told.
+        then fails, never reads the last message.
         """
         self.detach()
         with suppress(ConnectionError, RuntimeError, TimeoutError):

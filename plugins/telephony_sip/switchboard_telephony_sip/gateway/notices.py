@@ -53,7 +53,7 @@ class PlatformLink:
         raise NoticeRefused(reason)
 
     async def deliver_late(self, events_url: str, notice: Notice) -> None:
-        """Deliver a notice in the background. A platform that stays away misses it."""
+        """Deliver a notice in the background. A platform that cannot be reached for longer misses it."""
         try:
             await self.deliver(events_url, notice)
         except NoticeRefused as error:

@@ -1,4 +1,6 @@
-"""The trunk of a request from an address that several organizations' trunks have: that of the called number's owner."""
+"""Choice of the trunk for a request from an address that trunks of several organizations share: the trunk of the
+organization that has the called number.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ logger = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class NumberOwners:
-    """Finds the organization of a called number with `find_owner`, so that no other one hears of the call."""
+    """Finds the organization of a called number with `find_owner`, so that no other organization learns of the call."""
 
     directory: TrunkDirectory
     find_owner: Callable[[str], Awaitable[UUID | None]]
@@ -25,7 +27,7 @@ class NumberOwners:
     async def choose_trunk(self, request: SipRequest, trunks: Sequence[TrunkQuota]) -> TrunkQuota | None:
         """Return the first trunk of the organization that has the called number, as this trunk writes numbers.
 
-        None if none has it. Raises `TrunkUndecided`.
+        None if none of the trunks' organizations has it. Raises `TrunkUndecided`.
         """
         owners: dict[str, UUID | None] = {}
         for line in filter(None, map(self.directory.find_line, (trunk.name for trunk in trunks))):

@@ -14,7 +14,7 @@ _INTERNATIONAL: Final = re.compile(r"\+[1-9][0-9]{6,14}")
 
 
 def normalize_number(user: str, country: str | None) -> str:
-    """Return a dialed or calling number in E.164, or as it came if it is none, such as an extension.
+    """Return a dialed or calling number in E.164, or as it came if it is not a phone number, such as an extension.
 
     Digits without a plus are national with a country, and international without one.
     """

@@ -55,7 +55,7 @@ async def follow_referral(agent: CallInviter, call: GatewayCall, target: str, re
 
 
 def _choose_peer(line: TrunkLine, target: str) -> Peer | None:
-    """Return where the trunk takes a call to a URI; None if that is not of the trunk."""
+    """Return the trunk's address for a call to a URI; None for a URI that is not the trunk's."""
     uri = parse_uri(target)
     if uri.host == line.domain or line.has_address(uri.host) or uri.host in {peer.host for peer in line.peers}:
         return line.peers[0] if uri.port is None else read_peer(uri, line.trunk.transport)

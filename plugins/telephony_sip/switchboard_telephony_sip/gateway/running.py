@@ -107,7 +107,7 @@ class RunningGateway:
         )
 
     def _find_address(self) -> str:
-        """Return the address that trunks are told: the given one, that of the listeners, or this machine's own."""
+        """Return the address to announce to trunks: the given one, that of the listeners, or this machine's own."""
         given = self.options["public_address"] or self.options["sip_host"]
         if not ip_address(given).is_unspecified:
             return given

@@ -91,7 +91,7 @@ class Switching:
             await asyncio.wait(self._tasks)
 
     async def close(self, seconds: float) -> None:
-        """End every call, and give up after so long what is left to tell the platform."""
+        """End every call, and drop the notices that the platform has not taken after this time."""
         for call in self.calls.values():
             call.hang_up()
         for target in self.targets.values():

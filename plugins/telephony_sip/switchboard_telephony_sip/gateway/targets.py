@@ -14,7 +14,9 @@ from switchboard_telephony_sip.gateway.outcomes import CANCELED, COMPLETED, Call
 from switchboard_telephony_sip.media.frames import SAMPLE_RATE
 
 CONNECT_SECONDS: Final = 30.0
-"""Time in which the platform connects a target that has accepted; after that it is gone, or has another plan."""
+"""Time in which the platform connects a target that has accepted. After it, the platform is gone or does something
+else.
+"""
 
 
 class TransferTarget:

@@ -1,4 +1,4 @@
-"""Index of the networks of trunks: every datagram that comes is looked up, whoever sent it."""
+"""Index of the networks of trunks: the sender of every datagram is looked up."""
 
 from collections.abc import Iterable
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network

@@ -75,7 +75,7 @@ class OpusState:
         return self._packet.raw[: max(size, 0)]
 
     def decode(self, payload: bytes) -> bytes:
-        """Return the mu-law of a packet; nothing for one that is no Opus."""
+        """Return the mu-law of a packet; nothing for a packet that is not Opus."""
         return self._decode(payload, LONGEST_SAMPLES, recovers=False)
 
     def recover(self, payload: bytes) -> bytes:

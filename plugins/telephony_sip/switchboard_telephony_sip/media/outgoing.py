@@ -87,7 +87,7 @@ class OutgoingAudio:
         self._relayed.append(mulaw)
 
     def press(self, digits: str) -> asyncio.Future[None]:
-        """Send keys after those before them; raise `ValueError` for what is no key. The result is set at their end."""
+        """Send keys after earlier ones; raise `ValueError` for other characters. The result is set at their end."""
         keys = check_digits(digits)
         ticks: Iterator[KeyTick] = make_tones(keys)
         if self._events_type is not None:

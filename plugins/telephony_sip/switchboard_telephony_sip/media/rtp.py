@@ -24,7 +24,7 @@ class RtpPacket(NamedTuple):
 
 
 def parse_rtp(data: bytes) -> RtpPacket | None:
-    """Parse a datagram; None if it is no RTP packet. Contributing sources and header extensions are skipped."""
+    """Parse a datagram; None if it is not an RTP packet. Contributing sources and header extensions are skipped."""
     if len(data) < HEADER.size:
         return None
     flags, kind, sequence, timestamp, source = HEADER.unpack_from(data)

@@ -280,4 +280,4 @@ class SipEndpoint:
 
 
 def ignore_failure(_error: PeerUnreachable) -> None:
-    """Ignore that a message was not sent, where the other end repeats its own."""
+    """Ignore the failure to send a message to which the other end repeats its own."""

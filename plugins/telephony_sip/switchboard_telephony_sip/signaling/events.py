@@ -23,7 +23,7 @@ class DigestRequired:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """The request belongs to one of these trunks, by its address: with several, to that of the called number.
+    """The request belongs to one of these trunks, by its address; of several, to the trunk that has the called number.
 
     `digest`: users of other trunks with this address, who are asked for their passwords if none has the number.
     """
@@ -41,7 +41,7 @@ AuthenticationDecision = Admitted | DigestRequired | UnknownCaller
 
 
 class TrunkUndecided(Exception):
-    """To which trunk a request belongs cannot be found out now. It is refused with 503."""
+    """The trunk of a request cannot be found out now. The request is refused with 503."""
 
 
 class UserAgentEvents(Protocol):

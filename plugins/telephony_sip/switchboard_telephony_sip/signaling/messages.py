@@ -191,7 +191,7 @@ def quote_display_name(name: str) -> str:
 def build_request(method: str, uri: str, headers: Iterable[tuple[str, str]], body: str = "") -> SipRequest:
     """Build a request; raises `ValueError` for a URI or header value with control characters."""
     if BREAKS.search(uri) or " " in uri or not uri:
-        raise ValueError(f"{uri!r} is no URI")
+        raise ValueError(f"{uri!r} is not a URI")
     request = SipRequest(method=method, uri=uri, body=body.encode())
     for name, value in headers:
         if BREAKS.search(name + value):

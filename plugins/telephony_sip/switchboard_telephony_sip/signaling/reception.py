@@ -66,7 +66,7 @@ class Reception:
         return not self._guard.is_ignored(host) and self._guard.admit_stranger()
 
     def note_peer(self, host: str) -> None:
-        """Read what a host answers to which the gateway has sent a request."""
+        """Read the answers of a host to which the gateway has sent a request."""
         self._guard.trust(host)
 
     def _is_known(self, host: str) -> bool:

@@ -36,7 +36,7 @@ class TransportUser(Protocol):
         """Take note of the address of a peer to which this gateway has connected."""
 
     def handle_lost_connection(self, peer: Peer) -> None:
-        """Fail what waits for answers from this peer."""
+        """Fail everything that waits for answers from this peer."""
 
 
 class SipTransports:
@@ -133,7 +133,7 @@ class SipTransports:
     def send(self, data: bytes, peer: Peer, on_failure: Callable[[PeerUnreachable], None]) -> None:
         """Send one message; `on_failure` is called if it is known not to arrive."""
         if not 0 < peer.port < 65536:
-            on_failure(PeerUnreachable(f"{peer} is no address"))
+            on_failure(PeerUnreachable(f"{peer} is not an address"))
         elif peer.transport == "udp" and not is_ip_address(peer.host):
             self._spawn(self._resolve_and_send(data, peer, on_failure))
         elif peer.transport == "udp":

@@ -67,8 +67,8 @@ def agent_to_form(agent: Agent) -> dict[str, JsonValue]:
 
 @contextmanager
 def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue], *, shows_receivers: bool) -> Iterator[Fields]:
-    """Read a new agent, or an agent's update, from the form. A secret that is left empty does not change, and tools do
-    not that the form did not show.
+    """Read a new agent, or an agent's update, from the form. A secret that is left empty does not change, nor do tools
+    that the form did not show.
 
     Raises `ValidationFailed` with the form's field names, and renames errors raised within.
     """

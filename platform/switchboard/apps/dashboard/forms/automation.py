@@ -109,8 +109,8 @@ def automation_to_form(automation: Automation, kinds: "ActionTypes") -> JsonObje
 class ActionTypes:
     """The action types with their fields.
 
-    `choices` holds the options of id fields, by field name. `reasons` says of each action that the organization cannot
-    use why not.
+    `choices` holds the options of id fields, by field name. `reasons` has, for each action that the organization cannot
+    use, the reason.
     """
 
     def __init__(self, registry: Registry, choices: Mapping[str, Options], reasons: Mapping[str, str]) -> None:

@@ -127,7 +127,7 @@ def parse_form(model: type[Model], values: Mapping[str, JsonValue]) -> Model:
 
 
 def _in_words(error: ValidationError) -> ValidationFailed:
-    refusal = ValidationFailed.of(error)
+    refusal = ValidationFailed.from_error(error)
     for fault, found in zip(refusal.errors, error.errors(include_url=False, include_input=False), strict=True):
         known = {
             name: int(value) if isinstance(value, float) and value.is_integer() else value

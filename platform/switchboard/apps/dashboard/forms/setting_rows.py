@@ -57,8 +57,8 @@ class RowsSetting:
 
 @dataclass(frozen=True, slots=True)
 class TypedRows:
-    """Rows as typed. `kept` has, by setting and key, the stored key of each secret that stays as it is; None if all do
-    that are not typed.
+    """Rows as typed. `kept` has, by setting and key, the stored key of each secret that stays as it is; None if every
+    secret that was not typed stays.
     """
 
     values: JsonObject

@@ -42,5 +42,5 @@ class TypedSecrets:
         return restored
 
     def _get_place(self, name: str) -> str:
-        """Return the place that a ciphertext is bound to. A row's number is no part of it: rows are moved."""
+        """Return the place that a ciphertext is bound to. A row's number is not part of it, because rows are moved."""
         return f"form|{re.sub(r'[.][0-9]+[.]', '.', name)}|{self.form_token}"

@@ -105,7 +105,7 @@ async def calls_page(session: TenantSession, viewer: Viewer, query: CallsQuery) 
 async def change_contacts_of_calls(session: TenantSession, data: ContactsOfCalls) -> Next:
     """Tag the contacts of the selected calls, or stop calling them; all of them or, after an error, none.
 
-    Callers who are no contacts become some. Callers without a number are left out.
+    Callers who are not contacts become contacts. Callers without a number are left out.
     """
     selected = (await session.exec(calls.list_calls(session).where(is_among(col(Call.id), data.ids)))).all()
     numbers = sorted(filter(is_phone_number, {calls.get_other_number(call) for call in selected}))

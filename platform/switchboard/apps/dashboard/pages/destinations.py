@@ -1,4 +1,4 @@
-"""Destinations, for owners: what the operator opens, and what the organization closes for itself."""
+"""Destinations, for owners: those that the operator opens, and those that the organization closes for itself."""
 
 from pydantic import JsonValue
 from quart import url_for
@@ -28,6 +28,6 @@ async def destinations_page(session: TenantSession, form: Form) -> str:
 @dashboard.post("/dashboard/destinations")
 @action(role="owner", form=NarrowedDestinations, invalid=destinations_page)
 async def narrow_destinations(session: TenantSession, data: NarrowedDestinations) -> Next:
-    """Save what the organization closes."""
+    """Save the destinations that the organization closes."""
     await destinations.narrow_destinations(session, data)
     return Next(url_for("dashboard.destinations_page"), _("Saved."))

@@ -32,7 +32,7 @@ STILL_HERE = b": still here\n\n"
 
 
 def build_deleted_part() -> FinalPart:
-    """Return what stands in the place of a part that is no more."""
+    """Return the content that replaces a deleted part."""
     return FinalPart(f'<p class="empty">{escape(_("This was deleted."))}</p>')
 
 

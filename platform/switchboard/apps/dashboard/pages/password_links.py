@@ -20,7 +20,7 @@ from switchboard.resources.identity.password_links import LINK_PATH, PasswordLin
 from switchboard.resources.identity.service import IdentityError
 
 PER_ACCOUNT = Limit(per_second=1 / 900, burst=3)
-"""Three e-mails, then one every 15 minutes. More are not sent, which nobody is told."""
+"""Three e-mails, then one every 15 minutes. Further requests get the same page, and no e-mail is sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ async def new_password_page(token: str, pages: PasswordLinkPages) -> ResponseRet
 @dashboard.post(f"{LINK_PATH}<token>")
 @inject
 async def choose_password(token: str, sessions: BrowserSessions, pages: PasswordLinkPages) -> ResponseReturnValue:
-    """Change the password, which proves the address. The user signs in with it, so that whoever has only the link gets
-    no session with it.
+    """Change the password, which proves the address. The user then signs in with the password, so that the link alone
+    gives no session.
     """
     await pages.count_attempt()
     sessions.check_origin()

@@ -56,7 +56,7 @@ async def numbers_page(session: TenantSession, query: PageQuery, registry: Regis
     """List the organization's phone numbers."""
     found = await load_list(session, numbers.list_phone_numbers(session), query)
     moment = now()
-    openings = {number.id: Opening.of(number.schedule, moment) for number in found.items}
+    openings = {number.id: Opening.from_schedule(number.schedule, moment) for number in found.items}
     return await render(
         "dashboard/numbers/list.html",
         numbers=found,
@@ -138,7 +138,7 @@ async def _number_page(
         forms=forms,
         secret=secret,
         agents=await agents.get_agent_names(session),
-        openings={name: Opening.of(getattr(number, name), moment) for name in HOURS},
+        openings={name: Opening.from_schedule(getattr(number, name), moment) for name in HOURS},
         slots={name: list_slots(forms[name].value(name)) for name in HOURS},
         zones=[(zone, zone.replace("_", " ")) for zone in list_timezones()],
         outside=OUTSIDE,

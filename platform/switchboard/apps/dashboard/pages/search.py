@@ -15,7 +15,7 @@ from switchboard.foundation.web.schemas import Query
 
 
 class SearchQuery(Query):
-    """The words to look for; without words, every page is found."""
+    """Words to look for; without words, every page is found."""
 
     q: str = Field("", max_length=200)
 

@@ -34,7 +34,7 @@ from switchboard.resources.sms_media.responses import MediaResponder
 
 
 class ConversationAct(RequestBody):
-    """A change of who has a conversation, or of whether it is resolved. Without a `member` the agent answers."""
+    """A change of a conversation's member or of its resolution. Without a `member` the agent answers."""
 
     act: Literal["assign", "resolve", "reopen"]
     member: UUID | None = None

@@ -111,6 +111,8 @@ VALUES: Final[Mapping[str, tuple[str, ...]]] = {
 such as "completed" agree with it in other languages.
 """
 
+HUMAN_AGENT: Final = "human agent"
+"""The role `agent`: an agent is the assistant."""
 COUNTRIES: Final = (
     "US", "CA", "GB", "AU", "AT", "BE", "BR", "BG", "CL", "CO", "HR", "CY", "CZ", "DK", "EE", "FI", "FR", "DE",
     "GR", "HK", "HU", "IN", "ID", "IE", "IL", "IT", "JP", "LV", "LT", "LU", "MY", "MT", "MX", "NL", "NZ", "NO",
@@ -131,8 +133,13 @@ def describe_value(value: str, noun: str) -> str:
 
     `noun` is a key of `VALUES`. A value that is not there, such as one of a plugin, stays as it is.
     """
-    words = value.replace("_", " ")
+    words = name_value(value, noun)
     return pgettext(noun, words) if value in VALUES[noun] else words
+
+
+def name_value(value: str, noun: str) -> str:
+    """Return the English words of a value."""
+    return HUMAN_AGENT if (noun, value) == ("role", "agent") else value.replace("_", " ")
 
 
 def _strip_accents(name: str) -> str:

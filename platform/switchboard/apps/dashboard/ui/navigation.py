@@ -40,7 +40,7 @@ SECTIONS = (
         (
             Entry(LazyText("Overview"), "/dashboard", "overview", key="o"),
             Entry(LazyText("Live calls"), "/dashboard/live", "live", key="l"),
-            Entry(LazyText("Agent desk"), "/dashboard/desk", "headset", "agent", key="d"),
+            Entry(LazyText("Call queue"), "/dashboard/call-queue", "headset", "agent", key="q"),
         ),
     ),
     Section(

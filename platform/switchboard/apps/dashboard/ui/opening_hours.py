@@ -25,7 +25,7 @@ class Opening:
     words: str
 
     @classmethod
-    def of(cls, schedule: dict[str, Any] | None, moment: datetime) -> "Opening":
+    def from_schedule(cls, schedule: dict[str, Any] | None, moment: datetime) -> "Opening":
         """Evaluate a stored schedule at a moment."""
         rule = Schedule.model_validate(schedule) if schedule else None
         if rule is None or not rule.enabled:

@@ -80,8 +80,8 @@ class Change:
 
 
 def list_changed_fields(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue]) -> list[str]:
-    """Return the names of the changed fields. A field that one version lacks is not changed, nor one whose lines only
-    end differently.
+    """Return the names of the changed fields. A field that one version lacks does not count, nor does a field whose
+    lines differ only in their line ends.
     """
     return [name for field, name in NAMES.items() if _is_changed(field, old, new)]
 

@@ -145,7 +145,7 @@ class Endpointing:
         self._turn.is_transcribed = False
 
     def handle_interim(self, words: RedactedText, text: str) -> None:
-        """Handle words that are not final yet. Speech that brings words is no noise, and a pause is judged again."""
+        """Handle words that are not final yet. Speech that brings words is not noise, and a pause is judged again."""
         if not self._turn.words.kept or not text:
             return
         self._turn.interim = words

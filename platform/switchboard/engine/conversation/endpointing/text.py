@@ -23,7 +23,9 @@ TOKEN: Final = re.compile(r"[^\W_]+(?:'[^\W_]*)*")
 QUESTION_MARK: Final = re.compile(r"[?？؟]\s*$")
 UNFINISHED_MARK: Final = re.compile(r"(?:[,;:–—-]|\.\.\.|…)\s*$")
 MIN_LETTERS: Final = 3
-"""Letters, or two letters and a digit, that are a spelling under way if nothing has announced one; "p m" is none."""
+"""Letters, or two letters and a digit, that are a spelling under way if nothing has announced one; "p m" is not a
+spelling.
+"""
 NUMBER_DIGITS: Final = 10
 """Digits of a number that nothing has announced: at least a phone number."""
 MIN_GROUPS: Final = 3

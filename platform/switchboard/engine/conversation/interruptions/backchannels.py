@@ -16,7 +16,7 @@ from switchboard.plugin_sdk.languages import MULTIPLE_LANGUAGES, get_base_langua
 Phrase: TypeAlias = tuple[str, ...]
 ANY_LANGUAGE: Final = "any"
 MAX_WORDS: Final = 12
-"""Longer utterances are no backchannels, whatever they consist of."""
+"""Longer utterances are not backchannels, whatever they consist of."""
 WORD: Final = re.compile(r"[^\W_]+(?:'[^\W_]*)*")
 QUESTION_MARKS: Final = ("?", "？", "؟")
 
@@ -41,7 +41,9 @@ def _list_phrases(language: str) -> Set[Phrase]:
 
 
 def is_backchannel(text: str, language: str) -> bool:
-    """Return whether an utterance in a language (BCP 47) consists of backchannels only. A question is none."""
+    """Return whether an utterance in a language (BCP 47) consists of backchannels only. A question is not a
+    backchannel.
+    """
     words = tuple(WORD.findall(text.lower().replace("’", "'")))
     if not 0 < len(words) <= MAX_WORDS or any(mark in text for mark in QUESTION_MARKS):
         return False

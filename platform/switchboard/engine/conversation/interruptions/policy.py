@@ -31,9 +31,9 @@ class Backchannel:
 class Interruptions:
     """Judges what the caller says while the agent speaks or thinks.
 
-    Words interrupt the agent if there are `interruption_min_words` of them and they are no backchannel. Speech without
-    words holds the agent's audio, which goes on where it stopped when the words do not interrupt, or when none come.
-    `held_back` are words that are answered once the agent has finished.
+    Words interrupt the agent if there are `interruption_min_words` of them and they are not a backchannel. Speech
+    without words holds the agent's audio, which goes on where it stopped when the words do not interrupt, or when none
+    come. `held_back` are words that are answered once the agent has finished.
     """
 
     def __init__(self, agent: AgentSettings, playout: Playout, transcript: CallTranscript, clock: Clock) -> None:

@@ -32,7 +32,7 @@ class AnswerDetector:
         self._silent_since: float | None = None
 
     def hear_speech(self, now: float, speaking: bool, last_voice_at: float) -> Answer | None:
-        """Judge by whether the other party speaks; None: not yet."""
+        """Judge the answer by the other party's voice and silence; return None as long as it may be either."""
         if self._speech_since is None:
             self._speech_since = now if speaking else None
             return "human" if not speaking and now - self._started_at > PATIENCE else None
@@ -42,7 +42,7 @@ class AnswerDetector:
 
 
 def judge_answer_words(text: str) -> Answer | None:
-    """Judge words as they are transcribed; None: they may be anybody's."""
+    """Judge words as they are transcribed; return None for words that a person and a machine may say."""
     spoken = " ".join(WORD.findall(text.lower().replace("\u2019", "'").replace("'", "")))
     phrases = _load_phrases()
     return next((answer for answer, known in phrases.items() if known.search(spoken)), None)

@@ -25,7 +25,8 @@ WRITE_MESSAGE: Final = (
 class MachineDialog:
     """The platform's side of a call that a machine may have answered.
 
-    `found`: a machine did. The agent talks to anybody else, and to an assistant that screens calls.
+    `found` is True once a machine has answered. The agent talks to everybody else, and to an assistant that screens
+    calls.
     """
 
     def __init__(self, context: SessionContext, turns: TurnTaking, lifetime: CallLifetime) -> None:

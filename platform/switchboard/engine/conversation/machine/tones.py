@@ -49,7 +49,7 @@ class BeepDetector:
         return was_beep
 
     def _find_tone(self, samples: npt.NDArray[np.float64]) -> int | None:
-        """Return the bin of a pure tone, None if the frame is none."""
+        """Return the bin of a pure tone; None if the frame has no pure tone."""
         if np.sqrt(np.mean(samples**2)) < QUIETEST:
             return None
         spectrum = np.abs(np.fft.rfft(samples * self._window)) ** 2

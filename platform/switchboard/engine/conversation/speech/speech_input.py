@@ -96,7 +96,7 @@ class SpeechInput:
     def is_voice_starting(self) -> bool:
         """Return whether there is a voice that has not lasted long enough yet to count as speech.
 
-        A sound in audio that is no whole window yet may be one.
+        A sound in audio that does not fill a window yet may be a voice.
         """
         if self.activity.is_starting:
             return True

@@ -151,7 +151,7 @@ class TranscriptionStream:
         self.idle.set()
 
     def _begin_deadline(self) -> None:
-        """Begin the time limit: not before a stream has heard the utterance, which may still be opened."""
+        """Begin the time limit once a stream, which may still be opening, has heard the utterance."""
         self._cancel_deadline()
         if self._finalize:
             self._deadline = asyncio.get_running_loop().call_later(FINAL_SECONDS, self._finish_utterance)

@@ -101,7 +101,7 @@ class CallerWait:
     async def _run(self, waiting: "Waiting", reason: str) -> None:
         event, instruction = await waiting.run(reason)
         self._waiting = self._task = None
-        self._agent.silence_agent()  # also the music
+        self._agent.silence_agent()  # stops the music, too
         self._agent.transcript.add("system", event)
         self._agent.generator.add_instruction(instruction)
         self._agent.resume_agent()

@@ -132,7 +132,7 @@ SentT = TypeVar("SentT")
 
 
 class ConnectionLost(Exception):
-    """The other process has closed its socket, or has sent something that is no message."""
+    """The other process has closed its socket, or has sent bytes that are not a message."""
 
 
 class MessageChannel(Generic[SentT, ReceivedT]):

@@ -45,7 +45,7 @@ class StartCall(DatabaseAction[StartCallParams]):
         try:
             data = CallCreate.model_validate(params.model_dump())
         except ValidationError as error:
-            raise ValidationFailed.of(error) from None
+            raise ValidationFailed.from_error(error) from None
         try:
             call = await calls.place_call(self.session, data)
         except TooManyCalls as error:

@@ -29,7 +29,7 @@ from switchboard.resources.identity.service import get_policy
 logger = structlog.get_logger()
 MAX_ATTEMPTS = 3
 RETRY_AFTER = timedelta(seconds=60)
-"""Time for which who begins an analysis has it for itself."""
+"""Time for which the process that begins an analysis has it for itself."""
 LONGEST_SECONDS: Final = 50.0
 JUST_DUE: Final = timedelta(seconds=1)
 """More than the clocks of two processes differ: a later due time means that another process is at work."""

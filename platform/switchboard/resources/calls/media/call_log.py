@@ -29,7 +29,7 @@ from switchboard.resources.identity import service as identity
 
 logger = structlog.get_logger()
 RETRY_SECONDS = 120.0
-_PLAIN_TEXTS = identity.build_plain_texts_condition()
+_PLAIN_CONTENT = identity.build_plain_content_condition()
 
 Write: TypeAlias = Callable[[TenantSession], Awaitable[None]]
 
@@ -70,7 +70,7 @@ class DatabaseCallLog:
             self._record_line(entry, unfinished=True)
 
     def _record_line(self, entry: TranscriptEntry, *, unfinished: bool = False) -> None:
-        line = NewRow.of(
+        line = NewRow.build(
             TranscriptLine,
             organization_id=self._call.organization_id,
             call_id=self._call.id,
@@ -146,7 +146,7 @@ class DatabaseCallLog:
         if replace is not None:
             await replace(session)
         if self._is_plain:
-            self._is_plain = await insert_row(session, line, condition=_PLAIN_TEXTS)
+            self._is_plain = await insert_row(session, line, condition=_PLAIN_CONTENT)
         if not self._is_plain:
             await insert_row(session, await encrypt_row(session, line))
 

@@ -66,7 +66,7 @@ from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_kn
 logger = structlog.get_logger()
 LATENCY_FIELDS = tuple(field.name for field in fields(TurnLatency))
 CLAIM_SECONDS = 10.0
-"""Time for which a caller hears nothing while the database is away."""
+"""Time for which a caller hears nothing during an outage of the database."""
 RESULT_SECONDS = 600.0
 FAILURES = {EndedReason.PROVIDER_FAILED, EndedReason.ERROR, EndedReason.SHUTDOWN}
 """Reasons that make a call `failed`; with any other reason it is `completed`."""
@@ -229,7 +229,7 @@ class CallRunner:
 
     async def _build_tools(self, call: Call, agent: Agent) -> list[Tool]:
         return [
-            SendTextMessage(CallTextSender(self.database, call), ModelNumbers.of(agent)),
+            SendTextMessage(CallTextSender(self.database, call), ModelNumbers.from_settings(agent)),
             OptOut(partial(_opt_out, self.database, call)),
             *await self.agent_tools.build_tools(agent),
         ]

@@ -21,7 +21,7 @@ PREFIX: Final = "/media/"
 SEND_SECONDS = 5.0
 CLOSE_SECONDS = 2.0
 SILENT_SECONDS = 5.0
-"""Time after which a socket that is open and says nothing is taken for the call's."""
+"""Time after which an open socket without a message is taken for the call's."""
 
 
 class AsgiMediaSocket:

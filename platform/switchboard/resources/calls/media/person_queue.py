@@ -15,7 +15,7 @@ RETRY_SECONDS = 30.0
 
 @dataclass(slots=True)
 class DatabasePersonQueue:
-    """The engine's `PersonQueue` of one call. While the database is away the caller waits on."""
+    """The engine's `PersonQueue` of one call. During an outage of the database the caller goes on waiting."""
 
     database: Database
     call: Call
@@ -38,7 +38,7 @@ class DatabasePersonQueue:
         await retry_while_away(attempt, seconds=RETRY_SECONDS)
 
     async def get_position(self) -> int:
-        """Return the position, from 1; the last known one while the database is away."""
+        """Return the position, from 1; the last known position during an outage of the database."""
         try:
             async with self.database.tenant(self.call.organization_id) as session:
                 self._position = await call_queue.get_position(session, self.call.id)

@@ -156,7 +156,7 @@ class RecordingArchive:
     async def store_spooled(self, organization_id: UUID, call_id: UUID, file: BinaryIO) -> RecordingFormat | None:
         """Store a whole recording from the spool and return its format; None if it has no audio.
 
-        Raises `RecordingDamaged` and `OSError`, also if the disk has no room for the encoded file.
+        Raises `RecordingDamaged` and `OSError`, also if the encoded file does not fit on the disk.
         """
         audio_format = self.settings.recordings_format
         blocks = read_blocks(file)
@@ -263,7 +263,7 @@ class RecordingArchive:
             await self.recordings.put(key, sealed, ENCRYPTED_CONTENT_TYPE)
 
     async def delete_file(self, key: str) -> None:
-        """Delete an object. A missing one is no error."""
+        """Delete an object. A missing object is not an error."""
         await self.recordings.delete([key])
 
     async def find_file(self, organization_id: UUID, key: str) -> StoredObject:

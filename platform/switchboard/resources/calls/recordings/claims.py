@@ -1,7 +1,8 @@
 """Claims of a call's recording: the process with the whole recording on its disk, and the workers that assemble one
 from its segments, never store it at the same time.
 
-`Call.recording_due_at` is both the time of the next attempt in the store and the claim of whoever works on it now.
+`Call.recording_due_at` is both the time of the next attempt in the store and the claim of the process that works on it
+now.
 """
 
 from datetime import timedelta
@@ -10,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import and_, bindparam, exists, or_, select, update
 
 from switchboard.foundation.database import Database, TenantSession, fetch_rows, now, run_statement
-from switchboard.foundation.encryption.texts import get_table
+from switchboard.foundation.encryption.content import get_table
 from switchboard.foundation.object_store import UPLOAD_SECONDS
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.file_formats import RecordingFormat

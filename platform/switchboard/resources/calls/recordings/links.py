@@ -26,9 +26,11 @@ class RecordingLinks:
     archive: RecordingArchive
 
     async def build_link(self, call: Call) -> RecordingLinkOut:
-        """Build a link to a call's recording, valid for 15 minutes: of an encrypted one, always our own.
+        """Build a link to a call's recording, valid for 15 minutes. The link to an encrypted recording is always our
+        own.
 
-        Raises `NotFound` if the call has no recording (yet), and `Unavailable` if the store is away or cannot sign.
+        Raises `NotFound` if the call has no recording (yet), and `Unavailable` if the store cannot be reached or cannot
+        sign.
         """
         token, expires_at = self._links.sign(call.organization_id, call.id)
         try:

@@ -25,7 +25,7 @@ class RecordingRecovery:
     async def recover_recording(self, organization_id: UUID, call_id: UUID) -> None:
         """Assemble a recording from its segments, or delete the segments of one that was dropped.
 
-        If the store is away, a worker tries again later.
+        If the store cannot be reached, a worker tries again later.
         """
         async with self.database.tenant(organization_id) as session:
             call = await find_call(session, call_id, lock=True)

@@ -44,8 +44,8 @@ class RecordingResponder:
     async def respond(self, call: Call, *, as_stored: bool = False) -> Response:
         """Stream a call's recording as WAV, or as it is stored if the request's `Accept` or the caller asks for that.
 
-        Raises `NotFound` if the call has no recording (yet), `Unavailable` if the store is away, and `ProviderFailed`
-        if the carrier does not return its recording.
+        Raises `NotFound` if the call has no recording (yet), `Unavailable` if the store cannot be reached, and
+        `ProviderFailed` if the carrier does not return its recording.
         """
         try:
             stored = await self.archive.find(call)

@@ -47,7 +47,7 @@ def list_spooled(settings: Settings) -> list[SpooledRecording]:
     found = []
     for path in get_spool_folder(settings).glob("*.*.wav"):
         organization_id, _, call_id = path.stem.partition(".")
-        with suppress(ValueError):  # a file of somebody else
+        with suppress(ValueError):  # another program's file
             found.append(SpooledRecording(UUID(organization_id), UUID(call_id), path))
     return sorted(found, key=lambda recording: recording.call_id)
 

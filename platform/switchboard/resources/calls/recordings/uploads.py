@@ -45,7 +45,7 @@ class RecordingUploader:
     async def follow_call(self, call: Call) -> AsyncIterator[None]:
         """Upload what a live call has recorded at intervals, within the block.
 
-        A store that is away changes nothing for the call: the next segment contains what this one could not.
+        An outage of the store changes nothing for the call: the next segment also contains this one's audio.
         """
         following = asyncio.create_task(self._upload_segments(call))
         try:
@@ -73,7 +73,7 @@ class RecordingUploader:
 
     async def upload_spooled(self) -> None:
         """Upload the recordings of ended calls, those of an earlier process on this disk too, until the store or the
-        database is away.
+        database cannot be reached.
         """
         live = set(self.engine.live_call_ids)  # each would take a statement whenever another call ends
         spooled = [each for each in await run_in_thread(list_spooled, self.settings) if each.call_id not in live]

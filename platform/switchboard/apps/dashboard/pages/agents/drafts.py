@@ -110,4 +110,4 @@ def _read_message(text: str) -> ChatMessage:
     try:
         return ChatMessage.model_validate_json(text)
     except ValidationError as error:
-        raise ValidationFailed.of(error) from None
+        raise ValidationFailed.from_error(error) from None

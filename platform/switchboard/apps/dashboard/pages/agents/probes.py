@@ -34,7 +34,7 @@ class ToolTestForm(BaseModel):
         try:
             return DeclaredTool.model_validate_json(self.tool, strict=False)
         except ValidationError as error:
-            raise ValidationFailed.of(error) from None
+            raise ValidationFailed.from_error(error) from None
 
     def read_arguments(self) -> dict[str, JsonValue]:
         """Return the arguments. Raises `ValidationFailed`."""

@@ -119,7 +119,10 @@ async def _start(session: TenantSession, registry: Registry, agent_id: UUID, dat
 
 
 def _build_context(simulation: Simulation) -> dict[str, object]:
-    return {"simulation": SimulationOut.of(simulation), "spoken": [_line(entry) for entry in simulation.transcript]}
+    return {
+        "simulation": SimulationOut.from_row(simulation),
+        "spoken": [_line(entry) for entry in simulation.transcript],
+    }
 
 
 def _line(entry: dict[str, str]) -> dict[str, str]:

@@ -65,7 +65,7 @@ async def widget_page(session: TenantSession, widget_id: UUID, form: Form) -> Re
         "dashboard/agents/widget.html",
         agent=agent,
         widget=widget,
-        form=form.starting_with(WidgetOut.of(widget).model_dump(mode="json")),
+        form=form.starting_with(WidgetOut.from_row(widget).model_dump(mode="json")),
         usage=await measure_usage(session, widget),
         latest=(await session.exec(latest)).all(),
         greeting=build_greeting(agent),

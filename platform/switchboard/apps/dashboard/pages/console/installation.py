@@ -74,8 +74,8 @@ async def _list_processes(installation: Installation) -> list[ProcessRow] | None
     running = await list_running_processes(installation.redis, installation.registry)
     if running is None:
         return None
-    rooms, rows = await installation.admission.list_rooms(), []
+    capacities, rows = await installation.admission.list_capacities(), []
     for process, restart in running:
-        limit, live = rooms.get(process.node, (None, None))
+        limit, live = capacities.get(process.node, (None, None))
         rows.append(ProcessRow(process.role, process.host, process.pid, limit, live, restart))
     return rows

@@ -59,7 +59,7 @@ class ReasonForm(RequestBody):
 
 
 @dataclass(frozen=True, slots=True)
-class OrganizationDesk:
+class OrganizationConsole:
     """Parts of the process that the page of an organization reads and changes."""
 
     database: Database
@@ -113,18 +113,18 @@ async def _list_organizations(queries: ConsoleQueries, query: OrganizationQuery)
 
 @dashboard.get("/dashboard/console/organizations/<organization_id>")
 @page(role="superadmin")
-async def console_organization_page(organization_id: UUID, desk: OrganizationDesk, form: Form) -> str:
+async def console_organization_page(organization_id: UUID, console: OrganizationConsole, form: Form) -> str:
     """Show an organization's usage, balance, limits, prices, providers, members, and support sessions."""
-    organization = await desk.get_organization(organization_id)
-    async with desk.database.tenant(organization_id) as session:
+    organization = await console.get_organization(organization_id)
+    async with console.database.tenant(organization_id) as session:
         people = await members.list_members(session)
         sessions = await list_support_sessions(session)
     return await render(
         "dashboard/console/organization.html",
         form=form,
         organization=organization,
-        **await desk.read_figures(organization),
-        **await desk.read_providers(organization_id),
+        **await console.read_figures(organization),
+        **await console.read_providers(organization_id),
         members=people,
         support_sessions=sessions,
     )
@@ -132,28 +132,30 @@ async def console_organization_page(organization_id: UUID, desk: OrganizationDes
 
 @dashboard.get("/dashboard/console/organizations/<organization_id>/figures")
 @live_part(role="superadmin", seconds=LIVE_SECONDS)
-async def console_organization_figures(organization_id: UUID, desk: OrganizationDesk) -> str:
+async def console_organization_figures(organization_id: UUID, console: OrganizationConsole) -> str:
     """Render an organization's balance, usage, and live calls."""
-    organization = await desk.get_organization(organization_id)
-    return await render_part("dashboard/console/organization_figures.html", **await desk.read_figures(organization))
+    organization = await console.get_organization(organization_id)
+    return await render_part("dashboard/console/organization_figures.html", **await console.read_figures(organization))
 
 
 @dashboard.get("/dashboard/console/organizations/<organization_id>/providers")
 @live_part(role="superadmin", seconds=LIVE_SECONDS)
-async def console_organization_providers(organization_id: UUID, desk: OrganizationDesk) -> str:
+async def console_organization_providers(organization_id: UUID, console: OrganizationConsole) -> str:
     """Render an organization's providers, and those that failed in calls."""
-    await desk.get_organization(organization_id)
+    await console.get_organization(organization_id)
     return await render_part(
-        "dashboard/console/organization_providers.html", **await desk.read_providers(organization_id)
+        "dashboard/console/organization_providers.html", **await console.read_providers(organization_id)
     )
 
 
 @dashboard.post("/dashboard/console/organizations/<organization_id>/credit")
 @action(role="superadmin", form=Credit, invalid=console_organization_page)
-async def credit_organization(viewer: Viewer, organization_id: UUID, data: Credit, desk: OrganizationDesk) -> Next:
+async def credit_organization(
+    viewer: Viewer, organization_id: UUID, data: Credit, console: OrganizationConsole
+) -> Next:
     """Top up an organization's balance, or charge it."""
-    await desk.get_organization(organization_id)
-    async with desk.database.tenant(organization_id, actor=viewer.operator) as session:
+    await console.get_organization(organization_id)
+    async with console.database.tenant(organization_id, actor=viewer.operator) as session:
         balance = await ledger.credit_account(session, data.amount, note=data.note)
         record_audit(session, AuditAction.BILLING_CREDITED, organization_id)
     return Next(_address(organization_id), _("The balance is now %(balance)s.", balance=dollars(balance)))
@@ -180,10 +182,10 @@ async def resume_organization(viewer: Viewer, organization_id: UUID, queries: Co
 @dashboard.post("/dashboard/console/organizations/<organization_id>/support")
 @action(role="superadmin", form=ReasonForm, invalid=console_organization_page)
 async def start_support_session(
-    viewer: Viewer, organization_id: UUID, data: ReasonForm, desk: OrganizationDesk
+    viewer: Viewer, organization_id: UUID, data: ReasonForm, console: OrganizationConsole
 ) -> Next:
     """Enter an organization for support."""
-    await desk.support.start(viewer.user, viewer.session.id, organization_id, data.reason)
+    await console.support.start(viewer.user, viewer.session.id, organization_id, data.reason)
     return Next(url_for("dashboard.overview"), _("You are in the organization for an hour."))
 
 

@@ -6,7 +6,7 @@ import { _ } from "./messages.js";
 const RING_MS = 4_000;
 const place = document.querySelector("[data-attention]");
 const button = document.querySelector("[data-notify]");
-const NAMES = { calls: [_("A caller waits for a person"), "/dashboard/desk"], texts: [_("A text message waits for a person"), "/dashboard/texts?show=waiting"] };
+const NAMES = { calls: [_("A caller waits for a person"), "/dashboard/call-queue"], texts: [_("A text message waits for a person"), "/dashboard/texts?show=waiting"] };
 
 const isOn = () => localStorage.getItem("attention") === "on" && "Notification" in window && Notification.permission === "granted";
 const idsOf = (text) => (text ?? "").split(" ").filter(Boolean);

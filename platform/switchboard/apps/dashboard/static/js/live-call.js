@@ -7,7 +7,7 @@ import { _ } from "./messages.js";
 const RECONNECT_MILLISECONDS = 1000;
 const MAX_RECONNECTIONS = 3;
 
-const panel = document.querySelector("[data-desk]");
+const panel = document.querySelector("[data-supervision]");
 const find = (name) => panel.querySelector(`[data-${name}]`);
 const levels = { caller: showLevel(find(`level="caller"`)), agent: showLevel(find(`level="agent"`)) };
 const listen = find("listen");
@@ -121,5 +121,5 @@ document.addEventListener("live", () => {
   if (monitor === null && document.querySelector("[data-over]")) openDetails();
 });
 listen.disabled = false;
-// From the agent desk: the call waits for this person, or still rings.
+// From the call queue: the call waits for this person, or still rings.
 if ("answer" in panel.dataset && (await startMonitoring())) monitor.takeOver();

@@ -30,7 +30,7 @@ export function followByPolling(receive) {
       if (response.ok) receive({ part, html: await response.text(), is_final: response.headers.has("Live-Part-Final") });
       else if (response.status < 500) receive({ part, is_final: true });
     } catch {
-      // The server is away, and is asked again.
+      // The server cannot be reached, and is asked again.
     }
   };
   setInterval(() => followed.forEach(poll), POLL_MS);

@@ -32,9 +32,9 @@ def read_callback(secret: str, request: CarrierRequest) -> dict[str, Any]:
     try:
         event = json.loads(request.body)
     except ValueError as error:
-        raise InvalidCallback("the body is no JSON") from error
+        raise InvalidCallback("the body is not JSON") from error
     if not isinstance(event, dict):
-        raise InvalidCallback("the body is no object")
+        raise InvalidCallback("the body is not an object")
     return event
 
 

@@ -35,7 +35,9 @@ class AcmeCodec(MediaCodec):
         self._writer = MediaMessageWriter()
 
     def decode(self, message: Frame) -> bytes | MediaEvent | None:
-        """Decode a message. What Acme would not send is a `ValueError`, as msgspec's and binascii's errors are."""
+        """Decode a message. A message that Acme would not send raises a `ValueError`, as msgspec's and binascii's
+        errors are.
+        """
         event = _DECODER.decode(message)
         if isinstance(event, _Media):
             return a2b_base64(event.media.payload, strict_mode=True)

@@ -154,7 +154,7 @@ class AcmeTelephony(TelephonyProvider[AcmeSettings]):
         raise ProviderError(f"{self.title} has no {feature}", code="unsupported", retryable=False)
 
     async def _delete(self, path: str) -> None:
-        """Delete what may be gone already."""
+        """Delete a resource, which may be gone already."""
         try:
             await self._client.request("DELETE", path)
         except ProviderError as error:

@@ -1,4 +1,4 @@
-"""The agent desk in Chromium: waiting callers, callbacks, and notifications."""
+"""The call queue in Chromium: waiting callers, callbacks, and notifications."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,7 +58,7 @@ async def test_a_waiting_caller_is_answered_in_the_browser(live: LivePlatform, t
         open_owner_window(browser, live) as window,
     ):
         page = window.page
-        await window.open("/dashboard/desk")
+        await window.open("/dashboard/call-queue")
         await page.get_by_text("Nobody waits").wait_for()
         async with connect_telephone(live) as caller:
             await caller.phone.wait_for_voice(5)
@@ -77,13 +77,13 @@ async def test_a_waiting_caller_is_answered_in_the_browser(live: LivePlatform, t
 async def test_a_caller_who_hangs_up_waits_no_more(live: LivePlatform, people: People) -> None:
     await let_agent_ask_for_person(live)
     agent = await people.join(live.caller.organization_id, role="agent")
-    await agent.get("/dashboard/desk/attention")
+    await agent.get("/dashboard/call-queue/attention")
     async with connect_telephone(live) as caller:
         await caller.phone.wait_for_voice(5)
         await caller.phone.wait(1)
         await caller.say("What are your opening hours?")
         await eventually(lambda: list_entries(live), lambda entries: entries == [("waiting", False)])
-        assert "Asks for a baker" in (await agent.get("/dashboard/desk/queue")).html
+        assert "Asks for a baker" in (await agent.get("/dashboard/call-queue/entries")).html
     await eventually(lambda: list_entries(live), lambda entries: entries == [("abandoned", False)])
 
 
@@ -95,7 +95,7 @@ async def test_a_callback_connects_the_user_with_the_other_party(live: LivePlatf
         open_owner_window(browser, live) as window,
     ):
         page = window.page
-        await window.open("/dashboard/desk")
+        await window.open("/dashboard/call-queue")
         await window.check_accessibility()
         await page.get_by_role("button", name="Call back").click()
         await expect(page.locator("[data-state]")).to_have_text("You have the call.", timeout=20_000)
@@ -108,8 +108,8 @@ async def test_a_callback_that_nobody_answers_is_due_again(live: LivePlatform, p
     agent = await people.join(live.caller.organization_id, role="agent")
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
         (entry,) = await call_queue.list_callbacks(session)
-    assert (await agent.post(f"/dashboard/desk/callbacks/{entry.id}")).status == 303
-    assert (await agent.post(f"/dashboard/desk/callbacks/{entry.id}")).status == 303, "with a notice"
+    assert (await agent.post(f"/dashboard/call-queue/callbacks/{entry.id}")).status == 303
+    assert (await agent.post(f"/dashboard/call-queue/callbacks/{entry.id}")).status == 303, "with a notice"
     await eventually(lambda: list_entries(live), lambda entries: entries == [("abandoned", False), ("callback", False)])
 
 
@@ -122,9 +122,9 @@ async def test_the_longest_wait_is_first(people: People, caller: Caller, runtime
     async with runtime.database.tenant(caller.organization_id) as session:
         assert await call_queue.get_position(session, call.id) == 2
         assert not await call_queue.is_staffed(session)
-    html = (await agent.get("/dashboard/desk")).html
+    html = (await agent.get("/dashboard/call-queue")).html
     assert html.index("First.") < html.index("Second.")
-    assert (await agent.get("/dashboard/desk/attention")).status == 200
+    assert (await agent.get("/dashboard/call-queue/attention")).status == 200
     async with runtime.database.tenant(caller.organization_id) as session:
         assert await call_queue.is_staffed(session)
 
@@ -137,7 +137,7 @@ async def test_one_tab_notifies_of_each_caller_once(live: LivePlatform) -> None:
     async with launch_browser() as browser, open_owner_window(browser, live) as window:
         page = window.page
         await page.context.add_init_script(RECORD_NOTIFICATIONS)
-        await window.open("/dashboard/desk")
+        await window.open("/dashboard/call-queue")
         assert await read_notices(page) == []
         await page.get_by_role("button", name="Notify me").click()
         await page.get_by_role("button", name="Notifications are on").wait_for()

@@ -1,8 +1,9 @@
-"""Texts of conversations in the database, encrypted under a key of their organization
-(docs/decisions/0039-encrypted-texts.md).
+"""Content of conversations in the database, encrypted under a key of its organization
+(docs/decisions/0039-encrypted-content.md).
 
-`@encrypted_texts` marks the columns of a model. Their attributes always hold plain values: a flush encrypts those that
-changed, and loading decrypts. A column may hold both forms, and only statements that name the column see ciphertexts.
+`@encrypted_content` marks the columns of a model. Their attributes always hold plain values: a flush encrypts those
+that changed, and loading decrypts. A column may hold both forms, and only statements that name the column see
+ciphertexts.
 """
 
 import base64
@@ -38,7 +39,7 @@ from sqlalchemy.orm import QueryContext, Session
 from sqlalchemy.orm.attributes import get_history, set_committed_value
 from sqlmodel import col, select
 
-from switchboard.foundation.database import ENCRYPTED_TEXT, RoleSession, TenantTable
+from switchboard.foundation.database import ENCRYPTED_CONTENT, RoleSession, TenantTable
 from switchboard.foundation.encryption.organization_keys import OrganizationKey, get_or_create_key, unwrap_key
 from switchboard.foundation.keyring import KeyRing
 
@@ -46,22 +47,22 @@ KEY_PURPOSE: Final = "texts"
 RETIRED_PURPOSE: Final = "texts.retired"
 """Purpose of a key that decrypts and does not encrypt any more."""
 UNREADABLE: Final = "[This text cannot be decrypted: its key was destroyed, or it was altered.]"
-"""Stands for a text that cannot be decrypted; in a JSON object, the value of the name `unreadable`."""
+"""Stands for content that cannot be decrypted; in a JSON object, the value of the name `unreadable`."""
 MOST_CIPHERS: Final = 1024
 NONCE_BYTES: Final = 12
 SIGNATURE: Final = "sbt1."
 _SEALED: Final = re.compile(rf"{re.escape(SIGNATURE)}([0-9a-f]{{32}})\.([A-Za-z0-9_-]{{38,}}=*)", re.ASCII)
 
 IsEncrypting: TypeAlias = Callable[[Session, UUID], bool]
-"""Decides whether an organization's texts are encrypted. The application passes it to its database's sessions as
-`encrypts_texts`.
+"""Decides whether an organization's content is encrypted. The application passes it to its database's sessions as
+`encrypts_content`.
 """
 ModelT = TypeVar("ModelT", bound=type[TenantTable])
 
 
 @dataclass(frozen=True, slots=True)
-class TextCipher:
-    """Encrypts and decrypts the texts of one organization under one key."""
+class ContentCipher:
+    """Encrypts and decrypts the content of one organization under one key."""
 
     key_id: UUID
     cipher: AESGCM
@@ -83,15 +84,15 @@ class UnreadableList(list[JsonValue]):
     """Stands for a JSON list that cannot be decrypted: an empty one."""
 
 
-def encrypted_texts(*names: str) -> Callable[[ModelT], ModelT]:
-    """Mark columns of text, JSON objects, or JSON lists as texts of conversations, which are encrypted if the
+def encrypted_content(*names: str) -> Callable[[ModelT], ModelT]:
+    """Mark columns of text, JSON objects, or JSON lists as content of conversations, which is encrypted if the
     organization's policy says so.
     """
 
     def mark(model: ModelT) -> ModelT:
         _MODELS[model] = names
         for name in names:
-            get_table(model).c[name].info[ENCRYPTED_TEXT] = True
+            get_table(model).c[name].info[ENCRYPTED_CONTENT] = True
         fields = model.__pydantic_fields__
         _LISTS.update(
             get_table(model).c[name]
@@ -111,7 +112,7 @@ _LISTS: Final[set[Column[JsonValue]]] = set()
 
 
 def list_encrypted_models() -> list[type[TenantTable]]:
-    """List the models with encrypted texts."""
+    """List the models with encrypted content."""
     return list(_MODELS)
 
 
@@ -128,12 +129,12 @@ def get_table(model: type[TenantTable]) -> Table:
 
 
 def build_prefix(key_id: UUID | None = None) -> str:
-    """Build the beginning of every encrypted text, or of those under one key."""
+    """Build the beginning of every encrypted value, or of those under one key."""
     return SIGNATURE if key_id is None else f"{SIGNATURE}{key_id.hex}."
 
 
 def match_readable(column: Column[JsonValue]) -> ColumnElement[bool]:
-    """Return the condition that a text is plain, or under a key that still exists."""
+    """Return the condition that a value is plain, or under a key that still exists."""
     table = column.table
     prefix = func.concat(SIGNATURE, func.replace(cast(col(OrganizationKey.id), Text), "-", ""), ".")
     key = select(OrganizationKey.id).where(
@@ -172,7 +173,7 @@ def decrypt_values(session: Session, table: Table, row: RowMapping) -> dict[str,
     }
 
 
-def decrypt_text(
+def decrypt_content(
     keyring: KeyRing,
     wrapped: str | None,
     column: Column[JsonValue],
@@ -184,7 +185,7 @@ def decrypt_text(
     """Return the plain value of a column of text, or `UNREADABLE`. `wrapped` is the key that the value names, as it is
     stored; None if the value is plain or the key was destroyed.
 
-    For statements that read the key together with the text. Raises `SecretError` if the keyring lacks a key.
+    For statements that read the key together with the value. Raises `SecretError` if the keyring lacks a key.
     """
     found = _SEALED.fullmatch(stored)
     if found is None:
@@ -211,7 +212,7 @@ def encrypt_values(
 
 @event.listens_for(RoleSession, "before_flush")
 def _encrypt_changes(session: Session, _context: object, _rows: object) -> None:
-    """Replace changed texts by ciphertexts for the statements of this flush."""
+    """Replace changed content by ciphertexts for the statements of this flush."""
     plain: list[tuple[TenantTable, str, JsonValue]] = session.info.setdefault("plain_texts", [])
     for row in (*session.new, *session.dirty):
         for name in _MODELS.get(type(row), ()):
@@ -259,7 +260,7 @@ def _decrypt(
     return _open(cipher, column, found[2], _build_place(column, organization_id, row_id))
 
 
-def _open(cipher: TextCipher | None, column: Column[JsonValue], encoded: str, place: str) -> JsonValue:
+def _open(cipher: ContentCipher | None, column: Column[JsonValue], encoded: str, place: str) -> JsonValue:
     try:
         if cipher is not None:
             return cipher.decrypt(encoded, place)
@@ -270,9 +271,9 @@ def _open(cipher: TextCipher | None, column: Column[JsonValue], encoded: str, pl
     return UNREADABLE
 
 
-def _find_cipher(session: Session, organization_id: UUID, key_id: UUID) -> TextCipher | None:
+def _find_cipher(session: Session, organization_id: UUID, key_id: UUID) -> ContentCipher | None:
     """Return the cipher of a key, read once in a transaction; None if the key was destroyed."""
-    ciphers: dict[UUID, TextCipher | None] = session.info.setdefault("text_ciphers", {})
+    ciphers: dict[UUID, ContentCipher | None] = session.info.setdefault("content_ciphers", {})
     if key_id not in ciphers:
         rows = select(OrganizationKey.wrapped).where(
             col(OrganizationKey.id) == key_id, col(OrganizationKey.organization_id) == organization_id
@@ -283,21 +284,21 @@ def _find_cipher(session: Session, organization_id: UUID, key_id: UUID) -> TextC
     return ciphers[key_id]
 
 
-def _open_writing_cipher(session: Session, organization_id: UUID) -> TextCipher | None:
-    """Return the cipher for new texts, looked up once in a transaction; None if they are not encrypted."""
-    ciphers: dict[UUID, TextCipher | None] = session.info.setdefault("writing_ciphers", {})
+def _open_writing_cipher(session: Session, organization_id: UUID) -> ContentCipher | None:
+    """Return the cipher for new content, looked up once in a transaction; None if it is not encrypted."""
+    ciphers: dict[UUID, ContentCipher | None] = session.info.setdefault("writing_ciphers", {})
     if organization_id not in ciphers:
-        is_encrypting: IsEncrypting = session.info["encrypts_texts"]
+        is_encrypting: IsEncrypting = session.info["encrypts_content"]
         ciphers[organization_id] = None
         if is_encrypting(session, organization_id):
             key = get_or_create_key(session, organization_id, KEY_PURPOSE)
-            ciphers[organization_id] = TextCipher(key.id, AESGCM(key.secret))
+            ciphers[organization_id] = ContentCipher(key.id, AESGCM(key.secret))
     return ciphers[organization_id]
 
 
 @lru_cache(MOST_CIPHERS)
-def _open_cipher(keyring: KeyRing, key_id: UUID, organization_id: UUID, wrapped: str) -> TextCipher:
-    return TextCipher(key_id, AESGCM(unwrap_key(keyring, key_id, organization_id, wrapped).secret))
+def _open_cipher(keyring: KeyRing, key_id: UUID, organization_id: UUID, wrapped: str) -> ContentCipher:
+    return ContentCipher(key_id, AESGCM(unwrap_key(keyring, key_id, organization_id, wrapped).secret))
 
 
 def _build_place(column: Column[JsonValue], organization_id: UUID, row_id: UUID) -> str:

@@ -14,11 +14,11 @@ from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import NewRow, insert_together, now
 from switchboard.foundation.encryption import (
     OrganizationKey,
-    delete_unused_text_keys,
-    reencrypt_texts,
-    retire_text_key,
+    delete_unused_content_keys,
+    reencrypt_content,
+    retire_content_key,
 )
-from switchboard.foundation.encryption.texts import UNREADABLE
+from switchboard.foundation.encryption.content import UNREADABLE
 from switchboard.foundation.keyring import KeyRing
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.identity.models import Organization
@@ -243,11 +243,11 @@ async def test_a_new_key_replaces_the_old_one_which_is_deleted(
 async def replace_key(runtime: Runtime, caller: Caller) -> int:
     """Do what the command does with --new-key; return the number of deleted keys."""
     async with runtime.database.tenant(caller.organization_id) as session:
-        await retire_text_key(session)
-    async for _ in reencrypt_texts(runtime.database, caller.organization_id, is_encrypted=True):
+        await retire_content_key(session)
+    async for _ in reencrypt_content(runtime.database, caller.organization_id, is_encrypted=True):
         pass
     async with runtime.database.tenant(caller.organization_id) as session:
-        return len(await delete_unused_text_keys(session))
+        return len(await delete_unused_content_keys(session))
 
 
 async def test_a_key_is_kept_for_a_line_that_is_written_while_it_is_replaced(
@@ -313,7 +313,7 @@ async def test_rows_with_texts_are_not_inserted_around_the_flush_that_encrypts_t
     caller: Caller, runtime: Runtime
 ) -> None:
     values = {"message_id": uuid4(), "carrier_url": "https://vendor.test/1"}
-    media = NewRow.of(SmsMedia, organization_id=caller.organization_id, **values)
+    media = NewRow.build(SmsMedia, organization_id=caller.organization_id, **values)
     async with runtime.database.tenant(caller.organization_id) as session:
-        with pytest.raises(ValueError, match="texts of SmsMedia"):
+        with pytest.raises(ValueError, match="content of SmsMedia"):
             await insert_together(session, media)

@@ -1,4 +1,4 @@
-"""The agent desk: callers who wait for a person, callbacks, and what browsers notify their users of."""
+"""The call queue: callers who wait for a person, callbacks, and the notifications of browsers."""
 
 from typing import Literal
 from uuid import UUID
@@ -22,34 +22,36 @@ from switchboard.resources.sms import inbox, reading
 Side = Literal["user", "agent"]
 
 
-@dashboard.get("/dashboard/desk")
+@dashboard.get("/dashboard/call-queue")
 @page(role="agent")
-async def desk_page(session: TenantSession) -> str:
-    """Show who waits for a person, and who is to be called back."""
-    return await render("dashboard/desk/desk.html", **await _load_queue(session))
+async def call_queue_page(session: TenantSession) -> str:
+    """Show the callers who wait for a person, and the callbacks that are due."""
+    return await render("dashboard/call_queue/call_queue.html", **await _load_queue(session))
 
 
-@dashboard.get("/dashboard/desk/queue")
+@dashboard.get("/dashboard/call-queue/entries")
 @live_part(role="agent")
-async def desk_queue(session: TenantSession) -> str:
-    """Render who waits for a person, and who is to be called back."""
-    return await render_part("dashboard/desk/queue.html", **await _load_queue(session))
+async def call_queue_entries(session: TenantSession) -> str:
+    """Render the callers who wait for a person, and the callbacks that are due."""
+    return await render_part("dashboard/call_queue/entries.html", **await _load_queue(session))
 
 
-@dashboard.get("/dashboard/desk/attention")
+@dashboard.get("/dashboard/call-queue/attention")
 @live_part(role="agent")
-async def desk_attention(session: TenantSession, viewer: Viewer) -> str:
-    """Render the ids of what waits for the viewer, and record that the viewer can answer."""
+async def call_queue_attention(session: TenantSession, viewer: Viewer) -> str:
+    """Render the ids of the callers and conversations that wait for the viewer, and record that the viewer can
+    answer.
+    """
     await call_queue.attend_queue(session, viewer.user.id)
     return await render_part(
-        "dashboard/desk/attention.html",
+        "dashboard/call_queue/attention.html",
         waiting=await call_queue.list_waiting(session),
         conversations=await inbox.list_waiting_conversations(session, viewer.user.id),
         unread=await reading.count_unread_conversations(session, viewer.user.id),
     )
 
 
-@dashboard.post("/dashboard/desk/callbacks/<entry_id>")
+@dashboard.post("/dashboard/call-queue/callbacks/<entry_id>")
 @action(role="agent")
 async def call_back(session: TenantSession, viewer: Viewer, entry_id: UUID) -> Next:
     """Call back: the call rings the other party, who is connected with the viewer."""
