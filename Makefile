@@ -52,13 +52,14 @@ check: $(DEVELOPED) ## linters and type checker
 
 # As many processes as the machine is fast enough for (tests/fixtures/machine_speed.py). The checks run beside them.
 PROCESSES ?= auto
-PARALLEL_TESTS = $(BIN)/python -m pytest $(TEST_OPTIONS) --numprocesses $(PROCESSES) --dist worksteal --ignore tests/chaos --ignore tests/fuzz \
-	--ignore tests/attack/test_planted_holes.py
+TESTS = $(BIN)/python -m pytest $(TEST_OPTIONS) --ignore tests/chaos --ignore tests/fuzz --ignore tests/attack/test_planted_holes.py
+PARALLEL_TESTS = $(TESTS) --numprocesses $(PROCESSES) --dist worksteal
 test: $(DEVELOPED) ## linters, type checker, and the tests of the platform in one process beside PostgreSQL, Redis, and Chromium
 	@$(MAKE) --no-print-directory $(NODE_TOOLS) || echo "The TypeScript client is not tested: its tools need npm and its registry."
 	@nice $(MAKE) --no-print-directory check & checks=$$!; \
-	$(PARALLEL_TESTS) -m "not system"; tests=$$?; \
-	wait $$checks && exit $$tests
+	$(PARALLEL_TESTS) -m "not system and not real_time"; tests=$$?; \
+	$(TESTS) -m "real_time and not system"; alone=$$?; \
+	wait $$checks && [ $$tests = 0 ] && exit $$alone
 
 system: $(DEVELOPED) ## the tests that start servers, workers, clusters, or installers, kill processes, or restore backups
 	$(PARALLEL_TESTS) -m system

@@ -5,6 +5,7 @@ import json
 from functools import partial
 from pathlib import Path
 
+import pytest
 from playwright.async_api import Page
 from pydantic import JsonValue
 from switchboard.engine.providers.configuration import configure_providers
@@ -34,6 +35,7 @@ async def find_target(live: LivePlatform) -> JsonValue:
     return only["transferred_to"]
 
 
+@pytest.mark.real_time
 async def test_a_user_declines_and_answers_calls(live: LivePlatform, tmp_path: Path) -> None:
     await transfer_to_client(live, INTRODUCTION)
     microphone = write_microphone_file(tmp_path / "said.wav", "Hello, this is the reception")

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
+import pytest
 from playwright.async_api import Page, expect
 from switchboard.resources.call_queue import service as call_queue
 from switchboard.resources.call_queue.models import CallQueueEntry
@@ -50,6 +51,7 @@ async def add_callback(live: LivePlatform, number: str) -> None:
         assert await call_queue.leave_queue(session, call.id, callback=True)
 
 
+@pytest.mark.real_time
 async def test_a_waiting_caller_is_answered_in_the_browser(live: LivePlatform, tmp_path: Path) -> None:
     await let_agent_ask_for_person(live)
     microphone = write_microphone_file(tmp_path / "person.wav", "Good afternoon.")
@@ -87,6 +89,7 @@ async def test_a_caller_who_hangs_up_waits_no_more(live: LivePlatform, people: P
     await eventually(lambda: list_entries(live), lambda entries: entries == [("abandoned", False)])
 
 
+@pytest.mark.real_time
 async def test_a_callback_connects_the_user_with_the_other_party(live: LivePlatform, tmp_path: Path) -> None:
     await add_callback(live, "+15550100001")
     microphone = write_microphone_file(tmp_path / "person.wav", "Good afternoon.")

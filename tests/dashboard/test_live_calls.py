@@ -9,6 +9,7 @@ from pathlib import Path
 import aiohttp
 import numpy as np
 import numpy.typing as npt
+import pytest
 from playwright.async_api import Browser, expect
 from sqlmodel import col, select
 from switchboard.foundation.events.models import Event
@@ -70,6 +71,7 @@ async def wait_until_heard(caller: Telephone, text: str, *, since: int) -> None:
             await caller.phone.wait(0.3)
 
 
+@pytest.mark.real_time
 async def test_a_viewer_listens_and_is_offered_nothing_else(browser: Browser, live: LivePlatform) -> None:
     async with open_owner_window(browser, live, role="viewer") as window, connect_telephone(live):
         page = window.page
@@ -82,6 +84,7 @@ async def test_a_viewer_listens_and_is_offered_nothing_else(browser: Browser, li
             await expect(page.get_by_role("button", name=name)).to_be_hidden()
 
 
+@pytest.mark.real_time
 async def test_a_supervisor_listens_takes_over_speaks_and_hands_back(live: LivePlatform, tmp_path: Path) -> None:
     async with (
         launch_browser(microphone=write_microphone_file(tmp_path / "person.wav", PERSON)) as browser,
@@ -120,6 +123,7 @@ async def test_a_supervisor_listens_takes_over_speaks_and_hands_back(live: LiveP
         assert (await session.exec(select(Event).where(col(Event.name) == "call.takeover"))).one()
 
 
+@pytest.mark.real_time
 async def test_a_supervisor_keeps_the_call_over_a_reconnect_and_hangs_up(live: LivePlatform, tmp_path: Path) -> None:
     async with (
         launch_browser(microphone=write_microphone_file(tmp_path / "person.wav", PERSON)) as browser,

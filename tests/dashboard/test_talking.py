@@ -6,6 +6,7 @@ import wave
 from pathlib import Path
 
 import numpy as np
+import pytest
 from switchboard.engine.providers.configuration import configure_providers
 from switchboard.runtime import Runtime
 
@@ -29,6 +30,7 @@ def write_microphone_file(path: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.real_time
 async def test_a_user_talks_to_an_agent_by_microphone(live: LivePlatform, tmp_path: Path) -> None:
     async with (
         launch_browser(

@@ -91,6 +91,11 @@ def test_documentation_lines_stay_within_their_width() -> None:
             assert len(line) <= MAX_COLUMNS, f"{path.relative_to(REPOSITORY)}:{number} has {len(line)} columns"
 
 
+def test_the_page_of_tests_counts_those_in_real_time() -> None:
+    marked = sum(path.read_text().count("@pytest.mark." + "real_time\n") for path in list_files("*.py"))
+    assert f"{marked} tests have it" in (REPOSITORY / "docs/contributing/tests.md").read_text()
+
+
 def test_every_page_is_in_the_index() -> None:
     indexes = "\n".join((REPOSITORY / "docs" / name).read_text() for name in ("README.md", "decisions/README.md"))
     for path in list_files("docs/*.md"):

@@ -139,6 +139,7 @@ async def test_the_keyboard_stays_in_the_panel_until_escape(browser: Browser, sh
         assert await frame.evaluate("document.activeElement.id") == "launcher"
 
 
+@pytest.mark.real_time
 async def test_a_visitor_goes_on_with_the_chat_by_microphone(shop: Shop, tmp_path: Path) -> None:
     recording = write_microphone_file(tmp_path / "said.wav", "Can you repeat that?")
     # A look for messages may come after the call has ended.
