@@ -123,8 +123,15 @@ def find_envelope(audio: bytes) -> np.ndarray:
 
 
 def compare_speech(sent: bytes, heard: bytes) -> float:
-    """Return the best correlation of the envelopes of what was sent and what was heard, over all delays."""
+    """Return the correlation of the envelopes of what was sent and what was heard: the median of that of each second,
+    over all delays, because a jitter buffer that grows on a busy machine moves what follows.
+    """
     wanted, found = find_envelope(sent), find_envelope(heard)
+    seconds = [wanted[start : start + 50] for start in range(0, len(wanted) - 49, 50)]
+    return float(np.median([_find_best_correlation(second, found) for second in seconds]))
+
+
+def _find_best_correlation(wanted: np.ndarray, found: np.ndarray) -> float:
     windows = [found[start : start + len(wanted)].ravel() for start in range(len(found) - len(wanted))]
     return max(float(np.corrcoef(wanted.ravel(), window)[0, 1]) for window in windows if window.std() > 0)
 
@@ -163,8 +170,8 @@ async def test_speech_and_keys_survive_loss_and_jitter(codec: CodecName) -> None
         await near.session.send_digits("0123456789*#ABCD")
         await far.wait_until(lambda: len(far.digits) == 16)
         assert "".join(far.digits) == "0123456789*#ABCD"
-        # Other words have 0.55. A busy machine, whose jitter buffer moves the audio while it grows, takes up to 0.15.
-        assert compare_speech(speech, far.audio) > 0.7
+        # These words have 0.93 or more, also beside four busy processes; others have 0.62 at most.
+        assert compare_speech(speech, far.audio) > 0.75
         quality = far.session.quality
         assert 0.12 < quality.loss_share < 0.28
         assert quality.late_share < 0.06
