@@ -5,6 +5,7 @@ The library has one global state, so all texts of a process take turns: 1.5 ms f
 
 import asyncio
 import atexit
+import os
 import subprocess
 import sys
 import threading
@@ -33,6 +34,8 @@ T = TypeVar("T")
 WORDS_PER_MINUTE = 165
 CHUNK_BYTES = 3200
 DEFAULT_VOICE = "en-us"
+RESPONSE_SECONDS = 10.0
+"""Time in which eSpeak NG responds to a text: a thousand times what a sentence takes."""
 
 
 class _Request(msgspec.Struct):
@@ -60,10 +63,14 @@ class _Speech(msgspec.Struct):
     size: int = 0
 
 
-class _EspeakProcess:
-    """The process of eSpeak NG. It starts with the first request, again after its death, and ends with this process."""
+class EspeakProcess:
+    """The process of eSpeak NG. It starts with the first request, again after its death, and ends with this process.
 
-    def __init__(self) -> None:
+    A process that does not respond is killed, because all texts wait for it.
+    """
+
+    def __init__(self, response_seconds: float = RESPONSE_SECONDS) -> None:
+        self._response_seconds = response_seconds
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         atexit.register(self.end)
@@ -101,6 +108,8 @@ class _EspeakProcess:
                 self.end()
                 self._process = _start_process()
             requests, responses = self._process.stdin, self._process.stdout
+            deadline = threading.Timer(self._response_seconds, self._process.kill)
+            deadline.start()
             try:
                 if requests is None or responses is None:
                     raise BrokenPipeError
@@ -114,7 +123,9 @@ class _EspeakProcess:
                     raise BrokenPipeError
             except (OSError, msgspec.DecodeError):
                 self.end()
-                raise ProviderError("the process of espeak-ng died") from None
+                raise ProviderError("the process of espeak-ng died, or did not respond") from None
+            finally:
+                deadline.cancel()
             return response, samples
 
 
@@ -126,13 +137,18 @@ def _start_process() -> "subprocess.Popen[bytes]":
     try:
         # A session of its own: an interrupt from the keyboard is meant for the server, which ends its calls first.
         return subprocess.Popen(  # noqa: S603 - the command is ours
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            # The same libraries, and nothing that is secret.
+            env={"LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", "")},
         )
     except OSError as error:
         raise ProviderError(f"the process of espeak-ng cannot be started: {error}") from error
 
 
-_ESPEAK: Final = _EspeakProcess()
+_ESPEAK: Final = EspeakProcess()
 
 
 def speak_text(text: str, *, voice: str = DEFAULT_VOICE, speed: float = 1.0, sample_rate: int = 8000) -> bytes:

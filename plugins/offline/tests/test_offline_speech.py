@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from switchboard.plugin_sdk import ProviderError, ProviderSettings, SpeechRequest, TranscriptionRequest, Word
 from switchboard.plugin_sdk.testing import SpeechToTextContract, TextToSpeechContract
-from switchboard_offline.espeak import EspeakTextToSpeech, speak_text
+from switchboard_offline.espeak import EspeakProcess, EspeakTextToSpeech, speak_text
 from switchboard_offline.pocketsphinx import PocketsphinxSpeechToText, recognize_speech
 from switchboard_offline.recognition import recognize
 
@@ -47,6 +47,8 @@ def test_the_library_of_espeak_is_loaded_by_a_process_of_its_own() -> None:
     [process] = find_espeak_processes(os.getpid())
     assert "libespeak-ng" in Path(f"/proc/{process}/maps").read_text()
     assert "libespeak-ng" not in Path("/proc/self/maps").read_text()
+    assert Path(f"/proc/{process}/environ").read_bytes().startswith(b"LD_LIBRARY_PATH="), "it learns no secret"
+    assert b"\0PATH=" not in Path(f"/proc/{process}/environ").read_bytes()
 
 
 def test_the_process_of_espeak_starts_again_after_its_death() -> None:
@@ -55,6 +57,18 @@ def test_the_process_of_espeak_starts_again_after_its_death() -> None:
     os.kill(process, signal.SIGKILL)
     os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
     assert speak_text("hello")
+
+
+def test_a_process_of_espeak_that_does_not_respond_is_killed() -> None:
+    before = find_espeak_processes(os.getpid())
+    espeak = EspeakProcess(response_seconds=0.5)
+    assert espeak.has_voice("en-us")
+    [process] = set(find_espeak_processes(os.getpid())) - set(before)
+    os.kill(process, signal.SIGSTOP)
+    with pytest.raises(ProviderError, match="did not respond"):
+        espeak.has_voice("en-us")
+    assert espeak.has_voice("en-us")
+    espeak.end()
 
 
 async def test_a_canceled_text_does_not_disturb_the_next_one() -> None:

@@ -86,6 +86,7 @@ async def test_a_lossy_call_is_understood_to_its_end(sip_lines: SipLines) -> Non
     logger.info("lossy call", asked=asked, understood=understood, words=heard_words, platform=quality, caller=heard)
     assert (call["status"], call["ended_reason"]) == ("completed", "agent_hung_up"), call
     assert call["duration_seconds"] > SECONDS - 10
-    assert understood >= 0.9 * asked, (understood, asked)
+    # A short call has four to six questions, one of which may be among the losses.
+    assert understood >= 0.9 * (asked - 1), (understood, asked)
     assert abs(quality["loss_share"] - LOSS) < 0.06, quality
     assert heard.late_share < 0.05, heard
