@@ -32,12 +32,12 @@ MEDIA_TIMEOUT = timedelta(seconds=20)
 LEASE = timedelta(seconds=10)
 """Time from a beat of the process that has a call, or from its claim, to `watch_at`."""
 FORWARDED_TIMEOUT = timedelta(hours=4)
-REFUSALS: dict[type[ApiError], EndedReason] = {
+REFUSAL_REASONS: dict[type[ApiError], EndedReason] = {
     OnDoNotCallList: EndedReason.DO_NOT_CALL,
     DestinationNotAllowed: EndedReason.DESTINATION_NOT_ALLOWED,
     InsufficientBalance: EndedReason.INSUFFICIENT_BALANCE,
 }
-"""The reasons of calls that ended because the organization may not have them, by what refuses them."""
+"""Reasons of refused calls, by the error that refuses them. Other errors give no reason."""
 
 
 def is_over(call: Call) -> bool:
@@ -120,7 +120,7 @@ async def finish_call(
 async def refuse_call(session: TenantSession, call: Call, refusal: ApiError) -> None:
     """End a call that the organization may not have now."""
     status: FinalStatus = "busy" if isinstance(refusal, TooManyCalls) else "failed"
-    await finish_call(session, call, status, reason=REFUSALS.get(type(refusal)), error=refusal.detail)
+    await finish_call(session, call, status, reason=REFUSAL_REASONS.get(type(refusal)), error=refusal.detail)
 
 
 async def _record_trace(call: Call) -> None:

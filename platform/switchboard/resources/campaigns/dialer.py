@@ -126,6 +126,7 @@ class _Dialer:
         clock, moment = await self._clock(policy), now()
         called = skipped = 0
         for contact in claimed:
+            # A pause of the whole organization is the allowance's refusal, and stops the campaign in `_call`.
             refusal = refusals.get(contact.phone_number)
             if isinstance(refusal, OnDoNotCallList | DestinationNotAllowed):
                 contact.status, contact.error = "skipped", refusal.detail
