@@ -12,7 +12,7 @@ from playwright.async_api import Browser, Frame, Page
 
 from tests.dashboard.test_talking import write_microphone_file
 from tests.fixtures.app import LivePlatform
-from tests.fixtures.dashboard import AXE, FIND_FAULTS, launch_browser
+from tests.fixtures.dashboard import find_violations, find_violations_in_both_schemes, launch_browser
 from tests.fixtures.http_server import serve_application
 from tests.fixtures.json_access import Json, objects_at
 
@@ -84,20 +84,6 @@ async def find_frame(page: Page) -> Frame:
     frame = await element.content_frame() if element is not None else None
     assert frame is not None
     return frame
-
-
-async def find_violations_in_both_schemes(page: Page, frame: Frame) -> list[str]:
-    """Return what axe-core finds in a frame in light and in dark mode."""
-    await page.emulate_media(color_scheme="light", reduced_motion="reduce")
-    light = await find_violations(frame)
-    await page.emulate_media(color_scheme="dark", reduced_motion="reduce")
-    return light + await find_violations(frame)
-
-
-async def find_violations(frame: Frame | Page) -> list[str]:
-    """Return what axe-core finds in a frame, of any impact."""
-    await frame.evaluate(AXE.axe_script)
-    return [f"{fault['id']}: {fault['nodes'][0]['html'][:200]}" for fault in await frame.evaluate(FIND_FAULTS)]
 
 
 @pytest.mark.parametrize("width", [390, 1440])
