@@ -41,7 +41,7 @@ async def test_pages_are_accessible_fit_and_stay_within_their_budget(reader: Win
     reader.complaints = [complaint for complaint in reader.complaints if "404" not in complaint]
 
 
-async def test_search_works_with_the_keyboard(reader: Window) -> None:
+async def test_search_works_with_the_keyboard_and_opens_the_menu_of_a_small_screen(reader: Window) -> None:
     page = reader.page
     await reader.open("/docs")
     await page.keyboard.press("/")
@@ -56,15 +56,12 @@ async def test_search_works_with_the_keyboard(reader: Window) -> None:
     await expect(page.get_by_role("option")).to_have_text("Nothing found.")
     await page.keyboard.press("Escape")
     await expect(page.get_by_role("listbox")).to_be_hidden()
-
-
-async def test_search_opens_the_menu_of_a_small_screen(reader: Window) -> None:
-    await reader.page.set_viewport_size({"width": 390, "height": 844})
+    await page.set_viewport_size({"width": 390, "height": 844})
     await reader.open("/docs")
-    await reader.page.keyboard.press("/")
-    await expect(reader.page.get_by_role("combobox")).to_be_focused()
-    await reader.page.keyboard.type("idempotency")
-    await expect(reader.page.get_by_role("option").first).to_be_visible()
+    await page.keyboard.press("/")
+    await expect(page.get_by_role("combobox")).to_be_focused()
+    await page.keyboard.type("idempotency")
+    await expect(page.get_by_role("option").first).to_be_visible()
 
 
 async def test_the_chosen_language_holds_for_all_samples(reader: Window) -> None:
