@@ -87,7 +87,7 @@ FOLDERS = {
     "webhook-events": "webhooks",
 }
 # Nested nouns with a package of their own.
-NESTED = {"draft": "drafts", "simulations": "simulations", "media": "sms_media"}
+NESTED = {"simulations": "simulations"}
 MAX_FILE_LINES, MAX_FUNCTION_LINES = 700, 60
 # Modules that open transactions across organizations: these names anywhere, and the files below for the reason given.
 CROSSING_MODULES = ("system_queries.py", "jobs.py")

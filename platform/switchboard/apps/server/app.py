@@ -24,6 +24,9 @@ from switchboard.resources.browser_calls.phone_socket import browser_phone_socke
 from switchboard.resources.browser_calls.routes import blueprint as browser_calls
 from switchboard.resources.browser_calls.service import PREFIX as BROWSER
 from switchboard.resources.calls.admission import CallAdmission
+from switchboard.resources.calls.browser import ANSWERERS
+from switchboard.resources.calls.callbacks import blueprint as carriers
+from switchboard.resources.calls.chats import VISITOR
 from switchboard.resources.calls.live.channel import listen_for_messages
 from switchboard.resources.calls.live.heartbeat import run_heartbeat
 from switchboard.resources.calls.live.monitor_socket import serve_monitor_socket
@@ -34,10 +37,8 @@ from switchboard.resources.calls.media.websockets import Handler, route_websocke
 from switchboard.resources.calls.recordings.uploads import RecordingUploader
 from switchboard.resources.calls.routes import blueprint as calls
 from switchboard.resources.campaigns.routes import blueprint as campaigns
-from switchboard.resources.carrier_callbacks.routes import blueprint as carriers
 from switchboard.resources.contacts.routes import blueprint as contacts
 from switchboard.resources.do_not_call.routes import blueprint as do_not_call
-from switchboard.resources.drafts.routes import blueprint as drafts
 from switchboard.resources.exports.routes import blueprint as exports
 from switchboard.resources.integrations.routes import blueprint as integrations
 from switchboard.resources.knowledge_bases.routes import blueprint as knowledge_bases
@@ -46,10 +47,10 @@ from switchboard.resources.phone_numbers.routes import blueprint as phone_number
 from switchboard.resources.privacy.routes import blueprint as privacy
 from switchboard.resources.simulations.routes import blueprint as simulations
 from switchboard.resources.sms.routes import blueprint as sms
-from switchboard.resources.sms_media.routes import blueprint as sms_media
 from switchboard.resources.usage.routes import blueprint as usage
 from switchboard.resources.webhooks.routes import blueprint as webhooks
 from switchboard.resources.widgets.routes import blueprint as widgets
+from switchboard.resources.widgets.visitor_calls import answer_visitor_call
 from switchboard.runtime import EXTENSION, Runtime
 
 if TYPE_CHECKING:
@@ -68,7 +69,6 @@ BLUEPRINTS = (
     privacy,
     phone_numbers,
     sms,
-    sms_media,
     webhooks,
     billing,
     usage,
@@ -77,7 +77,6 @@ BLUEPRINTS = (
     integrations,
     knowledge_bases,
     simulations,
-    drafts,
     carriers,
     oauth,
     dashboard,
@@ -88,6 +87,7 @@ BLUEPRINTS = (
 )
 # By path prefix.
 SOCKETS: dict[str, Handler] = {MEDIA: serve_media_socket, LIVE: serve_monitor_socket, BROWSER: browser_phone_socket}
+ANSWERERS[VISITOR] = answer_visitor_call
 
 
 def create_routes() -> Quart:

@@ -36,8 +36,7 @@ from switchboard.resources.knowledge_bases.jobs import (
 from switchboard.resources.phone_numbers.jobs import charge_rents, release_numbers, repair_purchases
 from switchboard.resources.privacy.jobs import reconcile_privacy_requests, run_privacy_request
 from switchboard.resources.simulations.jobs import reconcile_simulations, run_simulation
-from switchboard.resources.sms.jobs import answer_text, reconcile_texts, recover_text, send_text
-from switchboard.resources.sms_media.jobs import fetch_media
+from switchboard.resources.sms.jobs import answer_text, fetch_media, reconcile_texts, recover_text, send_text
 from switchboard.runtime import Runtime
 
 JOBS: tuple[Job, ...] = (

@@ -20,7 +20,7 @@ from switchboard.foundation.web.errors import (
 )
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.costs import calculate_call_costs
-from switchboard.resources.call_queue import service as call_queue
+from switchboard.resources.calls import call_queue
 from switchboard.resources.calls.models import CHAT, Call
 from switchboard.resources.calls.outbound_limits import pause_at_call_limits
 from switchboard.resources.identity.service import get_policy

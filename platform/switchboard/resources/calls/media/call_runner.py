@@ -46,14 +46,14 @@ from switchboard.resources.agents.disclosure import open_disclosure
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.agents.tools import AgentTools
-from switchboard.resources.call_queue import service as call_queue
+from switchboard.resources.calls import call_queue
 from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.call_queue import DatabasePersonQueue
 from switchboard.resources.calls.callback_urls import MediaGrant, format_media_url
 from switchboard.resources.calls.chats import list_messages_before_call
 from switchboard.resources.calls.dialing import hang_up
 from switchboard.resources.calls.media.call_log import DatabaseCallLog
 from switchboard.resources.calls.media.carrier_leg import ProviderCarrierLeg
-from switchboard.resources.calls.media.person_queue import DatabasePersonQueue
 from switchboard.resources.calls.media.text_sender import CallTextSender
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.claims import expect_upload

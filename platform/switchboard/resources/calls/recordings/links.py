@@ -11,8 +11,9 @@ from switchboard.foundation.web.errors import NotFound, Unavailable
 from switchboard.foundation.web.signed_links import LINK_LIFETIME, SignedLinks
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive
-from switchboard.resources.calls.recordings.file_formats import FILE_FORMATS, RecordingDamaged
+from switchboard.resources.calls.recordings.file_formats import FILE_FORMATS
 from switchboard.resources.calls.schemas import RecordingLinkOut
+from switchboard.resources.stored_files import FileDamaged
 
 PURPOSE: Final = "recording link"
 
@@ -41,7 +42,7 @@ class RecordingLinks:
                 url = f"{self.settings.base_url}/recordings/{token}"
             else:
                 raise NotFound("The call has no recording.")
-        except (ObjectStoreAway, RecordingDamaged) as error:
+        except (ObjectStoreAway, FileDamaged) as error:
             raise Unavailable("The store cannot sign a link at the moment.") from error
         content_type = FILE_FORMATS[stored.audio_format].content_type if stored is not None else None
         return RecordingLinkOut(url=url, expires_at=expires_at, content_type=content_type)

@@ -16,19 +16,9 @@ from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.web.errors import NotFound, ProviderFailed, RangeNotSatisfiable, Unavailable
 from switchboard.plugin_sdk import ProviderError, RecordingStream, TelephonyProvider
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.recordings.archive import (
-    RecordingArchive,
-    StoredAudio,
-    StoredObject,
-    StoredRecording,
-    run_in_thread,
-)
-from switchboard.resources.calls.recordings.file_formats import (
-    BLOCK_FRAMES,
-    FILE_FORMATS,
-    FRAME_BYTES,
-    RecordingDamaged,
-)
+from switchboard.resources.calls.recordings.archive import RecordingArchive, StoredAudio, StoredRecording
+from switchboard.resources.calls.recordings.file_formats import BLOCK_FRAMES, FILE_FORMATS, FRAME_BYTES
+from switchboard.resources.stored_files import FileDamaged, StoredObject, run_in_thread
 
 WAV: Final = FILE_FORMATS["wav"].content_type
 CHUNK_BYTES: Final = 256 * 1024
@@ -51,7 +41,7 @@ class RecordingResponder:
             stored = await self.archive.find(call)
             if stored is not None:
                 return await self._respond_from_store(stored, as_stored=as_stored)
-        except (ObjectStoreAway, RecordingDamaged) as error:
+        except (ObjectStoreAway, FileDamaged) as error:
             raise Unavailable("The recording cannot be read at the moment.") from error
         if call.carrier_recording_id is not None:
             return await self._stream_from_carrier(call, call.carrier_recording_id)

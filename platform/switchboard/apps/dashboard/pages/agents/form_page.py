@@ -20,13 +20,13 @@ from switchboard.foundation.web.schemas import Query
 from switchboard.plugin_sdk import AgentTool, PrivateDataDetector
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.drafts import list_results
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import list_kinds
 from switchboard.resources.agents.tools import list_tool_names
 from switchboard.resources.calls.service import list_metadata_names
 from switchboard.resources.campaigns.outcomes import CONTACT_METADATA
 from switchboard.resources.disclosure.presets import load_presets
-from switchboard.resources.drafts.service import list_results
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.simulations.service import list_simulation_names
 
