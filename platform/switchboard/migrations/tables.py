@@ -1,7 +1,7 @@
 """The modules with tables. To import this one completes `SQLModel.metadata`."""
 
 from switchboard.engine.providers import models as providers
-from switchboard.foundation.encryption import organization_keys
+from switchboard.foundation.encryption import content
 from switchboard.foundation.events import models as events
 from switchboard.foundation.web import models as web
 from switchboard.resources.agents import models as agents
@@ -34,7 +34,7 @@ TABLES = (
     integrations,
     knowledge_bases,
     oauth,
-    organization_keys,
+    content,
     phone_numbers,
     privacy,
     providers,

@@ -10,7 +10,7 @@ from switchboard.apps.worker.jobs import (
     notify_event_watchers,
 )
 from switchboard.apps.worker.retention import delete_expired_data
-from switchboard.engine.providers.extensions import Extensions
+from switchboard.engine.providers.instances import Extensions
 from switchboard.foundation.jobs import CronJob, Job, Reconciler, run_reconciler
 from switchboard.foundation.settings import Settings
 from switchboard.resources.automations.jobs import evaluate_triggers, reconcile_triggers, wake_run_worker

@@ -114,7 +114,11 @@ async def list_results(session: TenantSession, agent: Agent, draft: AgentDraft) 
 
 @dataclass(frozen=True, slots=True)
 class DraftPublisher:
-    """Publishes drafts."""
+    """Publishes drafts.
+
+    A draft must be the one that its editor has seen, nobody else may have changed the agent, and the required
+    simulations must have passed.
+    """
 
     publisher: AgentPublisher
     editor: DraftEditor

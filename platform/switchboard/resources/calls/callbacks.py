@@ -46,7 +46,7 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.plugin_sdk.telephony_events import CallEvent, CallQuality, TransferEvent
 from switchboard.resources.calls import browser
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.admission import CallAdmission
+from switchboard.resources.calls.allowance import CallAdmission
 from switchboard.resources.calls.dialing import hang_up_leg, map_error_code
 from switchboard.resources.calls.inbound import InboundCallRouter
 from switchboard.resources.calls.live.channel import LiveMessage, send_live_message

@@ -12,6 +12,8 @@ from switchboard.foundation.database import TenantTable, json_column, now
 from switchboard.foundation.encryption import encrypted_content
 from switchboard.foundation.web.row_counts import RowCounter
 
+ORDER = {"queued": 0, "ringing": 1, "in-progress": 2}
+"""Statuses of a call that is not over, in their order."""
 CHAT: Final = "chat"
 """The carrier of a conversation in writing (`chats.py`), which no carrier has."""
 

@@ -27,7 +27,7 @@ from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent, Simulation
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.costs import calculate_embedding_cost, calculate_model_cost
+from switchboard.resources.billing.ledger import calculate_embedding_cost, calculate_model_cost
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.simulations import service
 from switchboard.resources.simulations.audio_mode import AudioMode

@@ -6,7 +6,7 @@ from switchboard.foundation.database import Database
 from switchboard.foundation.jobs import Queue
 from switchboard.resources.sms import system_queries
 from switchboard.resources.sms.auto_reply import AutoReplier
-from switchboard.resources.sms.lost_reports import LostReports
+from switchboard.resources.sms.callbacks import LostReports
 from switchboard.resources.sms.media import MediaFetcher
 from switchboard.resources.sms.sender import MessageSender
 

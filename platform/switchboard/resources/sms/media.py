@@ -22,8 +22,7 @@ from switchboard.foundation.encryption.content import is_unreadable
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStoreAway
-from switchboard.foundation.outbound import OutboundClient
-from switchboard.foundation.outbound.fields import validate_public_url
+from switchboard.foundation.outbound import OutboundClient, validate_public_url
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound, Unavailable
 from switchboard.foundation.web.signed_links import SignedLinks

@@ -17,7 +17,7 @@ from switchboard.engine.conversation.call import Supervisor, TranscriptEntry, Tu
 from switchboard.engine.disclosure.disclosure import ConsentRecord
 from switchboard.foundation.audit import AuditAction, AuditEntry, record_audit_as
 from switchboard.foundation.database import Database, NewRow, TenantSession, insert_row, now, retry_while_away
-from switchboard.foundation.encryption.rows import encrypt_row
+from switchboard.foundation.encryption.content import encrypt_row
 from switchboard.foundation.events.catalog import CallTakeover
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics, organization_metrics

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import UUID
 
-from switchboard.engine.conversation.media.stereo_mixer import RATE
+from switchboard.engine.conversation.media.recording import RATE
 from switchboard.foundation.encryption import (
     DataKey,
 )

@@ -9,7 +9,7 @@ from typing import IO, Final, Literal, TypeAlias
 import numpy as np
 import soundfile
 
-from switchboard.engine.conversation.media.stereo_mixer import RATE
+from switchboard.engine.conversation.media.recording import RATE
 from switchboard.resources.stored_files import FileDamaged
 
 RecordingFormat: TypeAlias = Literal["wav", "flac", "opus"]

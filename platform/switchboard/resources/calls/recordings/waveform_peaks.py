@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from switchboard.engine.conversation.media.stereo_mixer import RATE
+from switchboard.engine.conversation.media.recording import RATE
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.stored_files import StoredObject, run_in_thread
