@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from switchboard.engine.conversation.call import AgentSettings, CallResult, TurnDetectionSettings, TurnPredictor
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.engine.providers.service_record import ServiceRecord
+from switchboard.engine.providers.health import ServiceRecord
 from switchboard.engine.providers.turn_prediction import DeadlineTurnPredictor
 from switchboard.plugin_sdk import (
     ChatEvent,

@@ -25,8 +25,7 @@ from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.foundation.database import new_id, now
 from switchboard.foundation.events.catalog import CallCompleted
 from switchboard.foundation.events.models import Delivery, EventTarget
-from switchboard.foundation.events.outbox import publish, serialize_body
-from switchboard.foundation.events.targets import get_secret_label
+from switchboard.foundation.events.outbox import get_secret_label, publish, serialize_body
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade

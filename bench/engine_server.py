@@ -36,7 +36,7 @@ from switchboard.engine.providers.failover import (
     FailoverSpeechToText,
     FailoverTextToSpeech,
 )
-from switchboard.engine.providers.service_record import ServiceRecord
+from switchboard.engine.providers.health import ServiceRecord
 from switchboard.engine.providers.turn_prediction import DeadlineTurnPredictor
 from switchboard.foundation.observability.span_export import export_spans
 from switchboard.plugin_sdk import (

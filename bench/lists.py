@@ -26,7 +26,7 @@ from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.foundation.web.row_counts import RowCounter
 from switchboard.migrations import upgrade
-from switchboard.resources.agents.models import Agent, AgentVersion
+from switchboard.resources.agents.models import Agent, AgentVersion, Simulation
 from switchboard.resources.automations.models import Automation, AutomationRun
 from switchboard.resources.calls.models import Call
 from switchboard.resources.campaigns.models import Campaign, CampaignContact
@@ -36,7 +36,6 @@ from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.policy import Policy, RateLimit, RateLimits
 from switchboard.resources.knowledge_bases.models import KnowledgeBase, KnowledgeDocument
 from switchboard.resources.phone_numbers.models import PhoneNumber
-from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 
 from bench.embedded_server import run_with_servers

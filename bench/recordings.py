@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import IO
 
 import numpy as np
-from switchboard.engine.conversation.media.stereo_mixer import RATE
+from switchboard.engine.conversation.media.recording import RATE
 from switchboard.plugin_sdk.audio import Samples, decode_audio, encode_audio
 from switchboard.resources.calls.recordings.file_formats import (
     BLOCK_FRAMES,

@@ -21,10 +21,11 @@ from switchboard.foundation.database import Database, create_engine, now
 from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
 from switchboard.resources.calls.models import Call, TranscriptLine
-from switchboard.resources.calls.recordings.archive import RecordingArchive, open_recording_store
+from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.retention import CallDeleter, TranscriptDeleter
 from switchboard.resources.identity.retention import RetentionDeleter
 from switchboard.resources.identity.service import encrypts_content
+from switchboard.resources.stored_files import open_recording_store
 
 from bench.embedded_server import run_with_servers
 

@@ -14,8 +14,14 @@ from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
-from switchboard.engine.conversation.machine.detector import BEEP_SECONDS, Answer, AnswerDetector, judge_answer_words
-from switchboard.engine.conversation.machine.tones import FRAME, BeepDetector
+from switchboard.engine.conversation.machine import (
+    BEEP_SECONDS,
+    FRAME,
+    Answer,
+    AnswerDetector,
+    BeepDetector,
+    judge_answer_words,
+)
 from switchboard.engine.conversation.speech.vad import (
     STOP_SECONDS,
     WINDOW,

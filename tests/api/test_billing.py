@@ -16,7 +16,7 @@ from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentCreate
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.models import Account, LedgerEntry, LedgerHold
-from switchboard.resources.calls.media import funding
+from switchboard.resources.calls.live import heartbeat
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Policy, Prices, RateLimit, RateLimits
 from switchboard.resources.phone_numbers import purchases
@@ -131,8 +131,8 @@ async def test_a_running_call_ends_when_its_next_minute_cannot_be_paid(
     live: LivePlatform, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Minutes are half a second long here, and there is money for two."""
-    monkeypatch.setattr(funding, "MINUTE", timedelta(seconds=0.5))
-    monkeypatch.setattr(funding, "LEAD_TIME", timedelta())
+    monkeypatch.setattr(heartbeat, "MINUTE", timedelta(seconds=0.5))
+    monkeypatch.setattr(heartbeat, "LEAD_TIME", timedelta())
     await become_prepaid(runtime, live.caller)
     await credit(runtime, live.caller, 2.5)
     call = await live.wait_for_end((await live.place_call("+15550100070"))["id"])

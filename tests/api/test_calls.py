@@ -14,7 +14,7 @@ from switchboard.apps.server.http_server import GRACE_SECONDS
 from switchboard.foundation.database import Database, lock_name, now, session
 from switchboard.resources.calls import filters
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.callback_urls import build_media_url
+from switchboard.resources.calls.dialing import build_media_url
 from switchboard.resources.calls.models import TranscriptLine
 from switchboard.resources.identity.policy import Encryption, Policy, RateLimit, RateLimits
 from switchboard.runtime import Runtime

@@ -6,7 +6,7 @@ import re
 import pytest
 from sqlmodel import col, select
 from switchboard.foundation.audit import AuditEntry
-from switchboard.foundation.database import responsiveness
+from switchboard.foundation.database import outages
 from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.policy import Policy, RateLimit, RateLimits
 from switchboard.runtime import Runtime
@@ -154,10 +154,10 @@ async def test_a_slow_database_takes_no_process_out_of_service(
         return response.status_code, (await response.get_json())["database"]
 
     assert await ask() == (200, "ok")
-    monkeypatch.setattr(responsiveness, "PING_SECONDS", 0.01)
+    monkeypatch.setattr(outages, "PING_SECONDS", 0.01)
     monkeypatch.setattr(runtime.database, "ping", hang)
     assert await ask() == (200, "slow")
-    monkeypatch.setattr(responsiveness, "SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(outages, "SLOW_SECONDS", 0.0)
     assert await ask() == (503, "unavailable")
 
 

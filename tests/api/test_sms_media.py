@@ -16,9 +16,9 @@ from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.privacy.export import PersonExporter
+from switchboard.resources.sms.media import MAX_MEDIA_BYTES
 from switchboard.resources.sms.models import SmsConversation, SmsMessage
 from switchboard.resources.sms.retention import MessageDeleter
-from switchboard.resources.sms_media.fetching import MAX_MEDIA_BYTES
 from switchboard_offline.loopback import texts
 
 from tests.fixtures.app import ApiResponse, Caller, Client, LivePlatform, Organizations

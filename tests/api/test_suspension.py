@@ -14,8 +14,7 @@ from switchboard.resources.calls.models import Call
 from switchboard.resources.campaigns.jobs import dial_campaigns, reconcile_campaigns
 from switchboard.resources.destinations.service import find_refusals
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.identity.service import IdentityError
-from switchboard.resources.identity.suspension import resume_organization, suspend_organization
+from switchboard.resources.identity.service import IdentityError, resume_organization, suspend_organization
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsMessage

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from sqlmodel import select
-from switchboard.engine.providers.extensions import Extensions
+from switchboard.engine.providers.instances import Extensions
 from switchboard.resources.automations import runs
 from switchboard.resources.automations.models import AutomationRun
 from switchboard.resources.identity.policy import Encryption, Policy

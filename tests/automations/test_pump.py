@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from switchboard.engine.providers.extensions import Extensions
+from switchboard.engine.providers.instances import Extensions
 from switchboard.resources.automations import run_worker
 from switchboard.resources.automations.run_worker import RunWorker
 from switchboard.runtime import Runtime

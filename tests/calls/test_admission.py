@@ -8,12 +8,11 @@ from uuid import uuid4
 
 import pytest
 from quart.typing import TestClientProtocol as Client
-from switchboard.engine.conversation.capacity import CallCapacity
-from switchboard.engine.conversation.engine import CallEngine
+from switchboard.engine.conversation.engine import CallCapacity, CallEngine
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import Unavailable
 from switchboard.plugin_sdk import ConnectMedia, IncomingCall, Instruction
-from switchboard.resources.calls.admission import CallAdmission
+from switchboard.resources.calls.allowance import CallAdmission
 from switchboard.resources.calls.inbound import InboundCallRouter
 from switchboard.runtime import Runtime
 

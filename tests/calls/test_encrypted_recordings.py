@@ -16,9 +16,9 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.settings import Settings
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.archive import RecordingArchive
-from switchboard.resources.calls.recordings.file_formats import RecordingDamaged
 from switchboard.resources.calls.recordings.recovery import RecordingRecovery
 from switchboard.resources.identity.policy import Encryption, Policy
+from switchboard.resources.stored_files import FileDamaged
 from switchboard.runtime import Runtime
 
 from tests.calls.test_recordings import read_call, spool_recording, synthesize_frames, upload
@@ -99,7 +99,7 @@ async def test_an_altered_recording_is_not_played(runtime: Runtime, caller: Call
     archive = runtime.call(RecordingArchive)
     stored = await archive.find(call)
     assert stored is not None
-    with pytest.raises(RecordingDamaged):
+    with pytest.raises(FileDamaged):
         await archive.read(stored, 0, stored.size)
 
 

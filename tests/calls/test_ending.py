@@ -6,7 +6,7 @@ import pytest
 from sqlmodel import select
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.database import Database, now
-from switchboard.foundation.jobs.beats import MOST_BETWEEN_LOOKS
+from switchboard.foundation.jobs import MOST_BETWEEN_LOOKS
 from switchboard.resources.billing.models import LedgerEntry
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.jobs import reconcile_calls, watch_leases

@@ -5,7 +5,7 @@ from dataclasses import replace
 from uuid import UUID, uuid4
 
 from switchboard.plugin_sdk import ConnectMedia, IncomingCall
-from switchboard.resources.calls.admission import CallAdmission
+from switchboard.resources.calls.allowance import CallAdmission
 from switchboard.resources.calls.inbound import InboundCallRouter
 from switchboard.resources.identity.policy import Policy
 

@@ -4,8 +4,8 @@ from uuid import UUID, uuid4
 
 from aiohttp import ClientSession, WSMsgType
 from switchboard.foundation.database import now
-from switchboard.resources.calls.admission import CallAdmission
-from switchboard.resources.calls.callback_urls import build_media_url
+from switchboard.resources.calls.allowance import CallAdmission
+from switchboard.resources.calls.dialing import build_media_url
 from switchboard_offline.loopback.codec import LoopbackMedia, LoopbackStart, LoopbackStream, read_command, write_message
 
 from tests.fixtures.app import LivePlatform

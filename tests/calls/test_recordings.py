@@ -27,10 +27,11 @@ from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.jobs import recover_recordings
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings import archive
-from switchboard.resources.calls.recordings.archive import RecordingArchive, open_recording_store
+from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.recordings.file_formats import BLOCK_FRAMES
 from switchboard.resources.calls.recordings.spool import build_spool_path
 from switchboard.resources.calls.recordings.uploads import RecordingUploader
+from switchboard.resources.stored_files import open_recording_store
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, LivePlatform

@@ -42,7 +42,7 @@ from switchboard.plugin_sdk import (
 )
 from switchboard.plugin_sdk.registry import Capability, Registry
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.callback_urls import MediaGrant
+from switchboard.resources.calls.dialing import MediaGrant
 from switchboard.resources.calls.live.heartbeat import run_heartbeat
 from switchboard.resources.calls.media.call_runner import CallRunner
 from switchboard.resources.calls.recordings.uploads import RecordingUploader

@@ -21,7 +21,7 @@ from switchboard.foundation.database import now
 from switchboard.plugin_sdk import ACCEPT_KEY, SimulatedCall, TelephonyProvider
 from switchboard.resources.calls import callbacks, dialing
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.callback_urls import build_media_url
+from switchboard.resources.calls.dialing import build_media_url
 from switchboard.resources.calls.media.carrier_leg import ProviderCarrierLeg
 from switchboard.resources.calls.reconciler import CallReconciler
 from switchboard.runtime import Runtime

@@ -1,8 +1,8 @@
 """Backchannels by language."""
 
 import pytest
-from switchboard.engine.conversation.endpointing.text import load_turn_ends
-from switchboard.engine.conversation.interruptions.backchannels import ANY_LANGUAGE, is_backchannel, load_backchannels
+from switchboard.engine.conversation.endpointing.policy import load_turn_ends
+from switchboard.engine.conversation.interruptions import ANY_LANGUAGE, is_backchannel, load_backchannels
 
 
 @pytest.mark.parametrize(

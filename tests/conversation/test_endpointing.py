@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from switchboard.engine.conversation.call import CallResult, TurnDetectionSettings, TurnJudgment, TurnPredictor
-from switchboard.engine.conversation.endpointing.text import COMPLETE, INCOMPLETE, judge_words, load_turn_ends
+from switchboard.engine.conversation.endpointing.policy import COMPLETE, INCOMPLETE, judge_words, load_turn_ends
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.containment import contain
-from switchboard.engine.providers.service_record import ServiceRecord
+from switchboard.engine.providers.health import ServiceRecord
 from switchboard.engine.providers.turn_prediction import DEADLINE_SECONDS, DeadlineTurnPredictor
 from switchboard.plugin_sdk import PossibleTurn, ProviderSettings, TurnDetector, TurnPrediction
 from switchboard.plugin_sdk.audio import decode_audio, encode_audio

@@ -13,7 +13,7 @@ from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.response_generator import APOLOGY
 from switchboard.engine.providers import failover
 from switchboard.engine.providers.failover import HEDGE_AFTER_SECONDS, FailoverLLM, FailoverTextToSpeech
-from switchboard.engine.providers.service_record import ServiceRecord
+from switchboard.engine.providers.health import ServiceRecord
 from switchboard.plugin_sdk import ChatRequest, Message, ToolCall
 from switchboard_speech.deepgram import DeepgramTextToSpeech, DeepgramVoiceSettings
 from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSpeech

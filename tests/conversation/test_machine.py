@@ -14,7 +14,7 @@ from switchboard.engine.conversation.call import (
     VoicemailSettings,
 )
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.engine.conversation.machine.detector import judge_answer_words
+from switchboard.engine.conversation.machine import judge_answer_words
 from switchboard.plugin_sdk.audio import encode_audio
 
 from tests.fixtures.conversation import Model, Socket, Transcriber, create_call, list_transcript, synthesize_caller

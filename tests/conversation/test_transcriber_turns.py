@@ -8,10 +8,9 @@ from typing import TypeAlias
 import pytest
 from switchboard.engine.conversation.call import CallResult, TurnDetectionSettings, TurnJudgment
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.engine.providers.bounds import OutOfBounds, bound_transcripts
-from switchboard.engine.providers.containment import contain
+from switchboard.engine.providers.containment import OutOfBounds, bound_transcripts, contain
 from switchboard.engine.providers.failover import FailoverSpeechToText
-from switchboard.engine.providers.service_record import ServiceRecord
+from switchboard.engine.providers.health import ServiceRecord
 from switchboard.plugin_sdk import (
     PossibleTurn,
     ProviderSettings,

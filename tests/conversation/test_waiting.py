@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from switchboard.engine.conversation.call import CallResult, EndedReason, LiveCall, Supervisor
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.engine.conversation.waiting.wait import (
+from switchboard.engine.conversation.waiting import (
     CALLBACK_INSTRUCTION,
     UNANSWERED_CALLBACK_INSTRUCTION,
     UNANSWERED_INSTRUCTION,

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 from playwright.async_api import Page, expect
-from switchboard.resources.call_queue import service as call_queue
-from switchboard.resources.call_queue.models import CallQueueEntry
+from switchboard.resources.calls import call_queue
+from switchboard.resources.calls.models import CallQueueEntry
 from switchboard.runtime import Runtime
 
 from tests.dashboard.test_live_calls import write_microphone_file

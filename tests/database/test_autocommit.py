@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlmodel import col
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.database import Database, TenantSession, is_database_away
-from switchboard.foundation.database.autocommit import AutocommitReader, ReadFailed
+from switchboard.foundation.database.session import AutocommitReader, ReadFailed
 from switchboard.resources.contacts.models import Contact
 from switchboard.runtime import Runtime
 

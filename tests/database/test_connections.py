@@ -10,8 +10,8 @@ from sqlalchemy.exc import DBAPIError
 from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server import app
-from switchboard.foundation.database import Database, is_database_away, pool
-from switchboard.foundation.database.connection import PreambleConnection
+from switchboard.foundation.database import Database, engine, is_database_away
+from switchboard.foundation.database.engine import PreambleConnection
 from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
 from switchboard.plugin_sdk.registry import Registry
@@ -119,7 +119,7 @@ async def test_a_connection_that_the_server_has_closed_is_replaced(servers: Data
 async def test_a_connection_that_does_not_answer_after_a_pause_is_replaced(
     servers: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "TRUSTED_SECONDS", 0.0)
+    monkeypatch.setattr(engine, "TRUSTED_SECONDS", 0.0)
     database = Database(servers.database_url, pool_size=1)
     await database.ping()
     asked = 0
@@ -130,7 +130,7 @@ async def test_a_connection_that_does_not_answer_after_a_pause_is_replaced(
         raise ConnectionResetError
 
     with monkeypatch.context() as patch:
-        patch.setattr(pool, "_ask", fail)
+        patch.setattr(engine, "_ask", fail)
         await database.ping()
     assert asked == 1
     await database.ping()

@@ -9,7 +9,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlmodel import select
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.database import Database
-from switchboard.foundation.database.connection import PreambleConnection
+from switchboard.foundation.database.engine import PreambleConnection
 from switchboard.resources.agents.models import Agent
 from switchboard.runtime import Runtime
 

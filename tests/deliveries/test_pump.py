@@ -12,14 +12,13 @@ from redis.asyncio import Redis
 from sqlmodel import col, select, update
 from switchboard.foundation.database import new_id, now
 from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
-from switchboard.foundation.events.outbox import enqueue
-from switchboard.foundation.events.targets import get_secret_label
+from switchboard.foundation.events.outbox import enqueue, get_secret_label
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.settings import Settings
 from switchboard.resources.deliveries import delivery_worker, system_queries
-from switchboard.resources.deliveries.concurrency_limits import TARGET, ClaimShare
-from switchboard.resources.deliveries.delivery_worker import DeliveryWorker
+from switchboard.resources.deliveries.delivery_worker import TARGET, DeliveryWorker
 from switchboard.resources.deliveries.jobs import WAIT, expire_deliveries
+from switchboard.resources.deliveries.system_queries import ClaimShare
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller

@@ -20,11 +20,10 @@ from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentCreate
 from switchboard.resources.calls.callbacks import CarrierEventHandler
 from switchboard.resources.calls.models import Call
-from switchboard.resources.campaigns import lifecycle
 from switchboard.resources.campaigns import service as campaigns
-from switchboard.resources.campaigns.lifecycle import IN_FLIGHT
 from switchboard.resources.campaigns.models import Campaign
 from switchboard.resources.campaigns.schemas import CampaignCreate, ContactToCall
+from switchboard.resources.campaigns.service import IN_FLIGHT
 from switchboard.resources.identity import service as identity
 from switchboard.resources.phone_numbers import purchases
 from switchboard.resources.phone_numbers.schemas import PhoneNumberBuy
@@ -64,7 +63,7 @@ async def make_campaign(runtime: Runtime, contact_count: int) -> tuple[UUID, UUI
     )
     async with runtime.database.tenant(organization.id) as session:
         campaign = await campaigns.create_campaign(session, data)
-        await lifecycle.start_campaign(session, campaign.id)
+        await campaigns.start_campaign(session, campaign.id)
     return organization.id, campaign.id
 
 

@@ -15,7 +15,7 @@ CLIENTS = re.compile(
     r"|asyncio\.open_(unix_)?connection|\w*sock(et)?\.connect(_ex)?|websockets\.connect"
 )
 """Calls that connect to an address, or create a client that does."""
-GUARDED = {"platform/switchboard/foundation/outbound/client.py", "platform/switchboard/plugin_sdk/public_http.py"}
+GUARDED = {"platform/switchboard/foundation/outbound.py", "platform/switchboard/plugin_sdk/public_http.py"}
 OPERATOR = "a vendor's own address, or one in a setting that only the operator sets"
 EXCEPTIONS = {
     "platform/switchboard/plugin_sdk/public_addresses.py": "the connector that checks",

@@ -23,7 +23,7 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.calls.callback_urls import build_media_url, read_media_token
+from switchboard.resources.calls.dialing import build_media_url, read_media_token
 from switchboard.resources.calls.models import Call
 from switchboard.resources.identity.second_factors import SecondFactors
 from switchboard.resources.identity.service import create_organization

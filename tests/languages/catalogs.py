@@ -23,7 +23,7 @@ from switchboard.engine.redaction.detectors import BUILT_IN
 from switchboard.foundation.audit import AuditAction
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.languages import get_catalog_path
-from switchboard.foundation.outbound.client import MESSAGES
+from switchboard.foundation.outbound import MESSAGES
 from switchboard.foundation.web.errors import ApiError
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.plugin_sdk import TextToSpeechSettings

@@ -18,7 +18,7 @@ from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentCreate
 from switchboard.resources.calls.callbacks import CarrierEventHandler
 from switchboard.resources.calls.models import Call
-from switchboard.resources.campaigns import dialer, lifecycle
+from switchboard.resources.campaigns import dialer, service
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.models import CampaignContact
 from switchboard.resources.campaigns.schemas import CampaignCreate, ContactToCall, Retry
@@ -72,7 +72,7 @@ class CampaignMachine(PlatformMachine):
     def send_user_action(self, action: str) -> None:
         async def act() -> None:
             async with self.runtime.database.tenant(self.organization_id) as session:
-                await getattr(lifecycle, f"{action}_campaign")(session, self.campaign_id)
+                await getattr(service, f"{action}_campaign")(session, self.campaign_id)
 
         if self.status in ALLOWED[action]:
             self.run(act())

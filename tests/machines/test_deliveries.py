@@ -15,8 +15,8 @@ from switchboard.foundation.events.outbox import enqueue
 from switchboard.foundation.web.errors import InvalidState
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.deliveries import system_queries
-from switchboard.resources.deliveries.concurrency_limits import ClaimShare
 from switchboard.resources.deliveries.sender import AttemptResult, ClaimedDelivery
+from switchboard.resources.deliveries.system_queries import ClaimShare
 from switchboard.resources.webhooks import deliveries
 
 from tests.machines.machine import PlatformMachine, play

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from oauthlib.oauth2 import WebApplicationClient
-from switchboard.resources.identity.credentials import get_prefix
+from switchboard.resources.identity.authentication import get_prefix
 from switchboard.resources.oauth import consent
 from switchboard.resources.oauth.consent import Consent
 

@@ -10,8 +10,8 @@ from sqlalchemy import text
 from switchboard.foundation.database import now
 from switchboard.foundation.observability.organization_metrics import MAX_ORGANIZATIONS, OTHER
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.recordings.spool import get_spool_folder
 from switchboard.resources.calls.states import finish_call
+from switchboard.resources.stored_files import get_spool_folder
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import SAME_MACHINE, Caller, Client, LivePlatform, Organizations

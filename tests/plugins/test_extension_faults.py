@@ -11,9 +11,9 @@ from structlog.testing import capture_logs
 from switchboard.apps.worker import jobs
 from switchboard.apps.worker.jobs import notify_event_watchers
 from switchboard.engine.conversation.toolbox import Toolbox
-from switchboard.engine.providers import bounds
+from switchboard.engine.providers import containment
 from switchboard.engine.providers.containment import contain
-from switchboard.engine.providers.extensions import Extensions
+from switchboard.engine.providers.instances import Extensions
 from switchboard.foundation.observability import metrics
 from switchboard.plugin_sdk import (
     AgentTool,
@@ -240,7 +240,7 @@ async def test_a_fault_has_the_outcome_of_the_page(
     runtime: Runtime, caller: Caller, *, part: str, fault: str, outcome: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for method in ("find_call", "place_call", "send_text_message"):
-        monkeypatch.setitem(bounds.DEADLINES, method, SHORT_SECONDS)
+        monkeypatch.setitem(containment.DEADLINES, method, SHORT_SECONDS)
     monkeypatch.setattr(runs, "ACTION_SECONDS", SHORT_SECONDS)
     monkeypatch.setattr(jobs, "WATCHER_SECONDS", SHORT_SECONDS)
     monkeypatch.setattr(Fault, "current", fault)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from switchboard.engine.providers import failover
 from switchboard.engine.providers.failover import FailoverLLM, FailoverSpeechToText, FailoverTextToSpeech
-from switchboard.engine.providers.service_record import ServiceRecord
+from switchboard.engine.providers.health import ServiceRecord
 from switchboard.plugin_sdk import (
     PHONE_MULAW,
     PHONE_PCM,

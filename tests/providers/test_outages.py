@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from switchboard.apps.embedded import DataDirectory
 from switchboard.engine.providers.conversation import CAPABILITIES, open_conversation_providers
-from switchboard.engine.providers.service_record import ServiceRecord
+from switchboard.engine.providers.health import ServiceRecord
 from switchboard.foundation.database import Database, TenantSession
 from switchboard.plugin_sdk import TelephonyProvider
 from switchboard.resources.agents import service as agents

@@ -7,7 +7,7 @@ import pytest
 from pydantic import HttpUrl, SecretStr, ValidationError
 from switchboard.engine.providers.checks import check_voices
 from switchboard.engine.providers.failover import HEDGE_AFTER_SECONDS, FailoverTextToSpeech
-from switchboard.engine.providers.service_record import ServiceRecord
+from switchboard.engine.providers.health import ServiceRecord
 from switchboard.plugin_sdk import ProviderError, ProviderSettings, SpeechRequest, TextToSpeechProvider
 from switchboard_speech.deepgram import DeepgramTextToSpeech, DeepgramVoiceSettings
 from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSpeech

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from structlog.testing import capture_logs
-from switchboard.engine.redaction import remote_search
+from switchboard.engine.redaction import redactor as redaction
 from switchboard.engine.redaction.detectors import BUILT_IN
 from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.observability import metrics
@@ -91,7 +91,7 @@ async def test_without_the_service_the_built_in_detectors_stand(service: NameSer
 
 
 async def test_a_service_is_asked_again_after_the_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_search, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(redaction, "PAUSE_SECONDS", 0.0)
     service = NameService("returning_name", ValueError())
     redactor = build_redactor(service)
     await redactor.search(NAME)

@@ -12,10 +12,10 @@ from sqlmodel import col, select
 from switchboard.foundation.database import now
 from switchboard.foundation.events.models import Event
 from switchboard.plugin_sdk import LLMProvider, ProviderError, ProviderSettings
+from switchboard.resources.agents.models import Simulation
 from switchboard.resources.simulations import judge as judging
 from switchboard.resources.simulations import runner, system_queries, text_mode
 from switchboard.resources.simulations.judge import contains_phrase
-from switchboard.resources.simulations.models import Simulation
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller

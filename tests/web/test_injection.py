@@ -8,7 +8,7 @@ from quart import Quart, Response
 from redis.asyncio import Redis
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.injection import InvalidParameter, resolve_parameters
-from switchboard.foundation.jobs.wakeups import bind_job
+from switchboard.foundation.jobs import bind_job
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.endpoint import endpoint

@@ -21,10 +21,10 @@ from switchboard.foundation.redis_client import InvalidRedisUrl, RedisClients, o
 from switchboard.foundation.settings import PREFIX, Settings, SettingsError
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.calls.recordings.archive import open_recording_store
 from switchboard.resources.calls.states import LEASE
-from switchboard.resources.campaigns.outcomes import update_campaign_contact as follow_campaign
+from switchboard.resources.campaigns.dialer import update_campaign_contact as follow_campaign
 from switchboard.resources.identity.service import encrypts_content
+from switchboard.resources.stored_files import open_recording_store
 from switchboard.runtime import Runtime
 
 # Called for each event, in the transaction that publishes it.

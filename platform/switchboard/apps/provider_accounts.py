@@ -16,8 +16,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col, select
 
 from switchboard.engine.providers.configuration import format_secrets_label
+from switchboard.engine.providers.instances import list_configurations
 from switchboard.engine.providers.models import ProviderConfiguration, StoredConfiguration
-from switchboard.engine.providers.service import list_configurations
 from switchboard.foundation.database import Database
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.plugin_sdk import ProcessContext, Provider, ProviderAccount, ProviderError, ProviderSettings

@@ -1,13 +1,12 @@
 """The modules with tables. To import this one completes `SQLModel.metadata`."""
 
 from switchboard.engine.providers import models as providers
-from switchboard.foundation.encryption import organization_keys
+from switchboard.foundation.encryption import content
 from switchboard.foundation.events import models as events
 from switchboard.foundation.web import models as web
 from switchboard.resources.agents import models as agents
 from switchboard.resources.automations import models as automations
 from switchboard.resources.billing import models as billing
-from switchboard.resources.call_queue import models as call_queue
 from switchboard.resources.calls import models as calls
 from switchboard.resources.campaigns import models as campaigns
 from switchboard.resources.contacts import models as contacts
@@ -19,7 +18,6 @@ from switchboard.resources.oauth import models as oauth
 from switchboard.resources.phone_numbers import models as phone_numbers
 from switchboard.resources.privacy import models as privacy
 from switchboard.resources.saved_views import models as saved_views
-from switchboard.resources.simulations import models as simulations
 from switchboard.resources.sms import models as sms
 from switchboard.resources.widgets import models as widgets
 
@@ -27,7 +25,6 @@ TABLES = (
     agents,
     automations,
     billing,
-    call_queue,
     calls,
     campaigns,
     contacts,
@@ -37,12 +34,11 @@ TABLES = (
     integrations,
     knowledge_bases,
     oauth,
-    organization_keys,
+    content,
     phone_numbers,
     privacy,
     providers,
     saved_views,
-    simulations,
     sms,
     web,
     widgets,

@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.metadata import EntryPoint, entry_points
@@ -31,13 +31,36 @@ from switchboard.plugin_sdk.llm import LLMProvider
 from switchboard.plugin_sdk.private_data import PrivateDataDetector
 from switchboard.plugin_sdk.processes import ProviderProcess
 from switchboard.plugin_sdk.provider import Configurable, Provider, ProviderSettings
-from switchboard.plugin_sdk.settings_faults import list_settings_faults
 from switchboard.plugin_sdk.speech_to_text import SpeechToTextProvider
 from switchboard.plugin_sdk.telephony import TelephonyProvider
 from switchboard.plugin_sdk.text_to_speech import TextToSpeechProvider
 from switchboard.plugin_sdk.tools import AgentTool, ToolParameters
 from switchboard.plugin_sdk.turn_detectors import TurnDetector
 from switchboard.plugin_sdk.vector_stores import VectorStore
+
+# Faults of given settings, in words that never contain a given value.
+
+
+def list_settings_faults(error: ValidationError, values: Mapping[str, JsonValue]) -> list[tuple[str, str]]:
+    """Return pairs of key and message. A message into which a validator put one of the values is a generic one."""
+    given = [text for value in values.values() for text in _texts(value)]
+    return [
+        (".".join(map(str, fault["loc"])) or "settings", _redact(given, fault["msg"]))
+        for fault in error.errors(include_url=False, include_context=False, include_input=False)
+    ]
+
+
+def _texts(value: JsonValue) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
+
+
+def _redact(given: Iterable[str], message: str) -> str:
+    return "is not valid" if any(len(text) > 3 and text in message for text in given) else message
+
 
 logger = structlog.get_logger()
 

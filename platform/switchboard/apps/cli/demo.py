@@ -22,7 +22,7 @@ from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentCreate
 from switchboard.resources.identity import service as identity
-from switchboard.resources.identity.credentials import digest
+from switchboard.resources.identity.authentication import digest
 from switchboard.resources.identity.models import ApiKey, Organization, User
 from switchboard.resources.identity.policy import Policy, Prices
 from switchboard.resources.phone_numbers import purchases

@@ -20,7 +20,7 @@ from switchboard.resources.identity import service as identity
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.password_links import PasswordLinks
 from switchboard.resources.identity.second_factors import SecondFactors
-from switchboard.resources.identity.suspension import resume_organization, suspend_organization
+from switchboard.resources.identity.service import resume_organization, suspend_organization
 from switchboard.resources.identity.system_queries import find_key_owner, find_user
 from switchboard.resources.oauth import clients
 from switchboard.resources.privacy.organization_deletion import OrganizationDeleter, OrganizationInUse

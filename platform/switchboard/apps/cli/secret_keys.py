@@ -18,8 +18,8 @@ from switchboard.foundation.encryption import (
 )
 from switchboard.foundation.encryption.content import KEY_PURPOSE, RETIRED_PURPOSE
 from switchboard.foundation.keyring import KeyRing
-from switchboard.resources.calls.recordings.archive import KEY_PURPOSE as RECORDINGS
 from switchboard.resources.identity.service import OPERATOR, get_policy
+from switchboard.resources.stored_files import KEY_PURPOSE as RECORDINGS
 
 
 @click.command("rotate")

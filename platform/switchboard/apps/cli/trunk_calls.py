@@ -7,8 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from switchboard.apps.cli.findings import Finding
-from switchboard.engine.providers.instances import Providers
-from switchboard.engine.providers.service import list_provider_names
+from switchboard.engine.providers.instances import Providers, list_provider_names
 from switchboard.foundation.database import Database
 from switchboard.plugin_sdk import ProviderError, TelephonyProvider, TrunkCarrier
 from switchboard.plugin_sdk.registry import Capability

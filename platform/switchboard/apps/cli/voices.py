@@ -8,8 +8,7 @@ from sqlmodel import col, select
 
 from switchboard.apps.cli.output import Failure, as_json, print_result, run_async
 from switchboard.apps.cli.session import open_runtime
-from switchboard.engine.providers.instances import Providers
-from switchboard.engine.providers.service import list_provider_names
+from switchboard.engine.providers.instances import Providers, list_provider_names
 from switchboard.foundation.database import Database
 from switchboard.plugin_sdk import ProviderError, TextToSpeechProvider
 from switchboard.plugin_sdk.registry import Capability

@@ -42,7 +42,6 @@ from switchboard.apps.dashboard.pages import (  # noqa: F401
     support,
     team,
     texts,
-    timelines,
     usage,
     webhooks,
 )

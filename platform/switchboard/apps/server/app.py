@@ -1,10 +1,13 @@
 """The application: the list of blueprints and sockets, bound to a process's parts."""
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hypercorn.middleware import ProxyFixMiddleware
 from quart import Quart
+from werkzeug.routing import BaseConverter
 
 from switchboard.apps.dashboard.routes import dashboard
 from switchboard.apps.docs.routes import blueprint as docs
@@ -12,9 +15,9 @@ from switchboard.apps.server.health import blueprint as health
 from switchboard.apps.server.web_context import add_context
 from switchboard.apps.visitor_pages import pages as visitor_pages
 from switchboard.apps.visitor_pages import visitor_requests
+from switchboard.foundation.injection import Parts, resolve_parameters
 from switchboard.foundation.web import problems
 from switchboard.foundation.web.compression import install_compression
-from switchboard.foundation.web.converters import PROVIDER, ProviderNameConverter
 from switchboard.foundation.web.endpoint import MAX_BODY_BYTES
 from switchboard.resources.agents.routes import blueprint as agents
 from switchboard.resources.analytics.routes import blueprint as analytics
@@ -23,21 +26,21 @@ from switchboard.resources.billing.routes import blueprint as billing
 from switchboard.resources.browser_calls.phone_socket import browser_phone_socket
 from switchboard.resources.browser_calls.routes import blueprint as browser_calls
 from switchboard.resources.browser_calls.service import PREFIX as BROWSER
-from switchboard.resources.calls.admission import CallAdmission
+from switchboard.resources.calls.allowance import CallAdmission
+from switchboard.resources.calls.browser import ANSWERERS
+from switchboard.resources.calls.callbacks import blueprint as carriers
+from switchboard.resources.calls.chats import VISITOR
 from switchboard.resources.calls.live.channel import listen_for_messages
 from switchboard.resources.calls.live.heartbeat import run_heartbeat
 from switchboard.resources.calls.live.monitor_socket import serve_monitor_socket
 from switchboard.resources.calls.live.tickets import PREFIX as LIVE
 from switchboard.resources.calls.media.media_socket import PREFIX as MEDIA
 from switchboard.resources.calls.media.media_socket import serve_media_socket
-from switchboard.resources.calls.media.websockets import Handler, route_websockets
 from switchboard.resources.calls.recordings.uploads import RecordingUploader
 from switchboard.resources.calls.routes import blueprint as calls
 from switchboard.resources.campaigns.routes import blueprint as campaigns
-from switchboard.resources.carrier_callbacks.routes import blueprint as carriers
 from switchboard.resources.contacts.routes import blueprint as contacts
 from switchboard.resources.do_not_call.routes import blueprint as do_not_call
-from switchboard.resources.drafts.routes import blueprint as drafts
 from switchboard.resources.exports.routes import blueprint as exports
 from switchboard.resources.integrations.routes import blueprint as integrations
 from switchboard.resources.knowledge_bases.routes import blueprint as knowledge_bases
@@ -46,14 +49,59 @@ from switchboard.resources.phone_numbers.routes import blueprint as phone_number
 from switchboard.resources.privacy.routes import blueprint as privacy
 from switchboard.resources.simulations.routes import blueprint as simulations
 from switchboard.resources.sms.routes import blueprint as sms
-from switchboard.resources.sms_media.routes import blueprint as sms_media
 from switchboard.resources.usage.routes import blueprint as usage
 from switchboard.resources.webhooks.routes import blueprint as webhooks
 from switchboard.resources.widgets.routes import blueprint as widgets
+from switchboard.resources.widgets.visitor_calls import answer_visitor_call
 from switchboard.runtime import EXTENSION, Runtime
 
 if TYPE_CHECKING:
-    from hypercorn.typing import ASGIFramework
+    from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallable, Scope, WebsocketScope
+
+
+# Converters of parts of URLs.
+
+PROVIDER: Final = "provider"
+"""Name of `ProviderNameConverter` in routes: `<provider:carrier>`."""
+
+
+class ProviderNameConverter(BaseConverter):
+    """Name of a provider, plain (`openai`) or with its plugin (`llm/openai`)."""
+
+    regex = "[^/]+(?:/[^/]+)?"
+    part_isolating = False
+
+
+# WebSockets as a bare ASGI application beside Quart.
+#
+# With bare ASGI a closed socket is a message, not the cancellation of a task that still has a call to save, and no
+# frame pays for Quart's own work (docs/decisions/0014-media-socket-is-bare-asgi.md).
+
+Handler: TypeAlias = Callable[..., Awaitable[None]]
+"""Serves one socket: `async def serve(scope, receive, send, keyring: KeyRing)`. Its other parameters are parts and
+services of the process.
+"""
+Socket: TypeAlias = "Callable[[WebsocketScope, ASGIReceiveCallable, ASGISendCallable], Awaitable[None]]"
+ARGUMENTS = frozenset({"scope", "receive", "send"})
+
+
+def route_websockets(application: "ASGIFramework", parts: Parts, handlers: Mapping[str, Handler]) -> "ASGIFramework":
+    """Wrap an application so that WebSockets go to the handler of their path's prefix. Raise `InvalidParameter`."""
+    sockets: dict[str, Socket] = {
+        prefix: partial(handler, **resolve_parameters(handler, parts, ARGUMENTS))
+        for prefix, handler in handlers.items()
+    }
+
+    async def serve(scope: "Scope", receive: "ASGIReceiveCallable", send: "ASGISendCallable") -> None:
+        if scope["type"] == "websocket":
+            for prefix, socket in sockets.items():
+                if scope["path"].startswith(prefix):
+                    await socket(scope, receive, send)
+                    return
+        await application(scope, receive, send)
+
+    return serve
+
 
 # In the order of the API reference.
 BLUEPRINTS = (
@@ -68,7 +116,6 @@ BLUEPRINTS = (
     privacy,
     phone_numbers,
     sms,
-    sms_media,
     webhooks,
     billing,
     usage,
@@ -77,7 +124,6 @@ BLUEPRINTS = (
     integrations,
     knowledge_bases,
     simulations,
-    drafts,
     carriers,
     oauth,
     dashboard,
@@ -88,6 +134,7 @@ BLUEPRINTS = (
 )
 # By path prefix.
 SOCKETS: dict[str, Handler] = {MEDIA: serve_media_socket, LIVE: serve_monitor_socket, BROWSER: browser_phone_socket}
+ANSWERERS[VISITOR] = answer_visitor_call
 
 
 def create_routes() -> Quart:

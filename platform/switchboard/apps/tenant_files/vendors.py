@@ -8,8 +8,8 @@ from typing import Final
 from switchboard.apps.tenant_files.files import FileError, TenantFile
 from switchboard.engine.providers.checks import check_extension
 from switchboard.engine.providers.configuration import ProviderSpec
-from switchboard.engine.providers.extensions import ConfiguredExtension
 from switchboard.engine.providers.factory import ProviderFactory
+from switchboard.engine.providers.instances import ConfiguredExtension
 from switchboard.engine.providers.model_ends import ModelEnd, list_used_models, select_due_ends
 from switchboard.plugin_sdk import Extension, Provider, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.registry import Capability, parse_settings

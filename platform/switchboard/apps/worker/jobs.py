@@ -4,7 +4,7 @@ import asyncio
 
 import structlog
 
-from switchboard.engine.providers.extensions import Extensions
+from switchboard.engine.providers.instances import Extensions
 from switchboard.foundation.database import Database
 from switchboard.foundation.events import system_queries
 from switchboard.foundation.observability.extension_faults import record_extension_fault, record_hook_fault

@@ -10,7 +10,7 @@ from switchboard.apps.worker.jobs import (
     notify_event_watchers,
 )
 from switchboard.apps.worker.retention import delete_expired_data
-from switchboard.engine.providers.extensions import Extensions
+from switchboard.engine.providers.instances import Extensions
 from switchboard.foundation.jobs import CronJob, Job, Reconciler, run_reconciler
 from switchboard.foundation.settings import Settings
 from switchboard.resources.automations.jobs import evaluate_triggers, reconcile_triggers, wake_run_worker
@@ -36,8 +36,7 @@ from switchboard.resources.knowledge_bases.jobs import (
 from switchboard.resources.phone_numbers.jobs import charge_rents, release_numbers, repair_purchases
 from switchboard.resources.privacy.jobs import reconcile_privacy_requests, run_privacy_request
 from switchboard.resources.simulations.jobs import reconcile_simulations, run_simulation
-from switchboard.resources.sms.jobs import answer_text, reconcile_texts, recover_text, send_text
-from switchboard.resources.sms_media.jobs import fetch_media
+from switchboard.resources.sms.jobs import answer_text, fetch_media, reconcile_texts, recover_text, send_text
 from switchboard.runtime import Runtime
 
 JOBS: tuple[Job, ...] = (

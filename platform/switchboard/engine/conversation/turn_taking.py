@@ -4,29 +4,25 @@ import asyncio
 from functools import partial
 from typing import Literal, TypeAlias
 
-from switchboard.engine.conversation import voicemail
+from switchboard.engine.conversation import turns
 from switchboard.engine.conversation.call import EndedReason, SessionContext
 from switchboard.engine.conversation.consent import REFUSED, ConsentDialog, ConsentHandler
 from switchboard.engine.conversation.endpointing.policy import CallerTurn, Endpointing
-from switchboard.engine.conversation.farewell import get_farewell
-from switchboard.engine.conversation.interruptions.policy import Interruptions
-from switchboard.engine.conversation.keypad import Keypad
+from switchboard.engine.conversation.interruptions import Interruptions
 from switchboard.engine.conversation.knowledge import warm_up
-from switchboard.engine.conversation.latency import TurnClock
 from switchboard.engine.conversation.lifetime import CallLifetime
 from switchboard.engine.conversation.media.dtmf import render_tones
 from switchboard.engine.conversation.media.playout import MAX_LEAD_SECONDS
-from switchboard.engine.conversation.media.stereo_mixer import Channel
+from switchboard.engine.conversation.media.recording import Channel
 from switchboard.engine.conversation.response_generator import ResponseGenerator, fill_placeholders
-from switchboard.engine.conversation.speech.detection import BatchedDetection
-from switchboard.engine.conversation.speech.speech_input import SpeechInput
+from switchboard.engine.conversation.speech.speech_input import BatchedDetection, SpeechInput
 from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply
 from switchboard.engine.conversation.speech.vad import STOP_SECONDS
 from switchboard.engine.conversation.tools import AgentRequests, build_call_tools
-from switchboard.engine.conversation.transcript import CallTranscript
+from switchboard.engine.conversation.transcript import CallTranscript, TurnClock
 from switchboard.engine.conversation.transfer import TransferRequest
-from switchboard.engine.conversation.turns import CallTimeouts
-from switchboard.engine.conversation.waiting.wait import CallerWait
+from switchboard.engine.conversation.turns import CallTimeouts, Keypad, get_farewell
+from switchboard.engine.conversation.waiting import CallerWait
 from switchboard.engine.disclosure.disclosure import Disclosure
 from switchboard.engine.redaction.redactor import RedactedText
 from switchboard.plugin_sdk import ProviderError
@@ -93,7 +89,7 @@ class TurnTaking:
             return self._wait.start(call.queue, "")
         text = "" if call.history else fill_placeholders(call.agent.greeting_message, call.variables)
         if call.voicemail:
-            text = text or voicemail.DEFAULT_GREETING
+            text = text or turns.DEFAULT_GREETING
         if text or before:
             self.speech_output.say_only(" ".join(filter(None, (before, text))))
         else:
@@ -359,7 +355,7 @@ class TurnTaking:
         elif (words := self._interruptions.take_held_back()).kept:
             self._take_turn(words)
         elif self._context.call.voicemail and not self.transcript.has_caller_turn():
-            self.speech_output.playout.add(voicemail.render_beep(self._context.encoding))
+            self.speech_output.playout.add(turns.render_beep(self._context.encoding))
 
     # --- the agent's tools ---
 

@@ -6,8 +6,7 @@ from uuid import UUID
 
 import structlog
 
-from switchboard.engine.providers.extensions import ConfiguredExtension, ExtensionNotAvailable, Extensions
-from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.instances import ConfiguredExtension, ExtensionNotAvailable, Extensions, Providers
 from switchboard.engine.providers.turn_prediction import check_prediction_time
 from switchboard.foundation.observability.extension_faults import record_extension_fault
 from switchboard.plugin_sdk import (

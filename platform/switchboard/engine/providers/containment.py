@@ -2,43 +2,338 @@
 
 `contain` derives a class whose methods of the SDK's contract call the plugin's. An exception that the contract does not
 name becomes a `ProviderError` with the plugin's name and version, so that callers fail over as after any failure. So do
-a result out of bounds (`bounds.py`) and a method that does not return.
+a result out of bounds and a method that does not return.
 """
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
+from datetime import date
 from functools import wraps
-from typing import Any, Final, TypeVar
+from itertools import islice
+from typing import Any, Final, TypeAlias, TypeVar, get_args
 
+import numpy as np
 import structlog
 
-from switchboard.engine.providers.bounds import (
-    BOUNDS,
-    DEADLINES,
-    OutOfBounds,
-    bound_frame,
-    bound_media,
-    bound_transcripts,
-)
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.logs import locate_error
 from switchboard.plugin_sdk import (
+    AvailableNumber,
+    BoughtNumber,
+    BrowserToken,
+    CarrierReply,
+    ChatEvent,
+    ChunkMatch,
+    Embeddings,
     Frame,
     InvalidCallback,
     MediaCodec,
     MediaEvent,
+    ModelUsage,
     OutcomeUnknown,
     Provider,
     ProviderError,
     ProviderSettings,
+    ReceivedCallback,
+    RecordingStream,
+    SpeechChunk,
     SpeechToTextStream,
+    TextDelta,
+    TextMessageStatus,
+    ToolCall,
     Transcript,
+    TurnPrediction,
+    TurnReport,
+    TurnState,
+    Voice,
 )
 from switchboard.plugin_sdk.method_signatures import list_contract_methods
 from switchboard.plugin_sdk.registry import InvalidSettings, Plugin
+
+# Bounds on what providers return, one function for each method: types, sizes, and numbers that the contract implies.
+#
+# What a plugin returns goes into calls, the database, and other vendors' requests, whose code relies on the contract.
+
+DELTA_CHARACTERS: Final = 100_000
+"""Longest part of an answer. A model that does not stream returns the whole answer as one."""
+ANSWER_CHARACTERS: Final = 400_000
+"""Longest answer: 100,000 tokens."""
+ANSWER_EVENTS: Final = 200_000
+TOOL_CALLS: Final = 128
+SPEECH_SECONDS: Final = 30.0
+SECONDS_PER_CHARACTER: Final = 0.5
+"""Slow speech has 10 characters a second; spelled numbers and other alphabets need more time for each."""
+PIECE_SECONDS: Final = 2.0
+"""Longest piece of audio that is converted and resampled at once, while calls wait."""
+TRANSCRIPT_CHARACTERS: Final = 20_000
+DIMENSIONS: Final = 16_384
+PASSAGE_CHARACTERS: Final = 200_000
+LISTED: Final = 10_000
+ID_CHARACTERS: Final = 1_000
+"""Longest id of a carrier. Carriers keep what they need later in their ids."""
+
+DEADLINES: Final[Mapping[str, float]] = {
+    "check": 30.0,
+    "close": 10.0,
+    "transcribe": 30.0,
+    "list_models": 30.0,
+    "find_model_ends": 30.0,
+    "list_voices": 30.0,
+    "has_voice": 30.0,
+    "embed": 120.0,
+    "search": 60.0,
+    **dict.fromkeys(
+        (
+            "receive",
+            "instruct",
+            "place_call",
+            "find_call",
+            "hang_up",
+            "transfer",
+            "start_warm_transfer",
+            "complete_warm_transfer",
+            "send_digits",
+            "send_text_message",
+            "find_text_status",
+            "search_numbers",
+            "buy_number",
+            "release_number",
+            "fetch_recording",
+            "create_browser_token",
+        ),
+        60.0,
+    ),
+}
+"""Seconds after which a method that nobody else limits has failed."""
+
+
+class OutOfBounds(Exception):
+    """A provider returned something that its contract excludes. The message completes "returned …"."""
+
+
+ValueT = TypeVar("ValueT")
+Arguments: TypeAlias = Mapping[str, Any]
+DecodedMedia: TypeAlias = bytes | MediaEvent
+Bound: TypeAlias = Callable[[Any, Arguments, Any], Any]
+"""Takes the provider, the arguments by name, and the result or the stream; returns the same within bounds."""
+
+
+async def bound_chat(
+    _provider: object, arguments: Arguments, events: AsyncIterator[object]
+) -> AsyncIterator[ChatEvent]:
+    """Yield a model's events."""
+    characters = calls = count = 0
+    async with aclosing(events):  # type: ignore[type-var] # a generator, which can be closed
+        async for event in events:
+            count += 1
+            if isinstance(event, TextDelta):
+                _require(isinstance(event.text, str), "text that is not a string")
+                _require(len(event.text) <= DELTA_CHARACTERS, f"{len(event.text)} characters at once")
+                characters += len(event.text)
+            elif isinstance(event, ToolCall):
+                _require(isinstance(event.arguments, dict), "a tool call whose arguments are not an object")
+                calls += 1
+            else:
+                _check_usage(_expect(event, ModelUsage))
+            _require(characters <= ANSWER_CHARACTERS, f"more than {ANSWER_CHARACTERS} characters")
+            _require(calls <= TOOL_CALLS, f"more than {TOOL_CALLS} tool calls")
+            _require(count <= ANSWER_EVENTS, f"more than {ANSWER_EVENTS} events")
+            yield event  # type: ignore[misc] # one of the three
+
+
+async def bound_speech(
+    provider: Any, arguments: Arguments, chunks: AsyncIterator[object]
+) -> AsyncIterator[SpeechChunk]:
+    """Yield a voice's speech in pieces of whole samples."""
+    request, audio_format = arguments["request"], provider.audio_format
+    longest = (SPEECH_SECONDS + SECONDS_PER_CHARACTER * len(request.text)) / min(request.speed, 1.0)
+    width = 2 if audio_format.encoding == "pcm16" else 1
+    piece_bytes = int(PIECE_SECONDS * audio_format.bytes_per_second) // width * width
+    seconds, rest = 0.0, b""
+    async with aclosing(chunks):  # type: ignore[type-var] # a generator, which can be closed
+        async for chunk in chunks:
+            audio = _expect(_expect(chunk, SpeechChunk).audio, bytes)
+            seconds += len(audio) / audio_format.bytes_per_second
+            _require(
+                seconds <= longest, f"more than {longest:.0f} seconds of speech for {len(request.text)} characters"
+            )
+            audio, words = rest + audio, chunk.words  # type: ignore[attr-defined] # checked above
+            whole = len(audio) // width * width
+            audio, rest = audio[:whole], audio[whole:]
+            for start in range(0, max(len(audio), 1), piece_bytes):
+                # All words go with the first piece: they are timed from its start.
+                yield SpeechChunk(audio[start : start + piece_bytes], words if start == 0 else ())
+
+
+async def bound_transcripts(transcripts: AsyncIterator[object]) -> AsyncIterator[Transcript]:
+    """Yield the transcripts of a transcriber's stream."""
+    async for transcript in transcripts:
+        known = _expect(transcript, Transcript)
+        _require(isinstance(known.text, str), "a transcript whose text is not a string")
+        _require(len(known.text) <= TRANSCRIPT_CHARACTERS, f"a transcript of {len(known.text)} characters")
+        if known.turn is not None:
+            report = _expect(known.turn, TurnReport)
+            _require(report.state in get_args(TurnState), "a turn in an unknown state")
+            _require(
+                isinstance(report.probability, float | int) and 0 <= report.probability <= 1,
+                "a turn whose probability is not from 0 to 1",
+            )
+        yield known
+
+
+def bound_embeddings(_provider: object, arguments: Arguments, result: object) -> Embeddings:
+    """Return embeddings that have one finite vector for each text, all of one length."""
+    embeddings, texts = _expect(result, Embeddings), arguments["texts"]
+    _require(bool(embeddings.model) and isinstance(embeddings.model, str), "vectors without the name of their model")
+    _require(len(embeddings.vectors) == len(texts), f"{len(embeddings.vectors)} vectors for {len(texts)} texts")
+    lengths = {len(vector) for vector in embeddings.vectors}
+    _require(len(lengths) == 1 and 0 < min(lengths) <= DIMENSIONS, f"vectors of {_join(lengths)} dimensions")
+    try:
+        finite = bool(np.isfinite(np.asarray(embeddings.vectors, dtype=np.float64)).all())
+    except (TypeError, ValueError):
+        finite = False
+    _require(finite, "vectors with something that is not a finite number")
+    return embeddings
+
+
+def bound_matches(_provider: object, arguments: Arguments, result: object) -> Sequence[ChunkMatch]:
+    """Return at most as many matches as were asked for."""
+    matches = [_expect(match, ChunkMatch) for match in _list(result, arguments["limit"])]
+    for match in matches:
+        _require(isinstance(match.text, str) and len(match.text) <= PASSAGE_CHARACTERS, "a passage that is too long")
+        _require(
+            isinstance(match.score, float | int) and math.isfinite(match.score), "a score that is not a finite number"
+        )
+    return matches
+
+
+def bound_voices(_provider: object, _arguments: Arguments, result: object) -> Sequence[Voice]:
+    """Return at most 10,000 voices."""
+    return [_expect(voice, Voice) for voice in _list(result, LISTED)]
+
+
+def bound_models(_provider: object, _arguments: Arguments, result: object) -> Sequence[str]:
+    """Return at most 10,000 names of models."""
+    return [_expect(name, str) for name in _list(result, LISTED)]
+
+
+def bound_model_ends(_provider: object, arguments: Arguments, result: object) -> Mapping[str, date]:
+    """Return the ends of the models that were asked for."""
+    ends = _expect(result, Mapping)
+    return {model: _expect(ends[model], date) for model in arguments["models"] if model in ends}
+
+
+def bound_prediction(_provider: object, _arguments: Arguments, result: object) -> TurnPrediction:
+    """Return a prediction with a probability."""
+    prediction = _expect(result, TurnPrediction)
+    probability = prediction.probability
+    _require(isinstance(probability, float | int) and 0 <= probability <= 1, "an invalid probability")
+    again = prediction.ask_again_seconds
+    _require(again is None or (isinstance(again, float | int) and 0 < again < math.inf), "an invalid time")
+    return prediction
+
+
+def bound_numbers(_provider: object, arguments: Arguments, result: object) -> Sequence[AvailableNumber]:
+    """Return at most as many phone numbers as were asked for."""
+    return [_expect(number, AvailableNumber) for number in _list(result, arguments["limit"])]
+
+
+def bound_id(_provider: object, _arguments: Arguments, result: object) -> str:
+    """Return a carrier's id."""
+    identifier = _expect(result, str)
+    _require(0 < len(identifier) <= ID_CHARACTERS, f"an id of {len(identifier)} characters")
+    return identifier
+
+
+def bound_found_id(provider: object, arguments: Arguments, result: object) -> str | None:
+    """Return the id of a call that a carrier has found; None if there is none."""
+    return None if result is None else bound_id(provider, arguments, result)
+
+
+def bound_text_status(_provider: object, arguments: Arguments, result: object) -> TextMessageStatus | None:
+    """Return the status of the text message that was asked for; None if the carrier cannot tell."""
+    if result is None:
+        return None
+    report = _expect(result, TextMessageStatus)
+    _require(report.carrier_text_id == arguments["carrier_text_id"], "the status of another text message")
+    return report
+
+
+def bound_media(media: object) -> DecodedMedia | None:
+    """Return what a codec has decoded. Called for every 20 ms of every call."""
+    if media is None or isinstance(media, DecodedMedia):
+        return media
+    raise OutOfBounds(f"media of type {type(media).__name__}")
+
+
+def bound_frame(frame: object) -> Frame:
+    """Return what a codec has encoded. Called for every 20 ms of every call."""
+    if isinstance(frame, str | bytes):
+        return frame
+    raise OutOfBounds(f"a frame of type {type(frame).__name__}")
+
+
+def _require_type(kind: type) -> Bound:
+    """Return a bound that only checks the type of the result."""
+    return lambda _provider, _arguments, result: _expect(result, kind)
+
+
+BOUNDS: Final[Mapping[str, Bound]] = {
+    "chat": bound_chat,
+    "synthesize": bound_speech,
+    "embed": bound_embeddings,
+    "search": bound_matches,
+    "list_voices": bound_voices,
+    "list_models": bound_models,
+    "find_model_ends": bound_model_ends,
+    "place_call": bound_id,
+    "find_call": bound_found_id,
+    "start_warm_transfer": bound_id,
+    "send_text_message": bound_id,
+    "find_text_status": bound_text_status,
+    "search_numbers": bound_numbers,
+    "receive": _require_type(ReceivedCallback),
+    "instruct": _require_type(CarrierReply),
+    "create_media_codec": _require_type(MediaCodec),
+    "buy_number": _require_type(BoughtNumber),
+    "fetch_recording": _require_type(RecordingStream),
+    "create_browser_token": _require_type(BrowserToken),
+    "predict": bound_prediction,
+}
+"""Bounds by the name of the method. Those of transcriptions are in their streams."""
+
+
+def _check_usage(usage: ModelUsage) -> None:
+    counts = (usage.input_tokens, usage.output_tokens)
+    _require(all(isinstance(count, int) and count >= 0 for count in counts), "an invalid number of tokens")
+    _require(usage.cost is None or (math.isfinite(usage.cost) and usage.cost >= 0), "an invalid cost")
+
+
+def _list(result: object, limit: int) -> list[object]:
+    """Return the first items of a list."""
+    if not isinstance(result, Sequence) or isinstance(result, str):
+        raise OutOfBounds("something that is not a list")
+    return list(islice(result, limit))
+
+
+def _expect(value: object, kind: type[ValueT]) -> ValueT:
+    if not isinstance(value, kind):
+        raise OutOfBounds(f"an object of type {type(value).__name__}, not {kind.__name__}")
+    return value
+
+
+def _require(condition: bool, otherwise: str) -> None:
+    if not condition:
+        raise OutOfBounds(otherwise)
+
+
+def _join(numbers: set[int]) -> str:
+    return " and ".join(map(str, sorted(numbers)[:3])) or "no"
+
 
 logger = structlog.get_logger()
 CONTRACT: Final = (ProviderError, InvalidCallback, InvalidSettings, TimeoutError)

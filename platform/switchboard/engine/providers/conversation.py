@@ -16,10 +16,9 @@ from switchboard.engine.providers.failover import (
     FailoverTextToSpeech,
     RankedProvider,
 )
-from switchboard.engine.providers.health import ProviderHealth
+from switchboard.engine.providers.health import ProviderHealth, ServiceRecord
 from switchboard.engine.providers.instances import Providers, ProviderT
 from switchboard.engine.providers.models import StoredConfiguration
-from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.engine.providers.turn_prediction import DeadlineTurnPredictor
 from switchboard.plugin_sdk import (
     LLMProvider,

@@ -7,18 +7,17 @@ agent chose, so the other providers are asked for their defaults.
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Generic, TypeVar
 
 import structlog
 from pydantic import JsonValue
 
 from switchboard.engine.conversation.media.conversion import Converter
-from switchboard.engine.providers.health import ProviderHealth
-from switchboard.engine.providers.racing import Race
+from switchboard.engine.providers.health import ProviderHealth, ServiceRecord
 from switchboard.engine.providers.request_spans import span_request, trace_request
-from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.foundation.observability import metrics
 from switchboard.plugin_sdk import (
     ChatEvent,
@@ -39,6 +38,73 @@ from switchboard.plugin_sdk import (
 )
 from switchboard.plugin_sdk.registry import Capability
 
+# Concurrent streams of several providers, of which the fastest is taken.
+
+Item = TypeVar("Item")
+RunnerT = TypeVar("RunnerT")
+
+
+class Race(Generic[RunnerT, Item]):
+    """Reads several streams, each in its own task from start to end, because a stream may rely on that
+    (`asyncio.timeout` does).
+    """
+
+    def __init__(self) -> None:
+        self._news: asyncio.Queue[tuple[RunnerT, Item | BaseException | None]] = asyncio.Queue()
+        self._reading: dict[RunnerT, asyncio.Task[None]] = {}
+        self._stopped: list[asyncio.Task[None]] = []
+
+    @property
+    def runners(self) -> list[RunnerT]:
+        """Runners whose streams are being read, in the order of their start."""
+        return list(self._reading)
+
+    def start(self, runner: RunnerT, stream: AsyncIterator[Item]) -> None:
+        """Read another stream."""
+        task = asyncio.create_task(self._read(runner, stream))
+        task.add_done_callback(partial(self._over, runner))
+        self._reading[runner] = task
+
+    def drop(self, runner: RunnerT) -> None:
+        """Stop reading a stream at once and ignore its items."""
+        task = self._reading.pop(runner)
+        task.cancel()
+        self._stopped.append(task)
+
+    async def next(self, seconds: float) -> tuple[RunnerT, Item | Exception | None]:
+        """Return the next item of any stream, the error of a failed stream, or None for a finished one. Raises
+        `TimeoutError`.
+        """
+        async with asyncio.timeout(seconds):
+            while True:
+                runner, news = await self._news.get()
+                if runner not in self._reading:
+                    continue
+                if isinstance(news, BaseException):
+                    del self._reading[runner]
+                    if not isinstance(news, Exception):
+                        raise news
+                return runner, news
+
+    async def stop(self) -> None:
+        """Stop reading, and wait until every stream is closed."""
+        for runner in self.runners:
+            self.drop(runner)
+        await asyncio.gather(*self._stopped, return_exceptions=True)
+
+    async def _read(self, runner: RunnerT, stream: AsyncIterator[Item]) -> None:
+        async with aclosing(stream):  # type: ignore[type-var] # providers' streams are generators, which can be closed
+            async for item in stream:
+                self._news.put_nowait((runner, item))
+                # A stream with buffered items never yields to the event loop, and the consumer must get the first
+                # item early.
+                await asyncio.sleep(0)
+
+    def _over(self, runner: RunnerT, task: asyncio.Task[None]) -> None:
+        if not task.cancelled():
+            self._news.put_nowait((runner, task.exception()))
+
+
 logger = structlog.get_logger()
 
 HEDGE_AFTER_SECONDS: Final = 0.7
@@ -54,7 +120,6 @@ FAILURES: Final = (ProviderError, TimeoutError)
 
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
 ProviderT_co = TypeVar("ProviderT_co", bound=Provider[ProviderSettings], covariant=True)
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,17 +1,23 @@
-"""Provider instances: one per organization and provider, shared by its calls, replaced when the settings change."""
+"""Providers and extensions of organizations, created with their settings.
+
+There is one instance per organization and provider, shared by its calls, replaced when the settings change."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import TypeVar
+from functools import cache
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 import structlog
 from pydantic import JsonValue
+from sqlalchemy import Select, bindparam, or_
+from sqlalchemy import select as select_columns
 from sqlalchemy.exc import SQLAlchemyError
+from sqlmodel import col, select
 
 from switchboard.engine.providers.configuration import format_secrets_label
 from switchboard.engine.providers.default_detector import (
@@ -21,13 +27,77 @@ from switchboard.engine.providers.default_detector import (
 )
 from switchboard.engine.providers.factory import ProviderFactory, refuse_settings
 from switchboard.engine.providers.health import ProviderHealth
-from switchboard.engine.providers.models import StoredConfiguration
-from switchboard.engine.providers.service import list_configurations
+from switchboard.engine.providers.models import ProviderConfiguration, StoredConfiguration
 from switchboard.engine.providers.turn_prediction import require_prediction_in_time
-from switchboard.foundation.database import Database, retry_while_away
+from switchboard.foundation.database import Database, TenantSession, is_among, retry_while_away
 from switchboard.foundation.keyring import KeyRing, SecretError
-from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings, TurnDetector
-from switchboard.plugin_sdk.registry import Capability, find_capability
+from switchboard.foundation.observability.extension_faults import record_extension_fault
+from switchboard.foundation.web.errors import ValidationFailed
+from switchboard.plugin_sdk import Extension, Provider, ProviderError, ProviderSettings, TurnDetector
+from switchboard.plugin_sdk.registry import (
+    Capability,
+    ExtensionKind,
+    InvalidSettings,
+    Registry,
+    find_capability,
+    find_extension_kind,
+    parse_settings,
+)
+
+# Queries for an organization's configured providers.
+
+ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
+
+
+async def list_configurations(session: TenantSession, *capabilities: Capability) -> list[StoredConfiguration]:
+    """List the organization's providers of some capabilities, in order of preference."""
+    rows = await session.read(_select_configurations(*capabilities), {"organization_id": session.organization_id})
+    return [StoredConfiguration(**row) for row in rows]
+
+
+@cache
+def _select_configurations(*capabilities: Capability) -> Select[Any]:
+    columns = (getattr(ProviderConfiguration, field.name) for field in fields(StoredConfiguration))
+    wanted = or_(*(col(ProviderConfiguration.capability) == capability.value for capability in capabilities))
+    ours = col(ProviderConfiguration.organization_id) == bindparam("organization_id")
+    return select_columns(*columns).where(ours, wanted).order_by(col(ProviderConfiguration.position))
+
+
+async def list_provider_names(session: TenantSession, capability: Capability) -> list[str]:
+    """List the names of the organization's providers of a capability, in order of preference."""
+    names = select(ProviderConfiguration.name).where(
+        session.owns(ProviderConfiguration), col(ProviderConfiguration.capability) == capability.value
+    )
+    return list((await session.exec(names.order_by(col(ProviderConfiguration.position)))).all())
+
+
+async def find_first_provider(
+    session: TenantSession,
+    registry: Registry,
+    base: type[ProviderT],
+    is_suitable: Callable[[type[ProviderT]], bool],
+) -> str | None:
+    """Return the name of the organization's first provider whose class is suitable."""
+    for name in await list_provider_names(session, find_capability(base)):
+        kind = registry.find_provider_class(base, name)
+        if kind is not None and is_suitable(kind):
+            return name
+    return None
+
+
+async def choose_provider(session: TenantSession, capability: Capability, name: str | None, *, field: str) -> str:
+    """Return the requested provider, or the organization's first.
+
+    Raises `ValidationFailed` with the configured ones.
+    """
+    names = await list_provider_names(session, capability)
+    if name is None and names:
+        return names[0]
+    if name not in names:
+        have = f"the organization has {', '.join(names)}" if names else "the organization has none"
+        raise ValidationFailed.field(field, f"{name or 'no provider'} is not configured; {have}")
+    return name
+
 
 logger = structlog.get_logger()
 
@@ -41,7 +111,6 @@ OUTAGE_SECONDS = 10.0
 
 Key = tuple[UUID, Capability, str]
 AnyProvider = Provider[ProviderSettings]
-ProviderT = TypeVar("ProviderT", bound=AnyProvider)
 
 
 @dataclass(slots=True)
@@ -206,3 +275,116 @@ async def _close(instance: _Instance) -> None:
             await instance.provider.close()
         except ProviderError as error:
             logger.warning("provider failed to close", provider=instance.provider.name, reason=error.message)
+
+
+# Extensions of an organization, created with the organization's own settings.
+
+ExtensionT = TypeVar("ExtensionT", bound=Extension)
+
+
+class ExtensionNotAvailable(Exception):
+    """The organization cannot use an extension. `message` says why, and where to set what is missing."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredExtension(Generic[ExtensionT]):
+    """An extension's class with an organization's settings, which are None where it is not available; `reason` then
+    says why.
+    """
+
+    extension: type[ExtensionT]
+    settings: ProviderSettings | None
+    reason: str = ""
+
+    def create(self) -> ExtensionT:
+        """Create an instance. Raises `ExtensionNotAvailable`, and what the constructor raises."""
+        if self.settings is None:
+            raise ExtensionNotAvailable(self.reason)
+        instance = self.extension()
+        if self.extension.Settings.model_fields:
+            instance.settings = self.settings
+        return instance
+
+
+@dataclass(frozen=True, slots=True)
+class Extensions:
+    """The extensions that plugins provide, for one organization at a time."""
+
+    database: Database
+    registry: Registry
+    keyring: KeyRing
+
+    async def configure(
+        self, session: TenantSession, extensions: Sequence[type[ExtensionT]]
+    ) -> list[ConfiguredExtension[ExtensionT]]:
+        """Return extensions with the settings of the session's organization."""
+        return await configure_extensions(session, self.keyring, extensions)
+
+    async def list_reasons(self, session: TenantSession, base: type[Extension]) -> dict[str, str]:
+        """Return why the session's organization cannot use extensions of an SDK base class, by their names."""
+        configured = await self.configure(session, self.registry.list_extension_classes(base))
+        return {each.extension.name: each.reason for each in configured if each.settings is None}
+
+    async def create(self, organization_id: UUID, extension: type[ExtensionT]) -> ExtensionT:
+        """Create an instance for an organization. Raises `ExtensionNotAvailable`, and what the constructor raises."""
+        (configured,) = await self._load(organization_id, [extension])
+        return configured.create()
+
+    async def create_all(self, organization_id: UUID, base: type[ExtensionT]) -> list[ExtensionT]:
+        """Create an instance of every extension of an SDK base class (`AgentTool`, say) that the organization can use.
+
+        One that cannot be created is logged and left out.
+        """
+        instances = []
+        for configured in await self._load(organization_id, self.registry.list_extension_classes(base)):
+            if configured.settings is None:
+                continue
+            try:
+                instances.append(configured.create())
+            except Exception as error:  # noqa: BLE001 - a plugin's constructor may raise anything
+                record_extension_fault("extension broke", configured.extension, "__init__", error)
+        return instances
+
+    async def _load(
+        self, organization_id: UUID, extensions: Sequence[type[ExtensionT]]
+    ) -> list[ConfiguredExtension[ExtensionT]]:
+        if not any(extension.Settings.model_fields for extension in extensions):
+            return [ConfiguredExtension(extension, ProviderSettings()) for extension in extensions]
+        async with self.database.tenant(organization_id) as session:
+            return await self.configure(session, extensions)
+
+
+async def configure_extensions(
+    session: TenantSession, keyring: KeyRing, extensions: Sequence[type[ExtensionT]]
+) -> list[ConfiguredExtension[ExtensionT]]:
+    """Return extensions with the settings of the session's organization. Extensions without settings need no query."""
+    rows: dict[tuple[str, str], ProviderConfiguration] = {}
+    if any(extension.Settings.model_fields for extension in extensions):
+        kinds = [kind.value for kind in ExtensionKind]
+        found = session.select(ProviderConfiguration).where(is_among(col(ProviderConfiguration.capability), kinds))
+        rows = {(row.capability, row.name): row for row in (await session.exec(found)).all()}
+    return [
+        _configure(keyring, extension, rows.get((find_extension_kind(extension), extension.name)))
+        for extension in extensions
+    ]
+
+
+def _configure(
+    keyring: KeyRing, extension: type[ExtensionT], row: ProviderConfiguration | None
+) -> ConfiguredExtension[ExtensionT]:
+    kind = find_extension_kind(extension)
+    values: dict[str, JsonValue] = {}
+    try:
+        if row is not None:
+            values = {**row.settings, **json.loads(keyring.decrypt(row.secrets, format_secrets_label(row)))}
+        return ConfiguredExtension(extension, parse_settings(extension, values))
+    except (SecretError, InvalidSettings) as error:
+        problem = f"are not usable ({error})" if row is not None else "are missing"
+        place = f"[{kind.value}.{extension.name}] of the tenant file, or on the page Providers"
+        return ConfiguredExtension(
+            extension, None, f"the organization's settings of {extension.name} {problem}: set them in {place}"
+        )

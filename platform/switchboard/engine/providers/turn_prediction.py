@@ -9,7 +9,7 @@ from typing import Final
 
 from switchboard.engine.conversation.call import TurnJudgment
 from switchboard.engine.providers.failover import FAILURES, RankedProvider
-from switchboard.engine.providers.service_record import ServiceRecord
+from switchboard.engine.providers.health import ServiceRecord
 from switchboard.plugin_sdk import CheckedPart, PossibleTurn, ProviderError, ProviderSettings, TurnDetector
 
 DEADLINE_SECONDS: Final = 0.15

@@ -1,6 +1,5 @@
 """PostgreSQL access: typed transactions under two roles, and the columns that tables share. Knows no table."""
 
-from switchboard.foundation.database.autocommit import ReadValue
 from switchboard.foundation.database.clock import now
 from switchboard.foundation.database.columns import (
     ENCRYPTED_CONTENT,
@@ -10,15 +9,29 @@ from switchboard.foundation.database.columns import (
     json_column,
     new_id,
 )
-from switchboard.foundation.database.conditions import are_among, is_among, is_not_among
 from switchboard.foundation.database.engine import DatabaseUrlError, create_engine
-from switchboard.foundation.database.inserts import NewRow, insert_row, insert_together
-from switchboard.foundation.database.locks import build_lock, lock_name
-from switchboard.foundation.database.outages import is_database_away, is_refused_value, retry_while_away
+from switchboard.foundation.database.outages import DatabaseCheck, is_database_away, is_refused_value, retry_while_away
 from switchboard.foundation.database.replica import ReadReplica, ReplicaNotUsable
-from switchboard.foundation.database.responsiveness import DatabaseCheck
-from switchboard.foundation.database.session import Database, RoleSession, SystemSession, TenantSession, after_commit
-from switchboard.foundation.database.statements import fetch_rows, run_statement
+from switchboard.foundation.database.session import (
+    Database,
+    ReadValue,
+    RoleSession,
+    SystemSession,
+    TenantSession,
+    after_commit,
+)
+from switchboard.foundation.database.statements import (
+    NewRow,
+    are_among,
+    build_lock,
+    fetch_rows,
+    insert_row,
+    insert_together,
+    is_among,
+    is_not_among,
+    lock_name,
+    run_statement,
+)
 
 __all__ = [
     "ENCRYPTED_CONTENT",

@@ -1,12 +1,66 @@
-"""Connections to PostgreSQL by a URL as libpq takes it (PostgreSQL manual, section 34.1.1)."""
+"""Connections to PostgreSQL: by a URL as libpq takes it (PostgreSQL manual, section 34.1.1), their pool, and the share
+of it that an organization may have.
+"""
 
-from typing import Any
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from uuid import UUID
+from weakref import WeakValueDictionary
 
+import asyncpg
+from asyncpg.transaction import Transaction
+from sqlalchemy import AsyncAdaptedQueuePool
+from sqlalchemy.event import listen
+from sqlalchemy.exc import InvalidatePoolError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
 
-from switchboard.foundation.database.connection import PreambleConnection
 from switchboard.foundation.settings import PREFIX, OperatorError
+
+
+class PreambleConnection(asyncpg.Connection):  # type: ignore[misc] # asyncpg has no types
+    """Connection that sends `preamble` together with the `BEGIN` of its next transaction, and only once.
+
+    The statements of one message succeed together, or the transaction has failed and its other statements are refused
+    (PostgreSQL manual, section 54.2.2.1).
+    """
+
+    preamble = ""
+
+    async def begin_with(self, preamble: str) -> None:
+        """Run statements at the start of the next transaction, or at once in one that is under way."""
+        if self.is_in_transaction():
+            await self.execute(preamble)
+        else:
+            self.preamble = preamble
+
+    async def execute(self, query: str, *args: Any, **options: Any) -> str:
+        """Execute a statement; a `BEGIN` with the preamble."""
+        if self.preamble and query.startswith("BEGIN"):
+            query, self.preamble = query + self.preamble, ""
+        status: str = await super().execute(query, *args, **options)
+        return status
+
+    def transaction(
+        self, *, isolation: str | None = None, readonly: bool = False, deferrable: bool = False
+    ) -> Transaction:
+        """Create a transaction that refuses to start without the preamble."""
+        return _PreambleTransaction(self, isolation, readonly, deferrable)
+
+
+class _PreambleTransaction(Transaction):  # type: ignore[misc] # asyncpg has no types
+    async def start(self) -> None:
+        await super().start()
+        if self._connection.preamble:
+            raise asyncpg.InterfaceError("the transaction has begun without its preamble")
+
 
 WITHOUT_EFFECT = frozenset(
     {
@@ -73,3 +127,129 @@ def _pop_number(parameters: dict[str, str], name: str) -> int | None:
     if value is not None and not value.isdecimal():
         raise DatabaseUrlError(f"{name} must be a whole number, not {value!r}")
     return None if value is None else int(value)
+
+
+TRUSTED_SECONDS: Final = 1.0
+"""Time for which a connection is used again without being tried. A server that closes it is noticed in this time too;
+one that vanishes without closing it, such as in a failover, is not.
+"""
+_IDLE_SINCE: Final = "idle_since"
+_Adapted: TypeAlias = Any
+"""SQLAlchemy's adapter of a connection, whose class is private to its dialect."""
+
+
+class CountingPool(AsyncAdaptedQueuePool):
+    """SQLAlchemy's pool for asyncio, which tries connections that were idle. `waiting` is the number of tasks that wait
+    for a connection.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.waiting = 0
+        listen(self, "checkin", _release)
+        listen(self, "checkout", _try)
+
+    def _do_get(self) -> ConnectionPoolEntry:
+        self.waiting += 1
+        try:
+            return super()._do_get()
+        finally:
+            self.waiting -= 1
+
+
+def _release(connection: _Adapted, entry: ConnectionPoolEntry) -> None:
+    entry.info[_IDLE_SINCE] = time.monotonic()
+    if connection is not None:
+        connection.driver_connection.preamble = ""
+
+
+def _try(connection: _Adapted, entry: ConnectionPoolEntry, _proxy: object) -> None:
+    """Raise `InvalidatePoolError`, after which the pool opens another connection, if the connection cannot be used."""
+    driver: PreambleConnection = connection.driver_connection
+    idle_since: float | None = entry.info.get(_IDLE_SINCE)
+    if driver.is_closed():
+        raise InvalidatePoolError
+    if idle_since is not None and time.monotonic() - idle_since > TRUSTED_SECONDS:
+        try:
+            connection.run_async(_ask)
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            raise InvalidatePoolError from error
+
+
+async def _ask(driver: PreambleConnection) -> None:
+    await driver.execute("select 1")
+
+
+WAIT_SECONDS: Final = 10.0
+"""Time that a transaction waits for its organization's share, as long as for a connection of the pool."""
+
+
+@dataclass(slots=True, eq=False)
+class _Place:
+    """A transaction's place in the share of an organization."""
+
+    share: asyncio.Semaphore
+    is_held: bool = True
+
+
+_PLACES: Final[ContextVar[tuple[_Place, ...]]] = ContextVar("places", default=())
+"""The places that the running task has, or had."""
+
+
+class ConnectionShares:
+    """Lets each organization have half of a pool's connections at once. Its other transactions wait in their order,
+    without a connection: what one organization waits for takes no connection that others need.
+    """
+
+    def __init__(self, pool_size: int) -> None:
+        self._most = max(1, pool_size // 2)
+        self._shares: WeakValueDictionary[UUID, asyncio.Semaphore] = WeakValueDictionary()
+        self._turns: WeakValueDictionary[tuple[UUID, str], asyncio.Semaphore] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def take_turn(self, organization_id: UUID, name: str) -> AsyncIterator[None]:
+        """Hold the organization's turn of this name for the block. Other blocks of the process wait in order; they must
+        not be nested.
+
+        Raises SQLAlchemy's `TimeoutError` after `WAIT_SECONDS`.
+        """
+        turn = self._turns.get((organization_id, name))
+        if turn is None:
+            turn = self._turns[organization_id, name] = asyncio.Semaphore(1)
+        await _acquire(turn, f"the organization's turn of {name} has not come within {WAIT_SECONDS:g} s")
+        try:
+            yield
+        finally:
+            turn.release()
+
+    @asynccontextmanager
+    async def take_place(self, organization_id: UUID) -> AsyncIterator[None]:
+        """Take a place in the organization's share for the block. A block within a block of the same share needs none:
+        it could wait for itself.
+
+        Raises SQLAlchemy's `TimeoutError`, as the pool does, after `WAIT_SECONDS`.
+        """
+        share = self._shares.get(organization_id)
+        if share is None:
+            share = self._shares[organization_id] = asyncio.Semaphore(self._most)
+        outer = _PLACES.get()
+        if any(place.is_held and place.share is share for place in outer):
+            yield
+            return
+        await _acquire(share, f"the organization has had {self._most} transactions for {WAIT_SECONDS:g} s")
+        place = _Place(share)
+        _PLACES.set((place,))
+        try:
+            yield
+        finally:
+            place.is_held = False
+            share.release()
+            _PLACES.set(outer)
+
+
+async def _acquire(semaphore: asyncio.Semaphore, reason: str) -> None:
+    try:
+        async with asyncio.timeout(WAIT_SECONDS):
+            await semaphore.acquire()
+    except TimeoutError as error:
+        raise PoolTimeout(reason) from error

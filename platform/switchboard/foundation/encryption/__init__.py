@@ -1,16 +1,17 @@
 """Encryption at rest: values under the keyring and their rotation, keys of organizations, and content under them."""
 
-from switchboard.foundation.encryption.columns import EncryptedColumn, list_encrypted_columns
-from switchboard.foundation.encryption.content import encrypted_content
-from switchboard.foundation.encryption.key_check import KeyCheck
-from switchboard.foundation.encryption.organization_keys import (
+from switchboard.foundation.encryption.content import (
     DataKey,
+    EncryptedColumn,
     OrganizationKey,
     destroy_organization_keys,
+    encrypted_content,
     find_organization_key,
     find_organization_key_by_id,
     get_or_create_organization_key,
+    list_encrypted_columns,
 )
+from switchboard.foundation.encryption.key_check import KeyCheck
 from switchboard.foundation.encryption.reencryption import (
     TableReencryption,
     delete_unused_content_keys,

@@ -10,9 +10,11 @@ import base64
 import json
 import os
 import re
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from string import Formatter
 from typing import Any, Final, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -24,6 +26,8 @@ from sqlalchemy import (
     JSON,
     Column,
     ColumnElement,
+    Index,
+    LargeBinary,
     RowMapping,
     Table,
     Text,
@@ -37,10 +41,20 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import QueryContext, Session
 from sqlalchemy.orm.attributes import get_history, set_committed_value
-from sqlmodel import col, select
+from sqlmodel import Field, SQLModel, col, delete, insert, select
 
-from switchboard.foundation.database import ENCRYPTED_CONTENT, RoleSession, TenantTable
-from switchboard.foundation.encryption.organization_keys import OrganizationKey, get_or_create_key, unwrap_key
+from switchboard.foundation.database import (
+    ENCRYPTED_CONTENT,
+    ENCRYPTION_LABEL,
+    NewRow,
+    RoleSession,
+    TenantSession,
+    TenantTable,
+    build_lock,
+    encryption_label,
+    is_among,
+    new_id,
+)
 from switchboard.foundation.keyring import KeyRing
 
 KEY_PURPOSE: Final = "texts"
@@ -303,3 +317,149 @@ def _open_cipher(keyring: KeyRing, key_id: UUID, organization_id: UUID, wrapped:
 
 def _build_place(column: Column[JsonValue], organization_id: UUID, row_id: UUID) -> str:
     return f"{column.table.name}|{column.name}|{row_id}|{organization_id}"
+
+
+# The encrypted columns: those that their models mark with `encryption_label`.
+
+FINGERPRINT_END = len("v1.01234567")
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptedColumn:
+    """A column with ciphertexts. `label` is the template of the place that a value is bound to."""
+
+    column: Column[Any]
+    label: str
+
+    @property
+    def name(self) -> str:
+        """The name with its table, `event_target.secret`."""
+        return f"{self.column.table.name}.{self.column.name}"
+
+    @property
+    def is_tenants(self) -> bool:
+        """True for a column of organizations' rows, False for one of users."""
+        return "organization_id" in self.column.table.c
+
+    @property
+    def label_fields(self) -> list[Column[Any]]:
+        """The columns that the label names."""
+        return [self.column.table.c[field] for _, field, _, _ in Formatter().parse(self.label) if field]
+
+    @property
+    def fingerprint(self) -> ColumnElement[str]:
+        """The fingerprint of a value's key, as an SQL expression that reads only the beginning of the value."""
+        start = func.substr(self.column, 1, FINGERPRINT_END)
+        return func.split_part(func.convert_from(start, "UTF8") if self.is_binary else start, ".", 2, type_=Text)
+
+    @property
+    def is_binary(self) -> bool:
+        """True for a column of bytes, False for one of text."""
+        return isinstance(self.column.type, LargeBinary)
+
+
+def list_encrypted_columns() -> list[EncryptedColumn]:
+    """Return every encrypted column of the imported models."""
+    return [
+        EncryptedColumn(column, column.info[ENCRYPTION_LABEL])
+        for table in SQLModel.metadata.sorted_tables
+        for column in table.columns
+        if ENCRYPTION_LABEL in column.info
+    ]
+
+
+# Content of rows that are inserted around the session's flush, which encrypts that of objects.
+
+
+async def encrypt_row(session: TenantSession, row: NewRow) -> NewRow:
+    """Return a row with its content encrypted if the organization's policy says so."""
+    values = await session.run_sync(encrypt_values, get_table(row.table), row.values, dict(row.values))
+    return NewRow(row.table, values)
+
+
+# Keys of one organization for one purpose, encrypted under the keyring: `switchboard keys rotate` changes only their
+# encryption.
+
+KEY_BYTES = 32
+WRAPPED_LABEL = "organization_key|wrapped|{id}|{organization_id}"
+
+
+class OrganizationKey(TenantTable, table=True):
+    """A random key of 32 bytes, in hexadecimal digits and encrypted. An organization has one for each purpose."""
+
+    __tablename__ = "organization_key"
+    __table_args__ = (Index(None, "organization_id", "purpose"),)
+
+    purpose: str
+    wrapped: str = Field(sa_column_kwargs=encryption_label(WRAPPED_LABEL))
+
+
+@dataclass(frozen=True, slots=True)
+class DataKey:
+    """A decrypted key, 32 bytes, and its id."""
+
+    id: UUID
+    secret: bytes
+
+
+async def find_organization_key(session: TenantSession, purpose: str) -> DataKey | None:
+    """Return the organization's key for a purpose, or None. Raises `SecretError`."""
+    return await session.run_sync(_find_key, session.organization_id, purpose)
+
+
+async def find_organization_key_by_id(session: TenantSession, key_id: UUID) -> DataKey | None:
+    """Return a key of the organization; None if it was destroyed. Raises `SecretError`."""
+    rows = session.select(OrganizationKey).where(col(OrganizationKey.id) == key_id)
+    key = (await session.exec(rows)).one_or_none()
+    keyring: KeyRing = session.info["keyring"]
+    return None if key is None else unwrap_key(keyring, key.id, key.organization_id, key.wrapped)
+
+
+async def get_or_create_organization_key(session: TenantSession, purpose: str) -> DataKey:
+    """Return the organization's key; concurrent transactions create the same one. Raises `SecretError`."""
+    return await session.run_sync(get_or_create_key, session.organization_id, purpose)
+
+
+def get_or_create_key(session: Session, organization_id: UUID, purpose: str) -> DataKey:
+    """Return the organization's key, which is not deleted before the transaction ends. Raises `SecretError`.
+
+    Synchronous and without the session's flush, because a flush calls it.
+    """
+    found = _find_key(session, organization_id, purpose, lock=True)
+    if found is None:
+        session.execute(build_lock(f"key {purpose} of {organization_id}"))
+        found = _find_key(session, organization_id, purpose, lock=True)
+    if found is not None:
+        return found
+    created = DataKey(new_id(), secrets.token_bytes(KEY_BYTES))
+    keyring: KeyRing = session.info["keyring"]
+    wrapped = keyring.encrypt(created.secret.hex(), _label(created.id, organization_id))
+    row = OrganizationKey(id=created.id, organization_id=organization_id, purpose=purpose, wrapped=wrapped)
+    session.execute(insert(OrganizationKey).values(row.model_dump()))
+    return created
+
+
+async def destroy_organization_keys(session: TenantSession, purposes: Sequence[str]) -> list[UUID]:
+    """Delete the organization's keys, so that nothing under them can be decrypted any more; return their ids."""
+    ours = (session.owns(OrganizationKey), is_among(col(OrganizationKey.purpose), purposes))
+    destroyed = delete(OrganizationKey).where(*ours).returning(col(OrganizationKey.id))
+    return list((await session.exec(destroyed)).scalars())
+
+
+def unwrap_key(keyring: KeyRing, key_id: UUID, organization_id: UUID, wrapped: str) -> DataKey:
+    """Decrypt a key. Raises `SecretError`."""
+    return DataKey(key_id, bytes.fromhex(keyring.decrypt(wrapped, _label(key_id, organization_id))))
+
+
+def _find_key(session: Session, organization_id: UUID, purpose: str, *, lock: bool = False) -> DataKey | None:
+    rows = select(OrganizationKey.id, OrganizationKey.wrapped).where(
+        col(OrganizationKey.organization_id) == organization_id, col(OrganizationKey.purpose) == purpose
+    )
+    if lock:
+        rows = rows.with_for_update(read=True, key_share=True)
+    key = session.execute(rows, execution_options={"autoflush": False}).one_or_none()
+    return None if key is None else unwrap_key(session.info["keyring"], key.id, organization_id, key.wrapped)
+
+
+def _label(key_id: UUID, organization_id: UUID) -> str:
+    return WRAPPED_LABEL.format(id=key_id, organization_id=organization_id)

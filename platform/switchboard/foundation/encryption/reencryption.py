@@ -14,14 +14,15 @@ from switchboard.foundation.database import Database, TenantSession, TenantTable
 from switchboard.foundation.encryption.content import (
     KEY_PURPOSE,
     RETIRED_PURPOSE,
+    OrganizationKey,
     build_prefix,
+    get_or_create_organization_key,
     get_table,
     is_unreadable,
     list_conversation_columns,
     list_encrypted_models,
     match_prefix,
 )
-from switchboard.foundation.encryption.organization_keys import OrganizationKey, get_or_create_organization_key
 
 BATCH: Final = 200
 

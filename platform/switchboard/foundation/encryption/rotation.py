@@ -10,7 +10,7 @@ from sqlmodel import select, update
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.foundation.database import Database, is_among
-from switchboard.foundation.encryption.columns import EncryptedColumn, list_encrypted_columns
+from switchboard.foundation.encryption.content import EncryptedColumn, list_encrypted_columns
 from switchboard.foundation.encryption.system_queries import list_owners_to_rotate
 from switchboard.foundation.keyring import KeyRing, SecretError
 

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from switchboard.foundation.encryption.organization_keys import DataKey
+from switchboard.foundation.encryption.content import DataKey
 from switchboard.foundation.keyring import SecretError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlmodel import func, null, select
 
 from switchboard.foundation.database import Database, is_among, is_not_among
-from switchboard.foundation.encryption.columns import EncryptedColumn, list_encrypted_columns
+from switchboard.foundation.encryption.content import EncryptedColumn, list_encrypted_columns
 
 
 async def count_values_by_key(database: Database) -> Counter[str]:

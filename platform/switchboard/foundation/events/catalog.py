@@ -4,10 +4,10 @@ triggers are generated from it.
 
 from abc import ABC, abstractmethod
 from functools import cache
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, create_model
 
 from switchboard.foundation.web.schemas import Dollars, Moment
 
@@ -183,3 +183,17 @@ def build_delivery_model(kind: type[EventData]) -> type[BaseModel]:
         data=(kind, Field(description="Subject of the event, as it was when the event happened.")),
         timestamp=(Moment, Field(description="When the event happened. Retries and replays keep it.")),
     )
+
+
+# Field type of an event name in requests.
+
+
+def _validate_name(name: str) -> str:
+    if name not in CATALOG:
+        raise ValueError(f"{name} is not an event; the events are {', '.join(CATALOG)}")
+    return name
+
+
+EventName = Annotated[
+    str, Field(max_length=64, json_schema_extra={"enum": list(CATALOG)}), AfterValidator(_validate_name)
+]

@@ -6,18 +6,21 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 from uuid import UUID
 
 from pydantic import JsonValue
-from sqlalchemy import Text, any_, bindparam, func, null, or_, select, union_all
+from sqlalchemy import Text, any_, bindparam, func, null, or_, union_all
+from sqlalchemy import select as select_columns
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import col, delete, select, update
 
 from switchboard.foundation.database import NewRow, TenantSession, fetch_rows, insert_row, new_id, now
-from switchboard.foundation.encryption.content import get_table, is_unreadable
-from switchboard.foundation.encryption.rows import encrypt_row
+from switchboard.foundation.encryption.content import encrypt_row, get_table, is_unreadable
 from switchboard.foundation.events.catalog import EventData, build_delivery_model
-from switchboard.foundation.events.models import Delivery, Event, EventTarget, EventTrigger
+from switchboard.foundation.events.models import TARGET_LABEL, Delivery, Event, EventTarget, EventTrigger
 from switchboard.foundation.jobs import wake
+from switchboard.foundation.keyring import KeyRing
 
 TransactionalHandler: TypeAlias = Callable[[TenantSession, EventData], Awaitable[None]]
 """A handler above the publisher's layer that runs in the same transaction. The application passes the handlers to
@@ -27,10 +30,10 @@ its database's sessions.
 _triggers, _targets = get_table(EventTrigger).c, get_table(EventTarget).c
 # Built once, because each event asks it. A trigger has no kind.
 _AUDIENCE = union_all(
-    select(_triggers.id, null().cast(Text).label("kind")).where(
+    select_columns(_triggers.id, null().cast(Text).label("kind")).where(
         _triggers.organization_id == bindparam("organization_id"), _triggers.event == bindparam("event")
     ),
-    select(_targets.id, _targets.kind).where(
+    select_columns(_targets.id, _targets.kind).where(
         _targets.organization_id == bindparam("organization_id"),
         _targets.enabled,
         _targets.url.is_not(None),
@@ -141,3 +144,96 @@ async def _find_audience(session: TenantSession, data: EventData) -> _Audience:
         else:
             audience.subscribers.append(SubscribedTarget(row["id"], row["kind"]))
     return audience
+
+
+# Event triggers, and the automation depth of a transaction. Each owner of a trigger writes its own row.
+
+
+async def set_trigger(session: TenantSession, trigger_id: UUID, event: str | None) -> None:
+    """Set the event that a trigger reacts to; None removes the trigger."""
+    organization_id = session.organization_id
+    await session.exec(
+        delete(EventTrigger).where(
+            col(EventTrigger.organization_id) == organization_id, col(EventTrigger.id) == trigger_id
+        )
+    )
+    if event is not None:
+        session.add(EventTrigger(id=trigger_id, organization_id=organization_id, event=event))
+
+
+def set_cause_depth(session: TenantSession, depth: int) -> None:
+    """Set the automation depth of the current transaction."""
+    session.info["cause_depth"] = depth
+
+
+def get_cause_depth(session: TenantSession) -> int:
+    """Return the automation depth of the transaction; rows that publish events later store it."""
+    depth: int = session.info.get("cause_depth", 0)
+    return depth
+
+
+# Event targets that belong to another resource: an agent's webhook, and the integration's.
+
+OWNERLESS = "the receiver was deleted"
+
+
+async def get_or_create_target(
+    session: TenantSession, kind: Literal["agent", "integration"], target_id: UUID
+) -> EventTarget:
+    """Return the target of its owner, locked; created without an address if needed."""
+    organization_id = session.organization_id
+    moment = now()
+    fresh: dict[str, object] = {
+        "id": target_id,
+        "organization_id": organization_id,
+        "kind": kind,
+        "events": [],
+        "enabled": True,
+        "consecutive_failures": 0,
+    }
+    await session.exec(
+        insert(EventTarget).values(**fresh, created_at=moment, updated_at=moment).on_conflict_do_nothing()
+    )
+    rows = select(EventTarget).where(
+        col(EventTarget.organization_id) == organization_id, col(EventTarget.id) == target_id
+    )
+    return (await session.exec(rows.with_for_update())).one()
+
+
+async def decrypt_secret(
+    session: TenantSession, kind: Literal["agent", "integration"], target_id: UUID, keyring: KeyRing
+) -> str | None:
+    """Decrypt the secret that signs requests to a target; None without one."""
+    organization_id = session.organization_id
+    rows = select(EventTarget.secret).where(
+        col(EventTarget.organization_id) == organization_id, col(EventTarget.id) == target_id
+    )
+    secret = (await session.exec(rows)).one_or_none()
+    return keyring.decrypt(secret, get_secret_label(kind, target_id, organization_id)) if secret else None
+
+
+async def remove_target(session: TenantSession, target_id: UUID) -> None:
+    """Delete a target; its pending deliveries fail. Its deliveries remain visible."""
+    organization_id = session.organization_id
+    rows = select(EventTarget).where(
+        col(EventTarget.organization_id) == organization_id, col(EventTarget.id) == target_id
+    )
+    target = (await session.exec(rows.with_for_update())).one_or_none()
+    if target is None:
+        return
+    await session.delete(target)
+    waiting = (
+        col(Delivery.organization_id) == organization_id,
+        col(Delivery.target_id) == target_id,
+        col(Delivery.status) == "pending",
+    )
+    await session.exec(
+        update(Delivery)
+        .where(*waiting)
+        .values(status="failed", last_error=OWNERLESS, next_attempt_at=None, due_at=None, lease_token=None)
+    )
+
+
+def get_secret_label(kind: str, target_id: UUID, organization_id: UUID) -> str:
+    """Return the encryption label of a target's secrets."""
+    return TARGET_LABEL.format(kind=kind, id=target_id, organization_id=organization_id)

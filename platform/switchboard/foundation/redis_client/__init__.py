@@ -5,12 +5,12 @@ Redis holds only what may be lost (docs/decisions/0022-redis-is-optional.md), so
 """
 
 from switchboard.foundation.redis_client.clients import (
+    HASH_TAG,
     LimitsRedis,
     RedisClients,
     open_redis_clients,
     receive_messages,
 )
-from switchboard.foundation.redis_client.locators import HASH_TAG
 from switchboard.foundation.redis_client.urls import InvalidRedisUrl
 
 __all__ = ["HASH_TAG", "InvalidRedisUrl", "LimitsRedis", "RedisClients", "open_redis_clients", "receive_messages"]

@@ -1,25 +1,191 @@
-"""The Redis clients of a process."""
+"""The Redis clients of a process, and their connections."""
 
+import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
-from redis.asyncio import ConnectionPool, Redis, RedisCluster
+import structlog
+from redis.asyncio import Connection, ConnectionPool, Redis, RedisCluster, SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.client import PubSub
 from redis.asyncio.cluster import ClusterNode
-from redis.asyncio.connection import AbstractConnection, SSLConnection
+from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.crc import key_slot
 from redis.driver_info import DriverInfo
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisClusterException, RedisError
+from redis.exceptions import MovedError, ReadOnlyError, RedisClusterException, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from switchboard.foundation.redis_client.connections import CONNECTION_CLASSES, FOLLOWING_CLASSES, Locate
-from switchboard.foundation.redis_client.locators import find_primary, find_slot_owner, locate_server
 from switchboard.foundation.redis_client.urls import InvalidRedisUrl, RedisAddress, parse_redis_url
+
+# Sentinels, and nodes of a cluster, as sources of the address of the current primary.
+
+logger = structlog.get_logger()
+HASH_TAG = "{switchboard}"
+"""Part of each key of `RedisClients.commands` and `blocking`: in a cluster one server has them all (Redis Cluster
+specification, hash tags)."""
+
+
+async def locate_server(
+    locators: Sequence[Redis], find: Callable[[Redis], Awaitable[tuple[str, int] | None]]
+) -> tuple[str, int]:
+    """Return the address that the first locator finds. Raises `RedisError`."""
+    problem = "unknown to all that were asked"
+    for locator in locators:
+        try:
+            if (address := await find(locator)) is not None:
+                return address
+        except (RedisError, OSError) as error:
+            problem = str(error)
+            logger.info("a Sentinel or node of the cluster does not answer", error=type(error).__name__)
+    raise RedisConnectionError(f"the primary cannot be located: {problem}")
+
+
+async def find_primary(sentinel: Redis, *, service: str) -> tuple[str, int] | None:
+    """Return the primary that a Sentinel knows by this name (Redis, Sentinel clients, step 2)."""
+    found = await sentinel.execute_command("SENTINEL GET-MASTER-ADDR-BY-NAME", service)  # type: ignore[no-untyped-call]
+    return (found[0].decode(), int(found[1])) if found else None
+
+
+async def find_slot_owner(node: Redis) -> tuple[str, int] | None:
+    """Return the server of a cluster that has the keys with `HASH_TAG`."""
+    slot = key_slot(HASH_TAG.encode())
+    ranges = await node.execute_command("CLUSTER SLOTS")  # type: ignore[no-untyped-call]
+    for first, last, (host, port, *_), *_ in ranges:
+        if first <= slot <= last:
+            # A node that was given no name of its own leaves it out (Redis, CLUSTER SLOTS).
+            return (host or b"").decode() or node.connection_pool.connection_kwargs["host"], port
+    return None
+
+
+# Connections to Redis with a deadline for each command, and connections that follow a failover.
+
+STEPS: Final = 5
+"""Steps of a deadline."""
+
+Locate: TypeAlias = Callable[[], Awaitable[tuple[str, int]]]
+"""Return host and port of the current primary. Raises `RedisError`."""
+
+
+class DeadlineConnection(AbstractConnection):
+    """A connection on which each command and each response has a deadline.
+
+    redis-py's own `socket_timeout` writes with `asyncio.wait_for`, which before Python 3.12 swallows a cancellation
+    that meets the end of the write: the canceled task goes on.
+    """
+
+    def __init__(self, *, deadline_seconds: float, **options: Any) -> None:
+        super().__init__(**options)
+        self._deadline_seconds = deadline_seconds
+
+    async def send_packed_command(self, *args: Any, **options: Any) -> None:
+        """Send a command. Raises redis-py's `TimeoutError`."""
+        async with _deadline(self._deadline_seconds):
+            await super().send_packed_command(*args, **options)
+
+    async def read_response(
+        self,
+        disable_decoding: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109 - redis-py's signature
+        **options: Any,
+    ) -> Any:
+        """Read a response; a `timeout` of the caller's replaces the deadline. Raises redis-py's `TimeoutError`."""
+        async with _deadline(self._deadline_seconds if timeout is None else None):
+            return await super().read_response(disable_decoding, timeout, **options)
+
+
+class TcpConnection(DeadlineConnection, Connection):
+    """A connection over TCP."""
+
+
+class TlsConnection(DeadlineConnection, SSLConnection):
+    """A connection over TLS."""
+
+
+class UnixConnection(DeadlineConnection, UnixDomainSocketConnection):
+    """A connection over a Unix socket."""
+
+
+class _FollowingConnection(DeadlineConnection):
+    """A connection to the server that is the primary at the moment it connects.
+
+    A server that is no longer the primary closes it: the next use locates the primary again.
+    """
+
+    host: str
+    port: int
+
+    def __init__(self, *, locate: Locate, **options: Any) -> None:
+        super().__init__(**options)
+        self._locate = locate
+
+    async def connect(self) -> None:
+        """Connect to the current primary. Raises `RedisError`."""
+        if not self.is_connected:
+            self.host, self.port = await self._locate()
+        await super().connect()  # type: ignore[no-untyped-call]
+
+    async def read_response(self, *args: Any, **options: Any) -> Any:
+        """Read a response. Raises `RedisError`."""
+        try:
+            return await super().read_response(*args, **options)
+        except (MovedError, ReadOnlyError) as error:
+            await self.disconnect()
+            raise RedisConnectionError("the server is no longer the primary") from error
+
+
+class FollowingTcpConnection(_FollowingConnection, Connection):
+    """A connection over TCP that follows a failover."""
+
+
+class FollowingTlsConnection(_FollowingConnection, SSLConnection):
+    """A connection over TLS that follows a failover."""
+
+
+CONNECTION_CLASSES: dict[type[AbstractConnection], type[DeadlineConnection]] = {
+    Connection: TcpConnection,
+    SSLConnection: TlsConnection,
+    UnixDomainSocketConnection: UnixConnection,
+}
+FOLLOWING_CLASSES: dict[type[AbstractConnection], type[DeadlineConnection]] = {
+    Connection: FollowingTcpConnection,
+    SSLConnection: FollowingTlsConnection,
+}
+
+
+@asynccontextmanager
+async def _deadline(seconds: float | None) -> AsyncIterator[None]:
+    """Bound a block in steps, so that an event loop that stands still uses up one of them and not the whole time.
+
+    An answer that has arrived meanwhile is read in the next step.
+    """
+    loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle | None = None
+
+    def step(left: int) -> None:
+        nonlocal timer
+        if left:
+            timer = loop.call_later(step_seconds, step, left - 1)
+        else:
+            deadline.reschedule(loop.time())
+
+    step_seconds = (seconds or 0.0) / STEPS
+    if seconds is not None:
+        timer = loop.call_later(step_seconds, step, STEPS - 1)
+    try:
+        async with asyncio.timeout(None) as deadline:
+            yield
+    except TimeoutError:
+        raise RedisTimeoutError("Redis did not answer in time") from None
+    finally:
+        if timer is not None:
+            timer.cancel()
+
 
 COMMAND_SECONDS = 0.5
 BLOCKING_SECONDS = 5.0

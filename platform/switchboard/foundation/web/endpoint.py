@@ -25,7 +25,6 @@ from quart import Response, g, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.web.context import web_context
 from switchboard.foundation.web.errors import (
     ApiError,
     InvalidCredentials,
@@ -42,7 +41,14 @@ from switchboard.foundation.web.idempotency import (
     identify_request,
     store_response,
 )
-from switchboard.foundation.web.pipeline import Arguments, Handler, HandlerPipeline, parse_path, parse_query
+from switchboard.foundation.web.pipeline import (
+    Arguments,
+    Handler,
+    HandlerPipeline,
+    parse_path,
+    parse_query,
+    web_context,
+)
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.rate_limits import build_rate_limit_headers
 from switchboard.foundation.web.schemas import READ_ONLY, Answer, Page, PartialBody

@@ -10,18 +10,44 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
-from quart import Quart
+from quart import Quart, current_app
 
-from switchboard.foundation.database import TenantSession
+from switchboard.foundation.database import Database, ReadReplica, TenantSession
 from switchboard.foundation.injection import InvalidParameter, Parts, resolve_parameters
-from switchboard.foundation.web.context import web_context
+from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.web.errors import NotFound, ValidationFailed
-from switchboard.foundation.web.principal import Principal
+from switchboard.foundation.web.principal import Principal, Resolver
+from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.foundation.web.schemas import parse_id
+
+# Objects that the endpoints of one application share, found through the application so that nothing is global.
+
+EXTENSION = "switchboard.web"
+
+
+@dataclass(frozen=True, slots=True)
+class WebContext:
+    """Transactions, reads from a replica, rate limits, credential lookup, and the keys that encrypt stored responses.
+
+    `resolved` holds the parts and services of the process that each handler names as arguments.
+    """
+
+    database: Database
+    replica: ReadReplica
+    limiter: RateLimiter
+    resolve: Resolver
+    keyring: KeyRing
+    resolved: Mapping[Callable[..., Awaitable[object]], Mapping[str, object]]
+
+
+def web_context() -> WebContext:
+    """Return the context of the application that serves the current request."""
+    return cast("WebContext", current_app.extensions[EXTENSION])
+
 
 Handler: TypeAlias = Callable[..., Awaitable[Any]]
 Arguments: TypeAlias = dict[str, object]

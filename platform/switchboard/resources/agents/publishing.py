@@ -9,14 +9,13 @@ from zoneinfo import available_timezones
 from pydantic import ValidationError
 
 from switchboard.engine.conversation.speech.rnnoise import RNNOISE_MISSING, find_rnnoise
-from switchboard.engine.providers.service import choose_provider
+from switchboard.engine.providers.instances import choose_provider
 from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
-from switchboard.foundation.events.targets import get_or_create_target, get_secret_label
+from switchboard.foundation.events.outbox import get_or_create_target, get_secret_label
 from switchboard.foundation.keyring import KeyRing
-from switchboard.foundation.outbound import OutboundClient
-from switchboard.foundation.outbound.fields import validate_public_url
+from switchboard.foundation.outbound import OutboundClient, validate_public_url
 from switchboard.foundation.web.errors import InvalidState, ValidationFailed
 from switchboard.foundation.web.principal import Principal
 from switchboard.plugin_sdk.registry import Registry

@@ -5,11 +5,7 @@ from typing import Any
 
 import structlog
 
-from switchboard.engine.providers.extensions import (
-    ConfiguredExtension,
-    ExtensionNotAvailable,
-    configure_extensions,
-)
+from switchboard.engine.providers.instances import ConfiguredExtension, ExtensionNotAvailable, configure_extensions
 from switchboard.engine.redaction.detectors import BUILT_IN
 from switchboard.engine.redaction.redactor import KEYPAD, Redactor
 from switchboard.foundation.database import TenantSession

@@ -10,7 +10,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.engine.conversation.call import DETECTOR_MODES
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession
-from switchboard.foundation.events.targets import remove_target
+from switchboard.foundation.events.outbox import remove_target
 from switchboard.foundation.web.errors import NotFound
 from switchboard.plugin_sdk.registry import Capability
 from switchboard.resources.agents.models import Agent, AgentVersion
@@ -35,11 +35,6 @@ async def get_agent_names(session: TenantSession, *, status: str | None = None) 
     if status is not None:
         rows = rows.where(col(Agent.status) == status)
     return dict((await session.exec(rows.order_by(func.lower(Agent.name), col(Agent.id)))).all())
-
-
-async def find_agent(session: TenantSession, agent_id: UUID, *, lock: bool = False) -> Agent | None:
-    """Return an agent by id; None if the organization has none."""
-    return await session.find(Agent, agent_id, lock=lock)
 
 
 async def list_agents_using_provider(session: TenantSession, capability: Capability, provider: str) -> list[Agent]:
@@ -68,7 +63,7 @@ async def has_agent_with_turn_detector(session: TenantSession) -> bool:
 
 async def get_agent(session: TenantSession, agent_id: UUID, *, lock: bool = False) -> Agent:
     """Return an agent, locked for this transaction if asked. Raises `NotFound`."""
-    agent = await find_agent(session, agent_id, lock=lock)
+    agent = await session.find(Agent, agent_id, lock=lock)
     if agent is None:
         raise NotFound
     return agent

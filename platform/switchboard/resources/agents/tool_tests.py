@@ -8,10 +8,9 @@ from pydantic import JsonValue
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, new_id
-from switchboard.foundation.events.targets import decrypt_secret
+from switchboard.foundation.events.outbox import decrypt_secret
 from switchboard.foundation.keyring import KeyRing
-from switchboard.foundation.outbound import OutboundClient, OutboundError
-from switchboard.foundation.outbound.fields import validate_public_url
+from switchboard.foundation.outbound import OutboundClient, OutboundError, validate_public_url
 from switchboard.foundation.web.errors import RateLimited
 from switchboard.foundation.web.principal import Limit, Principal
 from switchboard.foundation.web.rate_limits import RateLimiter

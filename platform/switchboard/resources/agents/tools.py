@@ -7,12 +7,11 @@ from typing import Any, ClassVar, Final
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from switchboard.engine.conversation.call import Tool
-from switchboard.engine.providers.extensions import Extensions
+from switchboard.engine.providers.instances import Extensions
 from switchboard.foundation.database import Database
-from switchboard.foundation.events.targets import decrypt_secret
+from switchboard.foundation.events.outbox import decrypt_secret
 from switchboard.foundation.keyring import KeyRing
-from switchboard.foundation.outbound import OutboundAnswer, OutboundClient, OutboundError
-from switchboard.foundation.web.signatures import signature_headers
+from switchboard.foundation.outbound import OutboundAnswer, OutboundClient, OutboundError, signature_headers
 from switchboard.plugin_sdk import AgentTool, JsonObject, KeypadEntry, ToolContext, ToolError, ToolParameters
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.declared_tools import BUILT_IN_TOOLS, DeclaredTool

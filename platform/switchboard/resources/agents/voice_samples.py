@@ -22,7 +22,7 @@ from switchboard.foundation.web.principal import Limit
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.plugin_sdk import AudioFormat, ProviderError, SpeechRequest, TextToSpeechProvider
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.costs import calculate_speech_cost
+from switchboard.resources.billing.ledger import calculate_speech_cost
 from switchboard.resources.identity.service import get_policy
 
 logger = structlog.get_logger()

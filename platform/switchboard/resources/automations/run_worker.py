@@ -13,7 +13,7 @@ from uuid import UUID
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from switchboard.engine.providers.extensions import Extensions
+from switchboard.engine.providers.instances import Extensions
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.resources.automations import runs, system_queries

@@ -11,9 +11,9 @@ import structlog
 from pydantic import ValidationError
 from sqlmodel import col
 
-from switchboard.engine.providers.extensions import ExtensionNotAvailable, Extensions
+from switchboard.engine.providers.instances import ExtensionNotAvailable, Extensions
 from switchboard.foundation.database import Database, TenantSession, new_id, now
-from switchboard.foundation.events.triggers import set_cause_depth
+from switchboard.foundation.events.outbox import set_cause_depth
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.extension_faults import record_extension_fault
 from switchboard.foundation.outbound import OutboundClient
@@ -30,7 +30,7 @@ from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.automations import templates
 from switchboard.resources.automations.action_dependencies import DatabaseAction, OutboundAction
 from switchboard.resources.automations.models import ActionRecord, AutomationRun
-from switchboard.resources.identity.suspension import is_suspended
+from switchboard.resources.identity.service import is_suspended
 
 logger = structlog.get_logger()
 RETRY_DELAYS = (timedelta(seconds=5), timedelta(seconds=30))

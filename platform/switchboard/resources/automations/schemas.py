@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
-from switchboard.foundation.events.fields import EventName
+from switchboard.foundation.events.catalog import EventName
 from switchboard.foundation.web.schemas import Answer, CreatedAt, Moment, Name, PartialBody, RequestBody
 from switchboard.resources.automations.conditions import Operator, validate_path
 from switchboard.resources.automations.models import ActionStatus, Automation, AutomationRun

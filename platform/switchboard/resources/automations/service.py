@@ -1,23 +1,37 @@
 """Business rules of automations."""
 
+from collections.abc import Iterable
 from uuid import UUID
 
 from sqlmodel import col
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.engine.providers.extensions import Extensions
+from switchboard.engine.providers.instances import Extensions
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
-from switchboard.foundation.events.triggers import set_trigger
+from switchboard.foundation.events.outbox import set_trigger
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.foundation.web.principal import Principal
+from switchboard.plugin_sdk import AutomationAction
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.automations.models import ActionRecord, Automation, AutomationRun
-from switchboard.resources.automations.permissions import require_action_scopes
 from switchboard.resources.automations.schemas import AutomationCreate, AutomationOut, AutomationUpdate
 from switchboard.resources.automations.validation import validate_actions
+
+# Scopes that the actions of an automation need (docs/decisions/0033-scopes-of-actions.md).
+
+
+def require_action_scopes(principal: Principal, action_types: Iterable[str], *, registry: Registry) -> None:
+    """Raise `InsufficientScope` unless the principal has the scope of each action.
+
+    The action of a plugin that is no longer installed needs the default, the strictest scope.
+    """
+    for action_type in action_types:
+        scope = (registry.action(action_type) or AutomationAction).scope
+        if scope is not None:
+            principal.require_scope(scope, purpose=f"The action {action_type}")
 
 
 def list_automations(session: TenantSession) -> SelectOfScalar[Automation]:

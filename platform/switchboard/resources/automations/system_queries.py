@@ -7,7 +7,7 @@ from sqlmodel import col, select
 
 from switchboard.foundation.database import Database, now
 from switchboard.resources.automations.models import AutomationRun
-from switchboard.resources.identity.suspension import select_suspended_ids
+from switchboard.resources.identity.service import select_suspended_ids
 
 
 async def list_due_runs(database: Database, *, limit: int, per_organization: int) -> list[tuple[UUID, UUID]]:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from pydantic import JsonValue, ValidationError
 
-from switchboard.engine.providers.extensions import Extensions
+from switchboard.engine.providers.instances import Extensions
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.errors import FieldError, ValidationFailed

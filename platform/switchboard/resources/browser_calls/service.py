@@ -4,8 +4,7 @@ from collections.abc import Collection
 from datetime import timedelta
 from uuid import UUID
 
-from switchboard.engine.providers.instances import Providers
-from switchboard.engine.providers.service import find_first_provider
+from switchboard.engine.providers.instances import Providers, find_first_provider
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, now
 from switchboard.foundation.web.errors import InvalidState, ProviderFailed

@@ -1,20 +1,66 @@
-"""Calls that an organization may start now, read by one statement under the lock of its calls."""
+"""Calls that may start now: those of an organization, read by one statement under the lock of its calls, and those for
+which the servers have capacity.
+"""
 
+import asyncio
+from collections.abc import Awaitable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, cast
+from uuid import UUID
 
-from sqlalchemy import Boolean, bindparam, case, func, inspect, or_
+import structlog
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+from sqlalchemy import Boolean, DateTime, bindparam, case, func, inspect, or_
 from sqlalchemy import select as select_columns
-from sqlmodel import col
+from sqlmodel import col, select
+from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import TenantSession, fetch_rows, lock_name
+from switchboard.engine.conversation.engine import CallEngine
+from switchboard.foundation.database import TenantSession, fetch_rows, lock_name, now
+from switchboard.foundation.observability import metrics
+from switchboard.foundation.redis_client import HASH_TAG
 from switchboard.foundation.web.errors import ApiError, TooManyCalls
-from switchboard.resources.calls.models import CHAT, Call
-from switchboard.resources.calls.outbound_limits import CALLS_BEGUN, MINUTES_TALKED, build_hour
-from switchboard.resources.calls.states import ORDER
+from switchboard.plugin_sdk import CLIENT_PREFIX
+from switchboard.resources.calls.models import CHAT, ORDER, Call
 from switchboard.resources.destinations.models import OutboundPause
-from switchboard.resources.destinations.service import PauseState
+from switchboard.resources.destinations.service import HOUR, PauseState, pause_at_limit
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.service import get_policy
+
+# Calls and minutes of the last hour, for the organization's limits.
+#
+# Outbound calls count, and those that were forwarded or transferred to a phone number, those in progress too.
+
+LONGEST_CALL = timedelta(hours=4)
+_SINCE, _MOMENT, _FIRST = (bindparam(name, type_=DateTime(timezone=True)) for name in ("since", "moment", "first"))
+_OUTBOUND = (
+    col(Call.organization_id) == bindparam("organization_id"),
+    or_(col(Call.direction) == "outbound", col(Call.transferred_to).not_like(f"{CLIENT_PREFIX}%")),
+)
+_END = func.coalesce(col(Call.ended_at), _MOMENT)
+_SECONDS = func.extract("epoch", _END - func.greatest(col(Call.started_at), _SINCE))
+CALLS_BEGUN: Final[SelectOfScalar[int]] = (
+    select(func.count()).select_from(Call).where(*_OUTBOUND, col(Call.created_at) > _SINCE)
+)
+MINUTES_TALKED: Final[SelectOfScalar[Any]] = select(func.sum(_SECONDS) / 60).where(
+    *_OUTBOUND, col(Call.created_at) > _FIRST, col(Call.started_at).is_not(None), _END > _SINCE
+)
+
+
+def build_hour() -> dict[str, datetime]:
+    """Return the parameters of `CALLS_BEGUN` and `MINUTES_TALKED` for the hour before now, but the organization's."""
+    moment = now()
+    return {"moment": moment, "since": moment - HOUR, "first": moment - HOUR - LONGEST_CALL}
+
+
+async def pause_at_call_limits(session: TenantSession) -> None:
+    """Pause outbound work if the organization has reached its calls or minutes per hour."""
+    values = {"organization_id": session.organization_id, **build_hour()}
+    await pause_at_limit(session, "calls_per_hour", CALLS_BEGUN.params(values))
+    await pause_at_limit(session, "minutes_per_hour", MINUTES_TALKED.params(values))
+
 
 _RUNNING = (
     select_columns(func.count())
@@ -102,3 +148,121 @@ async def acquire_call_allowance(session: TenantSession) -> CallAllowance:
 async def lock_calls(session: TenantSession) -> None:
     """Let no other transaction start a call of the organization, or dial for its campaigns, until this one ends."""
     await lock_name(session, f"calls of {session.organization_id}")
+
+
+# Admission of calls: the capacity of all servers together, in Redis (docs/decisions/0070-admission.md).
+#
+# Each server reports every second how many calls it can hold and how many it holds. A call that is answered or dialed
+# reserves a place until its media socket is open, on whichever server that is. Without Redis every call is admitted.
+
+logger = structlog.get_logger()
+REPORT_SECONDS: Final = 1.0
+LIFETIME_SECONDS: Final = 5
+"""Time after which a server that reports nothing more has no capacity."""
+RESERVED_SECONDS: Final = 60
+"""Time for which a call reserves a place: longer than a phone rings."""
+_SERVERS: Final = f"{HASH_TAG}:call_capacity"
+"""Hash of the servers' limit, live calls, and time of the report, by node."""
+_RESERVATIONS: Final = f"{HASH_TAG}:call_reservations"
+"""Sorted set of calls without a media socket; the score is the end of the reservation, by Redis' clock."""
+_KEYS: Final = (_SERVERS, _RESERVATIONS)
+
+_REPORT = """
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ' ' .. #ARGV - 2 .. ' ' .. redis.call('TIME')[1])
+for index = 3, #ARGV do redis.call('ZREM', KEYS[2], ARGV[index]) end
+"""
+_COUNT_FREE = """
+local now = tonumber(redis.call('TIME')[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
+local servers, free, known = redis.call('HGETALL', KEYS[1]), 0, false
+for index = 2, #servers, 2 do
+  local limit, live, at = string.match(servers[index], '(%d+) (%d+) (%d+)')
+  if now - at > tonumber(ARGV[1]) then redis.call('HDEL', KEYS[1], servers[index - 1])
+  else known, free = true, free + math.max(limit - live, 0) end
+end
+if not known then return -1 end
+free = math.max(free - redis.call('ZCARD', KEYS[2]), 0)
+"""
+_RESERVE = f"""{_COUNT_FREE}
+if redis.call('ZSCORE', KEYS[2], ARGV[2]) then return 1 end
+if free > 0 then redis.call('ZADD', KEYS[2], now + ARGV[3], ARGV[2]) end
+return free
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CallAdmission:
+    """Admits calls while the servers have capacity for them."""
+
+    node: str
+    redis: Redis
+    engine: CallEngine
+
+    async def reserve_place(self, call_id: UUID) -> bool:
+        """Reserve a place for a call for a minute; return False if no server has one."""
+        return await self._count(_RESERVE, LIFETIME_SECONDS, str(call_id), RESERVED_SECONDS) != 0
+
+    async def release_place(self, call_id: UUID) -> None:
+        """Release the place of a call that will not have a media socket."""
+        try:
+            await self.redis.zrem(_RESERVATIONS, str(call_id))
+        except (RedisError, OSError) as error:
+            logger.warning("a call's place is kept for a minute: Redis cannot be reached", error=type(error).__name__)
+
+    async def has_capacity(self) -> bool:
+        """Return whether a server has capacity for another call."""
+        return await self._count(f"{_COUNT_FREE} return free", LIFETIME_SECONDS) != 0
+
+    async def list_capacities(self) -> dict[str, tuple[int, int]]:
+        """Return the calls that each server can hold and holds, by its node; nothing while Redis cannot be reached."""
+        try:
+            reports = await cast("Awaitable[dict[str | bytes, str | bytes]]", self.redis.hgetall(_SERVERS))
+        except (RedisError, OSError):
+            return {}
+        capacities = {}
+        for node, report in reports.items():
+            limit, live, _ = _decode(report).split()
+            capacities[_decode(node)] = int(limit), int(live)
+        return capacities
+
+    async def _count(self, script: str, *arguments: str | int) -> int:
+        """Return the places that a script counts: -1 if it is not known."""
+        try:
+            return await cast("Awaitable[int]", self.redis.eval(script, len(_KEYS), *_KEYS, *arguments))
+        except (RedisError, OSError) as error:
+            logger.warning("calls are admitted without a limit: Redis cannot be reached", error=type(error).__name__)
+            return -1
+
+    async def run_reports(self) -> None:
+        """Adapt this server's limit and report it every second, until canceled; then report that it has no capacity."""
+        try:
+            while True:
+                live = self.engine.live_call_ids
+                self.engine.capacity.update_limit(len(live))
+                limit = 0 if self.engine.draining else self.engine.capacity.limit
+                metrics.call_capacity.set(limit)
+                metrics.call_utilization.set(len(live) / self.engine.capacity.limit)
+                await self._report(limit, live)
+                await asyncio.sleep(REPORT_SECONDS)
+        finally:
+            await self._withdraw()
+
+    async def _report(self, limit: int, live: list[UUID]) -> None:
+        try:
+            report = self.redis.eval(_REPORT, len(_KEYS), *_KEYS, self.node, limit, *map(str, live))
+            await cast("Awaitable[None]", report)
+        except (RedisError, OSError) as error:
+            logger.warning("server capacity not reported: Redis cannot be reached", error=type(error).__name__)
+
+    async def _withdraw(self) -> None:
+        try:
+            await cast("Awaitable[int]", self.redis.hdel(_SERVERS, self.node))
+        except (RedisError, OSError) as error:
+            logger.warning(
+                "server capacity not withdrawn: Redis cannot be reached",
+                error=type(error).__name__,
+            )
+
+
+def _decode(text: str | bytes) -> str:
+    return text.decode() if isinstance(text, bytes) else text

@@ -4,6 +4,8 @@ A call to one of the organization's own numbers is answered like any inbound cal
 of the organization's numbers as the caller id. `agent:<id>` asks for an agent, whether it has a number or not.
 """
 
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
 from uuid import UUID
 
 import structlog
@@ -24,7 +26,19 @@ logger = structlog.get_logger()
 AGENT = "agent:"
 NO_NUMBER = "browser"
 """Stands in for the number of a call that has none."""
+BrowserCallAnswerer: TypeAlias = Callable[
+    [Database, inbound.InboundCallRouter, UUID, str, BrowserCall], Awaitable[Instruction]
+]
+ANSWERERS: Final[dict[str, BrowserCallAnswerer]] = {}
+"""Answers of other resources, by the first word of the identity that their browser tokens have. The application sets
+them.
+"""
 _phone_number: TypeAdapter[str] = TypeAdapter(PhoneNumberText)
+
+
+def find_answerer(browser: BrowserCall) -> BrowserCallAnswerer:
+    """Return the function that answers a call, by the identity in its token."""
+    return ANSWERERS.get(browser.identity.partition("_")[0], answer_browser_call)
 
 
 async def answer_browser_call(

@@ -1,4 +1,4 @@
-"""Placing calls with carriers.
+"""Placing calls with carriers, and the URLs that a carrier gets for a call.
 
 A call is claimed, then requested, then recorded, so that no crash dials anybody twice.
 """
@@ -8,11 +8,11 @@ from datetime import timedelta
 from uuid import UUID
 
 import structlog
+from itsdangerous import BadSignature, URLSafeSerializer
 
 from switchboard.engine.conversation.call import EndedReason
-from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.instances import Providers, list_provider_names
 from switchboard.engine.providers.request_spans import span_request
-from switchboard.engine.providers.service import list_provider_names
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.keyring import KeyRing
@@ -20,6 +20,7 @@ from switchboard.foundation.observability import metrics, traces
 from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk import (
     INVALID_NUMBER,
+    CallbackUrls,
     OutboundCall,
     OutcomeUnknown,
     ProviderError,
@@ -27,14 +28,67 @@ from switchboard.plugin_sdk import (
     TelephonyProvider,
 )
 from switchboard.plugin_sdk.registry import Capability
-from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.admission import CallAdmission
-from switchboard.resources.calls.callback_urls import build_call_callback_urls, build_media_url
+from switchboard.resources.calls.allowance import CallAdmission
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import RINGING_TIMEOUT, finish_call, is_over, refuse_call
 from switchboard.resources.destinations.service import find_refusal
 from switchboard.resources.phone_numbers import service as numbers
+
+# URLs that a carrier gets for one call: its callbacks and its media socket.
+
+PURPOSE = "media socket"
+
+
+@dataclass(frozen=True, slots=True)
+class MediaGrant:
+    """The call that the holder of a media socket's `token` may connect."""
+
+    organization_id: UUID
+    call_id: UUID
+    carrier: str
+    token: str
+
+
+def build_media_url(settings: Settings, keyring: KeyRing, *, carrier: str, organization_id: UUID, call_id: UUID) -> str:
+    """Build the URL of the call's media socket, which only its receiver can open.
+
+    The token is in the path, because Twilio drops query strings.
+    """
+    token = _serializer(keyring).dumps([organization_id.hex, call_id.hex, carrier])
+    return format_media_url(settings, token)
+
+
+def read_media_token(keyring: KeyRing, token: str) -> MediaGrant | None:
+    """Return the content of a media socket's token, or None if it is not ours."""
+    try:
+        organization_id, call_id, carrier = _serializer(keyring).loads(token)
+        return MediaGrant(UUID(organization_id), UUID(call_id), str(carrier), token)
+    except (BadSignature, ValueError, TypeError, AttributeError):
+        return None
+
+
+def build_call_callback_urls(settings: Settings, *, carrier: str, organization_id: UUID, call_id: UUID) -> CallbackUrls:
+    """Build the callback URLs of one call.
+
+    They contain our id, because a callback may overtake the carrier's response.
+    """
+    return CallbackUrls(events=f"{settings.base_url}/carriers/{carrier}/{organization_id}/calls/{call_id}")
+
+
+def format_media_url(settings: Settings, token: str) -> str:
+    """Return the URL of the media socket with this token.
+
+    A call keeps the token that the carrier got: a carrier may have signed its URL, and other keys make other tokens.
+    """
+    scheme, _, rest = settings.base_url.partition("://")
+    return f"{'wss' if scheme == 'https' else 'ws'}://{rest}/media/{token}"
+
+
+def _serializer(keyring: KeyRing) -> URLSafeSerializer:
+    return URLSafeSerializer(keyring.derive(PURPOSE), salt=PURPOSE)
+
 
 logger = structlog.get_logger()
 RING_SECONDS = 30
@@ -77,7 +131,7 @@ class CallDialer:
                 call.watch_at = now() + CAPACITY_INTERVAL
                 return
             call.dialing_at, call.watch_at = now(), now() + CARRIER_TIMEOUT
-            agent = await agents.find_agent(session, call.agent_id) if call.agent_id else None
+            agent = await session.find(Agent, call.agent_id) if call.agent_id else None
             max_seconds = agent.max_call_duration_seconds if agent else RING_SECONDS
             others = [name for name in await list_provider_names(session, Capability.TELEPHONY) if name != call.carrier]
         error = await self._request_call(call, max_seconds)

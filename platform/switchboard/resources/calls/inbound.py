@@ -13,30 +13,27 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.foundation.database import Database, NewRow, TenantSession, insert_row, new_id, now
-from switchboard.foundation.encryption.rows import encrypt_row
+from switchboard.foundation.encryption.content import encrypt_row
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.traces import link_call
-from switchboard.foundation.outbound import OutboundClient, OutboundError
+from switchboard.foundation.outbound import OutboundClient, OutboundError, signature_headers
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import (
     InsufficientBalance,
     Unavailable,
 )
 from switchboard.foundation.web.schemas import Destination, parse_id
-from switchboard.foundation.web.signatures import signature_headers
 from switchboard.plugin_sdk import ConnectMedia, ForwardCall, IncomingCall, Instruction, RejectCall
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.costs import estimate_call_cost
+from switchboard.resources.billing.ledger import estimate_call_cost
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.admission import CallAdmission
-from switchboard.resources.calls.allowance import acquire_call_allowance
-from switchboard.resources.calls.callback_urls import build_media_url
+from switchboard.resources.calls.allowance import CallAdmission, acquire_call_allowance, pause_at_call_limits
+from switchboard.resources.calls.dialing import build_media_url
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.outbound_limits import pause_at_call_limits
 from switchboard.resources.calls.routing import CallAnnouncement, Route, read_announcement, route_to_agent
 from switchboard.resources.calls.schemas import MAX_METADATA_CHARACTERS, MAX_METADATA_KEYS
 from switchboard.resources.calls.states import (
@@ -252,7 +249,7 @@ async def _redact_metadata(
     session: TenantSession, route: Route, metadata: dict[str, JsonValue]
 ) -> tuple[dict[str, JsonValue], dict[str, JsonValue]]:
     """Redact metadata like the agent's conversations; return what is stored, and what the model may see."""
-    agent = await agents.find_agent(session, route.agent_id) if metadata and route.agent_id else None
+    agent = await session.find(Agent, route.agent_id) if metadata and route.agent_id else None
     if agent is None:
         return metadata, metadata
     redactor = await open_redactor(session, agent)

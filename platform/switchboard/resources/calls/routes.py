@@ -22,8 +22,7 @@ from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.filters import find_calls
-from switchboard.resources.calls.recordings.links import RecordingLinks
-from switchboard.resources.calls.recordings.responses import RecordingResponder
+from switchboard.resources.calls.recordings.responses import RecordingLinks, RecordingResponder
 from switchboard.resources.calls.schemas import CallCreate, CallOut, CallQuery, RecordingLinkOut, TranscriptEntryOut
 
 blueprint = ApiBlueprint("calls", __name__, tags={"calls": "Calls, transcripts, and recordings."})

@@ -11,7 +11,6 @@ from switchboard.foundation.database import ReadValue, TenantSession, now
 from switchboard.foundation.encryption.content import get_table
 from switchboard.foundation.web.errors import OrganizationSuspended
 from switchboard.plugin_sdk import IncomingCall
-from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls.models import Call
 from switchboard.resources.identity.models import Organization
@@ -77,7 +76,7 @@ async def read_announcement(
 
 async def route_to_agent(session: TenantSession, agent_id: UUID | None) -> Route:
     """Return the route to an agent, which is refused if the agent is paused or deleted."""
-    agent = await agents.find_agent(session, agent_id) if agent_id else None
+    agent = await session.find(Agent, agent_id) if agent_id else None
     if agent is None or agent.status != "active":
         return Route(refused=NO_AGENT)
     return Route(agent_id=agent.id)

@@ -13,16 +13,15 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.engine.conversation.call import VoicemailSettings
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, TenantSession, is_among, new_id, now
-from switchboard.foundation.events.triggers import get_cause_depth
+from switchboard.foundation.events.outbox import get_cause_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.observability.traces import link_call
 from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
-from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.costs import estimate_call_cost
+from switchboard.resources.billing.ledger import estimate_call_cost
 from switchboard.resources.calls.allowance import CallAllowance, acquire_call_allowance
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.schemas import CallCreate
@@ -251,7 +250,7 @@ async def add_outbound_call(session: TenantSession, call: Call, allowance: CallA
 
 async def _require_agent(session: TenantSession, agent_id: str) -> Agent:
     key = parse_id(agent_id)
-    agent = await agents.find_agent(session, key) if key else None
+    agent = await session.find(Agent, key) if key else None
     if agent is None:
         raise ValidationFailed.field("agent_id", "is not an agent of the organization")
     return agent

@@ -19,14 +19,13 @@ from switchboard.foundation.web.errors import (
     TooManyCalls,
 )
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.costs import calculate_call_costs
-from switchboard.resources.call_queue import service as call_queue
-from switchboard.resources.calls.models import CHAT, Call
-from switchboard.resources.calls.outbound_limits import pause_at_call_limits
+from switchboard.resources.billing.ledger import calculate_call_costs
+from switchboard.resources.calls import call_queue
+from switchboard.resources.calls.allowance import pause_at_call_limits
+from switchboard.resources.calls.models import CHAT, ORDER, Call
 from switchboard.resources.identity.service import get_policy
 
 FinalStatus = Literal["completed", "busy", "no-answer", "failed", "canceled"]
-ORDER = {"queued": 0, "ringing": 1, "in-progress": 2}
 RINGING_TIMEOUT = timedelta(seconds=60)
 MEDIA_TIMEOUT = timedelta(seconds=20)
 LEASE = timedelta(seconds=10)

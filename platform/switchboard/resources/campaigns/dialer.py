@@ -1,43 +1,212 @@
-"""The dialer: keeps each campaign's calls in flight at its `max_concurrent`, within the organization's concurrency
-limit.
+"""The contacts of campaigns: dialed within their calling hours, and updated when their calls change state.
+
+The dialer keeps each campaign's calls in flight at its `max_concurrent`, within the organization's concurrency limit.
 
 Calls are created in the transaction that claims their contacts. From then on they are ordinary calls: dialed once,
-reconciled by the calls' own reconciler, and reported to `outcomes.update_campaign_contact` when they end.
+reconciled by the calls' own reconciler, and reported to `update_campaign_contact` when they end.
 """
 
 from collections import deque
-from datetime import datetime, timedelta
-from typing import Self
+from datetime import UTC, datetime, time, timedelta
+from typing import Final, Self
 from uuid import UUID
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import phonenumbers
 import structlog
+from phonenumbers import timezone as numbering
+from pydantic import JsonValue
 from sqlalchemy import func, update
 from sqlmodel import col, select
 
+from switchboard.engine.conversation.call import EndedReason
 from switchboard.foundation.database import Database, TenantSession, now
-from switchboard.foundation.events.triggers import set_cause_depth
+from switchboard.foundation.events.catalog import CallCompleted, CallFailed, CallStarted, EventData
+from switchboard.foundation.events.outbox import set_cause_depth
+from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import (
     DestinationNotAllowed,
     InsufficientBalance,
     OnDoNotCallList,
     OutboundPaused,
 )
-from switchboard.resources.agents import service as agents
+from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.allowance import CallAllowance, acquire_call_allowance
-from switchboard.resources.campaigns import lifecycle
+from switchboard.resources.calls.models import Call
 from switchboard.resources.campaigns import service as campaigns
-from switchboard.resources.campaigns.calling_hours import CallingClock
 from switchboard.resources.campaigns.models import Campaign, CampaignContact
-from switchboard.resources.campaigns.outcomes import build_call_metadata
+from switchboard.resources.campaigns.schemas import Outcome, Retry
 from switchboard.resources.destinations.service import find_refusals
 from switchboard.resources.identity.models import Organization
-from switchboard.resources.identity.policy import Policy
-from switchboard.resources.identity.service import get_policy
-from switchboard.resources.identity.suspension import is_suspended
-from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.identity.policy import CallingHours, Policy
+from switchboard.resources.identity.service import get_policy, is_suspended
+from switchboard.resources.identity.weekly_hours import find_start_day
 from switchboard.resources.phone_numbers.models import PhoneNumber
+
+# Update campaigns when their calls change state, in the transaction of the call's own change.
+
+STATUS_OF: dict[Outcome, str] = {
+    "answered": "completed",
+    "voicemail": "completed",
+    "do_not_call": "skipped",
+    "canceled": "canceled",
+}
+"""Final status of a contact by outcome; every other outcome is `failed`."""
+BY_REASON: dict[str, Outcome] = {
+    EndedReason.VOICEMAIL: "voicemail",
+    EndedReason.DO_NOT_CALL: "do_not_call",
+    EndedReason.INVALID_NUMBER: "invalid_number",
+}
+BY_STATUS: dict[str, Outcome] = {
+    "completed": "answered",
+    "busy": "busy",
+    "no-answer": "no-answer",
+    "failed": "failed",
+    "canceled": "canceled",
+}
+LAST_CALLS = 20
+TOO_MANY = LAST_CALLS // 2
+
+CONTACT_METADATA: Final = ("campaign_id", "campaign_contact_id", "name")
+"""Names of the metadata of a campaign's calls, which fill placeholders of the agent's prompt."""
+
+
+def build_call_metadata(campaign_id: UUID, contact_id: UUID, name: str | None) -> dict[str, JsonValue]:
+    """Build the metadata of a campaign's call: it identifies the contact, and gives the agent's prompt a name."""
+    values: tuple[JsonValue, ...] = (str(campaign_id), str(contact_id), name or "")
+    return dict(zip(CONTACT_METADATA, values, strict=True))
+
+
+async def update_campaign_contact(session: TenantSession, data: EventData) -> None:
+    """Apply a call event to the campaign of the call; events of other calls change nothing."""
+    if not isinstance(data, CallStarted | CallCompleted | CallFailed):
+        return
+    contact = await _contact_of(session, data.call_id, data.metadata.get("campaign_contact_id"))
+    if contact is None:
+        return
+    if isinstance(data, CallStarted):
+        contact.status = "in_progress"
+        return
+    call = await session.get_one(Call, data.call_id)
+    outcome = _outcome(call)
+    contact.outcome, contact.error = outcome, call.error_message
+    await session.flush()
+    await _settle(session, contact, outcome, cut_off=call.ended_reason == EndedReason.SHUTDOWN)
+    wake(session, "dial_campaigns", organization_id=str(contact.organization_id))
+
+
+def _outcome(call: Call) -> Outcome:
+    if call.status == "completed" and call.answered_by == "machine":
+        return "voicemail"
+    return BY_REASON.get(call.ended_reason or "") or BY_STATUS[call.status]
+
+
+async def _contact_of(session: TenantSession, call_id: UUID, contact_id: JsonValue) -> CampaignContact | None:
+    key = parse_id(contact_id) if isinstance(contact_id, str) else None
+    if key is None:
+        return None
+    rows = campaigns.list_all_campaign_contacts(session).where(
+        col(CampaignContact.id) == key, col(CampaignContact.call_id) == call_id
+    )
+    return (await session.exec(rows.with_for_update().execution_options(populate_existing=True))).one_or_none()
+
+
+async def _settle(session: TenantSession, contact: CampaignContact, outcome: Outcome, *, cut_off: bool) -> None:
+    """Retry or finish a contact. A call that was cut off by a stopping server is not a failure of the campaign, and is
+    retried whatever outcomes the campaign retries.
+    """
+    campaign = await _note_call(session, contact.campaign_id, failed=outcome == "failed" and not cut_off)
+    retry = Retry.model_validate(campaign.retry) if campaign.retry else None
+    if (
+        retry
+        and (cut_off or outcome in retry.on)
+        and contact.attempts <= retry.attempts
+        and campaign.status in ("running", "paused")
+    ):
+        contact.status, contact.dial_at = "pending", now() + timedelta(seconds=retry.delay_seconds)
+    else:
+        contact.status = STATUS_OF.get(outcome, "failed")
+        await campaigns.add_to_counters(session, campaign.id, **{contact.status: 1})
+    if campaign.status == "running":
+        _break_circuit(campaign, contact.error)
+
+
+async def _note_call(session: TenantSession, campaign_id: UUID, *, failed: bool) -> Campaign:
+    """Record whether a call failed; return the campaign, locked, and make a running one due."""
+    campaign = await campaigns.get_campaign(session, campaign_id, lock=True)
+    campaign.recent = (campaign.recent + ("f" if failed else "-"))[-LAST_CALLS:]
+    if campaign.status == "running":
+        campaign.due_at = now()
+    await session.flush()
+    return campaign
+
+
+def _break_circuit(campaign: Campaign, error: str | None) -> None:
+    """Open the circuit breaker: pause a campaign if half of its last calls failed."""
+    if len(campaign.recent) == LAST_CALLS and campaign.recent.count("f") >= TOO_MANY:
+        campaign.status, campaign.due_at = "paused", None
+        campaign.status_reason = (
+            f"{campaign.recent.count('f')} of the last {LAST_CALLS} calls failed. Last error: {error or 'none given'}"
+        )
+
+
+# Calling hours, evaluated in the time zone of the called number.
+
+WEEK = 8
+"""Days to look ahead: calling hours repeat within them."""
+
+
+class CallingClock:
+    """An organization's calling hours at one moment; None means any hour. `home` is the time zone of numbers without
+    one, such as toll-free numbers.
+    """
+
+    def __init__(self, hours: CallingHours | None, *, home: str, moment: datetime) -> None:
+        self._hours = hours
+        self._home = ZoneInfo(home)
+        self._moment = moment
+        self._known: dict[tuple[str, ...], datetime] = {}
+
+    def opens(self, phone_number: str) -> datetime:
+        """Return the earliest time at which the number may be called: now, or a later time.
+
+        A number that may be in several time zones is called within the hours of all of them, or of the home zone if
+        they never overlap.
+        """
+        if self._hours is None:
+            return self._moment
+        zones = tuple(numbering.time_zones_for_number(phonenumbers.parse(phone_number)))
+        if zones not in self._known:
+            self._known[zones] = self._opens(self._hours, _zones(zones) or [self._home])
+        return self._known[zones]
+
+    def _opens(self, hours: CallingHours, zones: list[ZoneInfo]) -> datetime:
+        candidates = sorted({self._moment, *(start for zone in zones for start in self._starts(hours, zone))})
+        for moment in candidates:
+            if all(find_start_day(hours, moment, zone) for zone in zones):
+                return moment
+        return self._moment + timedelta(days=1) if zones == [self._home] else self._opens(hours, [self._home])
+
+    def _starts(self, hours: CallingHours, zone: ZoneInfo) -> list[datetime]:
+        today = self._moment.astimezone(zone).date()
+        starts = (
+            datetime.combine(today + timedelta(days=days), time.fromisoformat(hours.start), zone)
+            for days in range(WEEK)
+        )
+        return [start.astimezone(UTC) for start in starts if start > self._moment]
+
+
+def _zones(names: tuple[str, ...]) -> list[ZoneInfo]:
+    zones = []
+    for name in names:
+        try:
+            zones.append(ZoneInfo(name))
+        except ZoneInfoNotFoundError:  # "Etc/Unknown" among them
+            return []
+    return zones
+
 
 logger = structlog.get_logger()
 BATCH = 200
@@ -71,7 +240,7 @@ async def _under_way(session: TenantSession) -> list[UUID]:
     await session.exec(start_due.values(status="running", updated_at=now()))
     flying = func.count(col(CampaignContact.id))
     in_flight = (col(CampaignContact.campaign_id) == col(Campaign.id)) & col(CampaignContact.status).in_(
-        lifecycle.IN_FLIGHT
+        campaigns.IN_FLIGHT
     )
     rows = select(Campaign.id).outerjoin(
         CampaignContact, in_flight & (col(CampaignContact.organization_id) == col(Campaign.organization_id))
@@ -100,7 +269,7 @@ class _Dialer:
         """Build the dialer of a campaign, with a share of the free capacity within the campaign's own limit."""
         campaign = await campaigns.get_campaign(session, campaign_id)
         flying = campaigns.list_campaign_contacts(session, campaign_id).where(
-            col(CampaignContact.status).in_(lifecycle.IN_FLIGHT)
+            col(CampaignContact.status).in_(campaigns.IN_FLIGHT)
         )
         in_flight = (await session.exec(select(func.count()).select_from(flying.subquery()))).one()
         return cls(session, campaign, allowance, min(campaign.max_concurrent - in_flight, share))
@@ -109,7 +278,7 @@ class _Dialer:
         """Dial up to the share; return whether more contacts may be due, because many could not be called."""
         if self._campaign.status != "running":
             return False
-        found = await lifecycle.find_obstacle(self._session, self._campaign)
+        found = await campaigns.find_obstacle(self._session, self._campaign)
         if found is not None:
             await self._stop(*found)
             return False
@@ -118,8 +287,8 @@ class _Dialer:
         return more
 
     async def _dial_contacts(self) -> bool:
-        agent = await agents.get_agent(self._session, self._campaign.agent_id)
-        number = await numbers.get_phone_number(self._session, self._campaign.phone_number_id)
+        agent = await self._session.get_one(Agent, self._campaign.agent_id)
+        number = await self._session.get_one(PhoneNumber, self._campaign.phone_number_id)
         claimed = await self._claim()
         refusals = await find_refusals(self._session, [contact.phone_number for contact in claimed])
         policy = await get_policy(self._session, self._campaign.organization_id)
@@ -187,7 +356,7 @@ class _Dialer:
         campaign = await campaigns.get_campaign(self._session, self._campaign.id, lock=True)
         logger.warning("campaign stopped", campaign_id=str(campaign.id), status=status, reason=reason)
         if status == "failed":
-            await lifecycle.end_campaign(self._session, campaign, status, reason=reason)
+            await campaigns.end_campaign(self._session, campaign, status, reason=reason)
         else:
             campaign.status, campaign.status_reason, campaign.due_at = status, reason, None
 

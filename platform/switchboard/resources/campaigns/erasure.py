@@ -7,8 +7,8 @@ from sqlmodel import col, delete
 
 from switchboard.foundation.database import TenantSession, is_among
 from switchboard.resources.campaigns import service as campaigns
-from switchboard.resources.campaigns.lifecycle import IN_FLIGHT
 from switchboard.resources.campaigns.models import CampaignContact
+from switchboard.resources.campaigns.service import IN_FLIGHT
 
 
 async def delete_contacts_of_number(session: TenantSession, phone_number: str) -> int:

@@ -6,7 +6,7 @@ from uuid import UUID
 from switchboard.foundation.database import Database
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.settings import Settings
-from switchboard.resources.calls.admission import CallAdmission
+from switchboard.resources.calls.allowance import CallAdmission
 from switchboard.resources.campaigns import dialer, system_queries
 
 LEASE = timedelta(seconds=5)

@@ -9,7 +9,6 @@ from switchboard.foundation.web.errors import InvalidState
 from switchboard.foundation.web.paging import paginate, paginate_table
 from switchboard.foundation.web.row_answers import get_row_answer
 from switchboard.foundation.web.schemas import Page, PageQuery
-from switchboard.resources.campaigns import lifecycle
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.models import Campaign
 from switchboard.resources.campaigns.schemas import (
@@ -54,7 +53,7 @@ async def delete_campaign(session: TenantSession, campaign_id: UUID) -> None:
 
     A running campaign is canceled first. Its calls stay.
     """
-    await lifecycle.delete_campaign(session, campaign_id)
+    await campaigns.delete_campaign(session, campaign_id)
 
 
 @blueprint.get("/v1/campaigns/<campaign_id>/contacts")
@@ -79,7 +78,7 @@ async def start_campaign(session: TenantSession, campaign_id: UUID) -> CampaignO
 
     A draft starts to dial, or is scheduled if its `scheduled_at` is in the future.
     """
-    return CampaignOut.from_row(await lifecycle.start_campaign(session, campaign_id))
+    return CampaignOut.from_row(await campaigns.start_campaign(session, campaign_id))
 
 
 @blueprint.post("/v1/campaigns/<campaign_id>/pause")
@@ -89,14 +88,14 @@ async def pause_campaign(session: TenantSession, campaign_id: UUID) -> CampaignO
 
     No new contacts are dialed; running calls end by themselves.
     """
-    return CampaignOut.from_row(await lifecycle.pause_campaign(session, campaign_id))
+    return CampaignOut.from_row(await campaigns.pause_campaign(session, campaign_id))
 
 
 @blueprint.post("/v1/campaigns/<campaign_id>/resume")
 @endpoint(scope="campaigns:write", answer=CampaignOut, errors=[InvalidState])
 async def resume_campaign(session: TenantSession, campaign_id: UUID) -> CampaignOut:
     """Resume a paused campaign."""
-    return CampaignOut.from_row(await lifecycle.resume_campaign(session, campaign_id))
+    return CampaignOut.from_row(await campaigns.resume_campaign(session, campaign_id))
 
 
 @blueprint.post("/v1/campaigns/<campaign_id>/cancel")
@@ -107,4 +106,4 @@ async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> Campaign
     Ringing calls are hung up, and answered calls continue to their end; contacts that were not reached become
     `canceled`.
     """
-    return CampaignOut.from_row(await lifecycle.cancel_campaign(session, campaign_id))
+    return CampaignOut.from_row(await campaigns.cancel_campaign(session, campaign_id))

@@ -8,7 +8,7 @@ from sqlmodel import col, select
 
 from switchboard.foundation.database import SystemSession, now
 from switchboard.resources.campaigns.models import Campaign
-from switchboard.resources.identity.suspension import select_suspended_ids
+from switchboard.resources.identity.service import select_suspended_ids
 
 BATCH = 100
 

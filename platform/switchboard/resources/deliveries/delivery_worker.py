@@ -1,4 +1,4 @@
-"""The worker loop that sends deliveries: claim, send, record.
+"""The worker loop that sends deliveries: claim, send within concurrency limits, record.
 
 The rows are the queue. A wake-up makes the loop look at once; otherwise it looks every second. If the worker is killed,
 its leases lapse and the rows become due again.
@@ -6,23 +6,210 @@ its leases lapse and the rows become due again.
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass
 from secrets import randbits
 from time import monotonic
+from typing import Generic, TypeVar
 from uuid import UUID
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
+from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, SystemSession
 from switchboard.foundation.keyring import KeyRing, SecretError
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.settings import Settings
 from switchboard.resources.deliveries import system_queries
-from switchboard.resources.deliveries.concurrency_limits import ClaimShare, ConcurrencyLimits
-from switchboard.resources.deliveries.result_recorder import ResultRecorder
-from switchboard.resources.deliveries.sender import ClaimedDelivery, DeliverySender
+from switchboard.resources.deliveries.sender import AttemptResult, ClaimedDelivery, DeliverySender
+from switchboard.resources.deliveries.system_queries import ClaimShare
+
+# Concurrency limits of requests per target and per organization, so that a slow receiver delays only itself.
+#
+# Each worker learns the limits from its own requests. The limit of a target holds for the requests of all workers
+# (`system_queries.claim_deliveries` counts those of the others), that of an organization for the worker's own.
+
+Key = TypeVar("Key", bound=Hashable)
+SLOTS = 512
+REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class LimitBounds:
+    """Bounds of a limit: it starts at `first`, is halved down to `least` by each failure that costs time, and grows
+    by one up to `most` with each success.
+    """
+
+    least: int
+    first: int
+    most: int
+
+
+TARGET = LimitBounds(least=1, first=4, most=64)
+ORGANIZATION = LimitBounds(least=16, first=64, most=256)
+
+
+@dataclass(slots=True)
+class _Limit:
+    limit: int
+    taken: int = 0
+
+
+class LimitGroup(Generic[Key]):
+    """The limits of all targets, or of all organizations; idle ones are dropped when there are too many."""
+
+    def __init__(self, bounds: LimitBounds) -> None:
+        self._bounds = bounds
+        self._limits: dict[Key, _Limit] = {}
+
+    def free(self, key: Key) -> int:
+        """Return how many more requests may start."""
+        known = self._limits.get(key)
+        return self._bounds.first if known is None else max(0, known.limit - known.taken)
+
+    def take(self, key: Key) -> None:
+        """Count a request that starts."""
+        self._limits.setdefault(key, _Limit(self._bounds.first)).taken += 1
+
+    def give_back(self, key: Key, *, slow: bool, succeeded: bool) -> None:
+        """Count a request that has ended."""
+        known = self._limits[key]
+        known.taken -= 1
+        if slow:
+            known.limit = max(self._bounds.least, known.limit // 2)
+        elif succeeded:
+            known.limit = min(self._bounds.most, known.limit + 1)
+        if known.taken == 0 and (known.limit == self._bounds.first or len(self._limits) > REMEMBERED):
+            del self._limits[key]
+
+
+class ConcurrencyLimits:
+    """The concurrency limits of one worker."""
+
+    def __init__(self, slots: int = SLOTS) -> None:
+        self._slots = slots
+        self._taken = 0
+        self._targets: LimitGroup[UUID] = LimitGroup(TARGET)
+        self._organizations: LimitGroup[UUID] = LimitGroup(ORGANIZATION)
+
+    @property
+    def free(self) -> int:
+        """Return how many more requests may start in total."""
+        return self._slots - self._taken
+
+    def plan(self, waiting: Mapping[UUID, UUID]) -> dict[UUID, ClaimShare]:
+        """Plan how many deliveries to claim for each target of `waiting` (target to organization), in its order;
+        targets without capacity are left out.
+        """
+        left = self.free
+        of_organization: dict[UUID, int] = {}
+        shares: dict[UUID, ClaimShare] = {}
+        for target, organization in waiting.items():
+            available = of_organization.setdefault(organization, self._organizations.free(organization))
+            free = self._targets.free(target)
+            most = min(free, available, left)
+            if most > 0:
+                shares[target] = ClaimShare(most, free)
+                of_organization[organization] -= most
+                left -= most
+        return shares
+
+    def take(self, target: UUID, organization: UUID) -> None:
+        """Count a request that starts."""
+        self._taken += 1
+        self._targets.take(target)
+        self._organizations.take(organization)
+
+    def give_back(self, target: UUID, organization: UUID, *, slow: bool, succeeded: bool) -> None:
+        """Count a request that has ended; `slow` if it cost time without a result."""
+        self._taken -= 1
+        self._targets.give_back(target, slow=slow, succeeded=succeeded)
+        self._organizations.give_back(organization, slow=slow, succeeded=succeeded)
+
+
+# Write results in batches, each only under its lease. During an outage of the database, results wait in memory as long
+# as the lease holds.
+
+BATCH = 256
+WAITING = 4096
+RETRY_SECONDS = 0.5
+
+
+class ResultRecorder:
+    """Writes results of attempts. `seconds` is how long after an attempt its lease can still hold."""
+
+    def __init__(self, database: Database, written: asyncio.Event, *, seconds: float) -> None:
+        self._database = database
+        self._written = written
+        self._seconds = seconds
+        self._results: asyncio.Queue[AttemptResult | None] = asyncio.Queue(WAITING)
+        self._given_up: list[UUID] = []
+
+    async def put(self, result: AttemptResult) -> None:
+        """Queue a result; waits while too many are queued."""
+        await self._results.put(result)
+
+    def hand_back_at_close(self, tokens: Collection[UUID]) -> None:
+        """Register leases without a result, to be released on close."""
+        self._given_up = list(tokens)
+
+    async def close(self) -> None:
+        """Let `run` end once everything is written."""
+        await self._results.put(None)
+
+    async def run(self) -> None:
+        """Write results until closed."""
+        closing = False
+        while not closing:
+            batch = [await self._results.get()]
+            while len(batch) < BATCH and not self._results.empty():
+                batch.append(self._results.get_nowait())
+            closing = None in batch
+            await self._write([result for result in batch if result is not None])
+        if self._given_up:
+            await self._hand_back()
+
+    async def _write(self, results: list[AttemptResult]) -> None:
+        until = monotonic() + self._seconds
+        while results:
+            try:
+                await self._record(results)
+                metrics.leases_held.labels("delivery").dec(len(results))
+                self._written.set()
+                return
+            except (SQLAlchemyError, OSError) as error:
+                if monotonic() > until:
+                    # Their leases have lapsed: another worker sends them again, with the same delivery id.
+                    metrics.leases_held.labels("delivery").dec(len(results))
+                    metrics.leases_lost.labels("delivery").inc(len(results))
+                    logger.error(
+                        "results of deliveries could not be written", count=len(results), error=type(error).__name__
+                    )
+                    return
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _record(self, results: list[AttemptResult]) -> None:
+        async with self._database.system() as session:
+            disabled = await system_queries.record_results(session, results)
+            for endpoint_id, organization_id in disabled:
+                record_audit_as(session, organization_id, "system", AuditAction.WEBHOOK_ENDPOINT_DISABLED, endpoint_id)
+        for endpoint_id, organization_id in disabled:
+            metrics.endpoints_disabled.inc()
+            logger.warning(
+                "webhook endpoint disabled after failures",
+                endpoint_id=str(endpoint_id),
+                organization_id=str(organization_id),
+            )
+
+    async def _hand_back(self) -> None:
+        try:
+            async with self._database.system() as session:
+                await system_queries.release_leases(session, self._given_up)
+        except (SQLAlchemyError, OSError) as error:
+            logger.warning("leases of deliveries are left to lapse", error=type(error).__name__)
+
 
 logger = structlog.get_logger()
 

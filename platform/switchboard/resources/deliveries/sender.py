@@ -11,11 +11,10 @@ from opentelemetry.context import Context
 
 from switchboard.foundation.encryption.content import UNREADABLE, decrypt_content, get_table, is_unreadable
 from switchboard.foundation.events.models import Delivery
-from switchboard.foundation.events.targets import get_secret_label
+from switchboard.foundation.events.outbox import get_secret_label
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.observability import metrics, traces
-from switchboard.foundation.outbound import OutboundAnswer, OutboundClient, OutboundError
-from switchboard.foundation.web.signatures import signature_headers
+from switchboard.foundation.outbound import OutboundAnswer, OutboundClient, OutboundError, signature_headers
 
 GONE = 410
 OVERLOADED = {429, 502, 503, 504}

@@ -15,7 +15,6 @@ from sqlalchemy.dialects.postgresql import TIMESTAMP
 
 from switchboard.foundation.database import Database, SystemSession
 from switchboard.foundation.observability import metrics, organization_metrics
-from switchboard.resources.deliveries.concurrency_limits import ClaimShare
 from switchboard.resources.deliveries.sender import AttemptResult, ClaimedDelivery
 
 MAX_FAILURES = 20
@@ -178,6 +177,16 @@ _QUEUE_AGE = text(
     where target.enabled and target.url is not null and head.due_at <= now()
     """
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimShare:
+    """Share of a target in a claim: at most `most` deliveries. `free` is the target's limit less the requests of this
+    worker; the requests of other workers are counted by the claim.
+    """
+
+    most: int
+    free: int
 
 
 @dataclass(frozen=True, slots=True)

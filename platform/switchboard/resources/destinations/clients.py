@@ -6,7 +6,7 @@ the organization's id, so that organizations that share an account never ring ea
 
 from uuid import UUID
 
-from switchboard.engine.providers.service import find_first_provider
+from switchboard.engine.providers.instances import find_first_provider
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import ApiError, InvalidState
 from switchboard.plugin_sdk import CLIENT_PREFIX, TelephonyProvider, find_client_identity

@@ -1,18 +1,19 @@
 """Business rules of the do-not-call list."""
 
+import hmac
 from collections.abc import Collection
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Text, any_, bindparam
+from sqlalchemy import ARRAY, LargeBinary, Text, any_, bindparam, literal
 from sqlalchemy.dialects.postgresql import insert
-from sqlmodel import col, select
+from sqlmodel import col, delete, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession
+from switchboard.foundation.encryption import DataKey, find_organization_key, get_or_create_organization_key
 from switchboard.foundation.web.errors import NotFound
-from switchboard.resources.do_not_call import erased_numbers
-from switchboard.resources.do_not_call.models import DoNotCallEntry
+from switchboard.resources.do_not_call.models import DoNotCallEntry, ErasedNumber
 from switchboard.resources.do_not_call.schemas import Source
 
 # Built once, because every call asks it.
@@ -41,7 +42,7 @@ async def add_entry(session: TenantSession, phone_number: str, *, source: Source
     ).returning(DoNotCallEntry)
     written: DoNotCallEntry = (await session.exec(kept)).scalar_one()
     if written.id == entry.id:
-        await erased_numbers.remove_erased(session, phone_number)
+        await remove_erased(session, phone_number)
         record_audit(session, AuditAction.DO_NOT_CALL_ENTRY_CREATED, written.id)
     return written
 
@@ -60,20 +61,20 @@ async def filter_listed(session: TenantSession, phone_numbers: Collection[str]) 
     """Return those of the numbers that the organization must not call."""
     values = {"organization_id": session.organization_id, "phone_numbers": list(phone_numbers)}
     listed = set((await session.exec(_LISTED, params=values)).all())
-    return listed | await erased_numbers.filter_erased(session, set(phone_numbers) - listed)
+    return listed | await filter_erased(session, set(phone_numbers) - listed)
 
 
 async def has_text_opt_out(session: TenantSession, phone_number: str) -> bool:
     """Return whether a text message put the number on the list."""
-    if await erased_numbers.is_erased_by(session, phone_number, source="text"):
+    if await is_erased_by(session, phone_number, source="text"):
         return True
     return (await session.exec(_list_text_opt_outs(session, phone_number))).one_or_none() is not None
 
 
 async def withdraw_text_opt_out(session: TenantSession, phone_number: str) -> None:
     """Remove the number if a text message put it on the list; other entries stay."""
-    if await erased_numbers.is_erased_by(session, phone_number, source="text"):
-        await erased_numbers.remove_erased(session, phone_number)
+    if await is_erased_by(session, phone_number, source="text"):
+        await remove_erased(session, phone_number)
     else:
         await _delete(session, _list_text_opt_outs(session, phone_number))
 
@@ -82,7 +83,7 @@ async def erase_entry(session: TenantSession, phone_number: str) -> bool:
     """Replace a number's entry with its digest; return whether the number is on the list."""
     entry = (await session.exec(list_entries(session, phone_number=phone_number).with_for_update())).one_or_none()
     if entry is not None:
-        await erased_numbers.add_erased(session, phone_number, source=entry.source)
+        await add_erased(session, phone_number, source=entry.source)
         await session.delete(entry)
         await session.flush()
     return await is_listed(session, phone_number)
@@ -99,3 +100,47 @@ async def _delete(session: TenantSession, rows: SelectOfScalar[DoNotCallEntry]) 
     await session.delete(entry)
     await session.flush()
     record_audit(session, AuditAction.DO_NOT_CALL_ENTRY_DELETED, entry.id)
+
+
+# Numbers of the do-not-call list whose person was erased: only a keyed digest is left
+# (docs/decisions/0037-data-subject-requests.md).
+
+PURPOSE = "erased_numbers"
+
+
+async def add_erased(session: TenantSession, phone_number: str, *, source: str) -> None:
+    """Keep the digest of an E.164 number."""
+    key = await get_or_create_organization_key(session, PURPOSE)
+    row = ErasedNumber(organization_id=session.organization_id, digest=_digest(key, phone_number), source=source)
+    await session.exec(insert(ErasedNumber).values(row.model_dump()).on_conflict_do_nothing())
+
+
+async def filter_erased(session: TenantSession, phone_numbers: Collection[str]) -> set[str]:
+    """Return those of the numbers that are kept as digests."""
+    if not phone_numbers or (key := await find_organization_key(session, PURPOSE)) is None:
+        return set()
+    numbers = {_digest(key, phone_number): phone_number for phone_number in phone_numbers}
+    digests = literal(list(numbers), ARRAY(LargeBinary))
+    rows = select(ErasedNumber.digest).where(session.owns(ErasedNumber), col(ErasedNumber.digest) == any_(digests))
+    return {numbers[digest] for digest in (await session.exec(rows)).all()}
+
+
+async def is_erased_by(session: TenantSession, phone_number: str, *, source: str) -> bool:
+    """Return whether a number is kept as a digest of an entry with this source."""
+    key = await find_organization_key(session, PURPOSE)
+    if key is None:
+        return False
+    rows = session.select(ErasedNumber).where(col(ErasedNumber.digest) == _digest(key, phone_number))
+    return (await session.exec(rows.where(col(ErasedNumber.source) == source))).one_or_none() is not None
+
+
+async def remove_erased(session: TenantSession, phone_number: str) -> None:
+    """Delete the digest of a number, if there is one."""
+    key = await find_organization_key(session, PURPOSE)
+    if key is not None:
+        same = col(ErasedNumber.digest) == _digest(key, phone_number)
+        await session.exec(delete(ErasedNumber).where(session.owns(ErasedNumber), same))
+
+
+def _digest(key: DataKey, phone_number: str) -> bytes:
+    return hmac.digest(key.secret, phone_number.encode(), "sha256")

@@ -13,7 +13,7 @@ from switchboard.foundation.database import Database, SystemSession, now
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.identity import system_queries
-from switchboard.resources.identity.credentials import digest
+from switchboard.resources.identity.authentication import digest
 from switchboard.resources.identity.email_verification import verify_email
 from switchboard.resources.identity.models import Invitation, Membership, Organization, User
 from switchboard.resources.identity.service import IdentityError, hash_new_password, normalize_email

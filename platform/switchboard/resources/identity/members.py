@@ -18,7 +18,7 @@ from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, lock_name, now
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.principal import OLD_ROLE_NAMES
-from switchboard.resources.identity.credentials import digest
+from switchboard.resources.identity.authentication import digest
 from switchboard.resources.identity.models import Invitation, Membership, User
 from switchboard.resources.identity.service import IdentityError, normalize_email
 

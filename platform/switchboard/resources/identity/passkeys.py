@@ -36,7 +36,7 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.identity import system_queries
-from switchboard.resources.identity.credentials import digest
+from switchboard.resources.identity.authentication import digest
 from switchboard.resources.identity.models import Passkey, UsedPasskeyChallenge, User
 from switchboard.resources.identity.service import IdentityError
 

@@ -19,7 +19,7 @@ from sqlmodel import col, delete, func, select
 from switchboard.foundation.database import Database, SystemSession, now
 from switchboard.foundation.keyring import KeyRing
 from switchboard.resources.identity import system_queries
-from switchboard.resources.identity.credentials import digest
+from switchboard.resources.identity.authentication import digest
 from switchboard.resources.identity.models import APP_LABEL, AuthenticatorApp, Passkey, RecoveryCode, User
 from switchboard.resources.identity.passwords import fingerprint
 from switchboard.resources.identity.service import IdentityError

@@ -1,4 +1,4 @@
-"""Business rules of organizations, API keys, and users."""
+"""Business rules of organizations and their suspension, API keys, and users."""
 
 import json
 import re
@@ -7,18 +7,18 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Text, bindparam, cast, exists, false, func, inspect, not_, select
+from sqlalchemy import ColumnElement, Text, bindparam, cast, exists, false, func, inspect, not_
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
-from sqlmodel import col
+from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, AuditEntry, record_audit_as
-from switchboard.foundation.database import TenantSession, now
+from switchboard.foundation.database import SystemSession, TenantSession, now
 from switchboard.foundation.web.principal import SCOPES
 from switchboard.resources.identity import passwords
-from switchboard.resources.identity.credentials import API_KEY, digest, new_credential
+from switchboard.resources.identity.authentication import API_KEY, digest, new_credential
 from switchboard.resources.identity.models import ApiKey, Membership, Organization, User
 from switchboard.resources.identity.policy import Policy
 
@@ -252,3 +252,48 @@ def normalize_email(text: str) -> str:
     if not EMAIL.fullmatch(text) or len(text) > 254:
         raise IdentityError(f"{text} is not an e-mail address")
     return text.lower()
+
+
+# Suspension of organizations by the operator (docs/decisions/0083-operator-console.md).
+#
+# A suspended organization starts nothing that reaches other people or costs money: the API and the dashboard refuse its
+# users, and calls, text messages, campaigns, and automations read `suspended_at` in the transaction of their effect.
+
+MAX_REASON = 500
+
+
+async def suspend_organization(session: SystemSession, organization_id: UUID, *, reason: str, actor: str) -> None:
+    """Suspend an organization; harmless when repeated. Raises `IdentityError` for an unknown id, and without a reason,
+    which the organization's users are shown.
+    """
+    if not 0 < len(reason.strip()) <= MAX_REASON:
+        raise IdentityError(f"a suspension needs a reason of 1 to {MAX_REASON} characters")
+    organization = await _lock_organization(session, organization_id)
+    if organization.suspended_at is None:
+        organization.suspended_at, organization.suspension_reason = now(), reason.strip()
+        record_audit_as(session, organization_id, actor, AuditAction.ORGANIZATION_SUSPENDED, reason.strip())
+
+
+async def resume_organization(session: SystemSession, organization_id: UUID, *, actor: str) -> None:
+    """Resume a suspended organization; harmless when repeated. Raises `IdentityError` for an unknown id."""
+    organization = await _lock_organization(session, organization_id)
+    if organization.suspended_at is not None:
+        organization.suspended_at = organization.suspension_reason = None
+        record_audit_as(session, organization_id, actor, AuditAction.ORGANIZATION_RESUMED, organization_id)
+
+
+async def is_suspended(session: TenantSession) -> bool:
+    """Return whether the session's organization is suspended."""
+    return (await session.get_one(Organization, session.organization_id)).suspended_at is not None
+
+
+def select_suspended_ids() -> SelectOfScalar[UUID]:
+    """Select the ids of the suspended organizations, for the claims of workers."""
+    return select(Organization.id).where(col(Organization.suspended_at).is_not(None))
+
+
+async def _lock_organization(session: SystemSession, organization_id: UUID) -> Organization:
+    organization = await session.get(Organization, organization_id, with_for_update={"key_share": True})
+    if organization is None:
+        raise IdentityError(f"there is no organization {organization_id}; `switchboard orgs list` shows them")
+    return organization

@@ -14,7 +14,7 @@ from sqlmodel import col, delete, select
 from switchboard.foundation.database import Database, SystemSession, now
 from switchboard.foundation.web.errors import NotFound
 from switchboard.resources.identity import passwords, system_queries
-from switchboard.resources.identity.credentials import digest
+from switchboard.resources.identity.authentication import digest
 from switchboard.resources.identity.models import NoticeTone, Organization, SupportSession, User, UserSession
 from switchboard.resources.identity.service import IdentityError, hash_new_password
 from switchboard.resources.identity.support import ACTING_ROLE

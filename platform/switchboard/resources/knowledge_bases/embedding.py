@@ -10,7 +10,7 @@ from switchboard.engine.providers.request_spans import span_request
 from switchboard.foundation.database import Database, new_id
 from switchboard.plugin_sdk import EmbeddingProvider, ModelUsage, ProviderError
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.costs import calculate_embedding_cost
+from switchboard.resources.billing.ledger import calculate_embedding_cost
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.knowledge_bases.models import KnowledgeBase
 

@@ -13,7 +13,7 @@ from sqlmodel import col, select
 from switchboard.foundation.database import Database, SystemSession
 from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.rate_limits import RateLimiter
-from switchboard.resources.identity.credentials import digest
+from switchboard.resources.identity.authentication import digest
 from switchboard.resources.identity.service import IdentityError
 from switchboard.resources.oauth.errors import ClientRefused
 from switchboard.resources.oauth.models import OAuthClient, OAuthGrant

@@ -15,7 +15,7 @@ from sqlmodel import col, select
 
 from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import now
-from switchboard.resources.identity.credentials import ACCESS_TOKEN, REFRESH_TOKEN, digest, new_credential
+from switchboard.resources.identity.authentication import ACCESS_TOKEN, REFRESH_TOKEN, digest, new_credential
 from switchboard.resources.oauth.models import OAuthClient, OAuthGrant, OAuthToken
 
 logger = structlog.get_logger()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy.exc import IntegrityError
 
-from switchboard.engine.providers.service import find_first_provider
+from switchboard.engine.providers.instances import find_first_provider
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id
 from switchboard.foundation.web.errors import Conflict, InvalidState, ValidationFailed

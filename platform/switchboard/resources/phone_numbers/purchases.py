@@ -8,8 +8,7 @@ from uuid import UUID
 
 import structlog
 
-from switchboard.engine.providers.instances import Providers
-from switchboard.engine.providers.service import choose_provider
+from switchboard.engine.providers.instances import Providers, choose_provider
 from switchboard.foundation.database import Database
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import ProviderFailed

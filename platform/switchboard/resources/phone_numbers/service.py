@@ -13,12 +13,11 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, is_among, new_id, now
 from switchboard.foundation.keyring import KeyRing
-from switchboard.foundation.outbound import OutboundClient
-from switchboard.foundation.outbound.fields import validate_public_url
+from switchboard.foundation.outbound import OutboundClient, validate_public_url
 from switchboard.foundation.web.errors import Conflict, InvalidState, NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
 from switchboard.resources.billing import ledger
 from switchboard.resources.destinations.clients import find_client_refusal, is_client
 from switchboard.resources.destinations.service import require_allowed_destination
@@ -227,6 +226,6 @@ async def find_answering_agent(session: TenantSession, text: str | None) -> UUID
     if text is None:
         return None
     key = parse_id(text)
-    if key is None or await agents.find_agent(session, key) is None:
+    if key is None or await session.find(Agent, key) is None:
         raise ValidationFailed.field("inbound_agent_id", "is not an agent of the organization")
     return key

@@ -18,7 +18,7 @@ from switchboard.foundation.object_store import ObjectNotFound
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.filters import filter_by_number
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.recordings.archive import RecordingArchive, StoredObject
+from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.privacy.number_pattern import NumberPattern
 from switchboard.resources.privacy.subject_rows import (
     BATCH,
@@ -31,6 +31,7 @@ from switchboard.resources.privacy.subject_rows import (
 )
 from switchboard.resources.sms.media import build_media_key, list_stored_media
 from switchboard.resources.sms.models import SmsMedia
+from switchboard.resources.stored_files import StoredObject
 
 DATA_FILE: Final = "data.json"
 CHUNK_BYTES: Final = 1024 * 1024

@@ -12,11 +12,11 @@ from switchboard.foundation.object_store import ObjectNotFound, ObjectStoreAway
 from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound, Unavailable
 from switchboard.foundation.web.signed_links import SignedLinks
-from switchboard.resources.calls.recordings.archive import RecordingArchive, StoredObject
-from switchboard.resources.calls.recordings.file_formats import RecordingDamaged
+from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.privacy.models import PrivacyRequest
 from switchboard.resources.privacy.schemas import ExportLinkOut
 from switchboard.resources.privacy.service import get_privacy_request, has_file
+from switchboard.resources.stored_files import FileDamaged, StoredObject
 
 EXPORT_CONTENT_TYPE: Final = "application/zip"
 PURPOSE: Final = "export link"
@@ -53,7 +53,7 @@ class ExportFiles:
             stored = await self.archive.find_file(organization_id, build_export_key(request))
         except ObjectNotFound:
             raise NotFound("The file has been deleted.") from None
-        except (ObjectStoreAway, RecordingDamaged) as error:
+        except (ObjectStoreAway, FileDamaged) as error:
             raise Unavailable("The file cannot be read at the moment.") from error
         response = Response(_iterate(self.archive, stored), content_type=EXPORT_CONTENT_TYPE)
         response.timeout = None

@@ -18,7 +18,6 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.settings import Settings
 from switchboard.resources.calls.recordings.archive import RecordingArchive
-from switchboard.resources.calls.recordings.spool import get_spool_folder
 from switchboard.resources.privacy.erasure import ErasureRefused, ErasureReport, PersonEraser
 from switchboard.resources.privacy.export import PersonExporter
 from switchboard.resources.privacy.export_files import EXPORT_CONTENT_TYPE, build_export_key
@@ -29,6 +28,7 @@ from switchboard.resources.privacy.service import (
     get_privacy_request,
     list_privacy_requests,
 )
+from switchboard.resources.stored_files import get_spool_folder
 
 logger = structlog.get_logger()
 LEASE: Final = timedelta(minutes=2)

@@ -7,8 +7,7 @@ from sqlmodel import col, delete, select
 
 from switchboard.foundation.database import Database, SystemSession, is_among, now
 from switchboard.foundation.web.row_counts import delete_row_counts
-from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.states import ORDER
+from switchboard.resources.calls.models import ORDER, Call
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.privacy.models import PrivacyRequest
 

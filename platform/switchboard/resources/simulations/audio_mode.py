@@ -8,7 +8,7 @@ from switchboard.foundation.database import Database
 from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk import CallProgress, SimulatedCall, SimulatedCarrier, SpokenLine, TelephonyProvider
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents.models import Agent, Simulation
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.after.settlement import wait_until_settled
 from switchboard.resources.calls.models import Call, TranscriptLine
@@ -16,7 +16,6 @@ from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.simulations import service as simulations
 from switchboard.resources.simulations.assertions import EndedBy
-from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.result import RecordedToolCall, SimulatedConversation, SimulationError, Utterance
 
 CALLER = "+15550100001"

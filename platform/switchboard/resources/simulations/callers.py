@@ -7,8 +7,7 @@ from switchboard.engine.conversation.text_response import TextResponder
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.tools import AgentRequests, EndCall
 from switchboard.plugin_sdk import LLMProvider, Message, ModelUsage, ProviderSettings, ToolContext
-from switchboard.resources.agents.models import Agent
-from switchboard.resources.simulations.models import Simulation
+from switchboard.resources.agents.models import Agent, Simulation
 
 OPENING = "(The call is answered. Nobody speaks yet.)"
 INSTRUCTION = (

@@ -25,14 +25,13 @@ from switchboard.foundation.web.errors import NotFound
 from switchboard.plugin_sdk import ProviderError
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
-from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents.models import Agent, Simulation
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.costs import calculate_embedding_cost, calculate_model_cost
+from switchboard.resources.billing.ledger import calculate_embedding_cost, calculate_model_cost
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.simulations import service
 from switchboard.resources.simulations.audio_mode import AudioMode
 from switchboard.resources.simulations.judge import evaluate_assertions
-from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.result import SimulatedConversation, SimulationError
 from switchboard.resources.simulations.schemas import ASSERTIONS
 from switchboard.resources.simulations.text_mode import TextMode

@@ -9,8 +9,8 @@ from pydantic.config import JsonDict
 from switchboard.foundation.events.catalog import SimulationCriterion
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.foundation.web.schemas import Answer, CreatedAt, Moment, Name, RequestBody
+from switchboard.resources.agents.models import Simulation
 from switchboard.resources.simulations.assertions import Assertion, EndedBy, LatencyUnder, ToolCalled
-from switchboard.resources.simulations.models import Simulation
 
 MAX_ASSERTIONS = 50
 ASSERTIONS: TypeAdapter[list[Assertion]] = TypeAdapter(list[Assertion])

@@ -1,5 +1,6 @@
 """Business rules of simulations."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from sqlmodel import col, select
@@ -13,10 +14,10 @@ from switchboard.plugin_sdk import SimulatedCarrier, TelephonyProvider
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent, AgentDraft, Simulation
 from switchboard.resources.billing import ledger
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
-from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.schemas import SimulationCreate
 
 NAMES_SHOWN = 100
@@ -77,6 +78,29 @@ async def create_simulation(
     record_audit(session, AuditAction.SIMULATION_CREATED, simulation.id, fields=data.model_fields_set)
     wake_runner(session, simulation)
     return simulation
+
+
+async def run_required_simulations(
+    session: TenantSession, registry: Registry, agent: Agent, draft: AgentDraft
+) -> Sequence[str]:
+    """Start the required simulations that this draft has not passed and does not run; return those of them that the
+    agent does not have.
+
+    Each is a copy of the last text simulation of its name. Raises what `create_simulation` raises.
+    """
+    missing = []
+    for name, status in (await drafts.list_results(session, agent, draft)).items():
+        if status in ("passed", "queued", "running"):
+            continue
+        rows = list_simulations(session, agent.id).where(col(Simulation.name) == name, col(Simulation.mode) == "text")
+        last = (await session.exec(rows.order_by(col(Simulation.created_at).desc()).limit(1))).one_or_none()
+        if last is None:
+            missing.append(name)
+            continue
+        fields = last.model_dump(include=SimulationCreate.model_fields.keys() - {"target"})
+        data = SimulationCreate.model_validate({**fields, "target": "draft"})
+        await create_simulation(session, registry, agent.id, data)
+    return missing
 
 
 def wake_runner(session: TenantSession, simulation: Simulation, *, delay_seconds: int = 0) -> None:

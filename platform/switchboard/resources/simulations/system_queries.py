@@ -5,7 +5,7 @@ from uuid import UUID
 from sqlmodel import col, select
 
 from switchboard.foundation.database import SystemSession, now
-from switchboard.resources.simulations.models import Simulation
+from switchboard.resources.agents.models import Simulation
 
 BATCH = 100
 

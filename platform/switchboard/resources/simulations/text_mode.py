@@ -13,12 +13,11 @@ from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database
 from switchboard.plugin_sdk import LLMProvider, Message, ProviderSettings, ToolContext
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents.models import Agent, Simulation
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.agents.tools import AgentTools
 from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
 from switchboard.resources.simulations.callers import FixedLinesCaller, PersonaCaller, SimulatedCaller
-from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.recorded_tools import RecordedTools
 from switchboard.resources.simulations.result import SimulatedConversation
 

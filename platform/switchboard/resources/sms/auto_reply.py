@@ -26,7 +26,7 @@ from switchboard.engine.conversation.tools import OptOut
 from switchboard.engine.providers.conversation import open_agent_model
 from switchboard.engine.providers.instances import Providers
 from switchboard.foundation.database import Database, TenantSession, now
-from switchboard.foundation.events.triggers import set_cause_depth
+from switchboard.foundation.events.outbox import set_cause_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import (
     DestinationNotAllowed,
@@ -45,10 +45,9 @@ from switchboard.plugin_sdk import (
     TextEncoding,
     ToolContext,
 )
-from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.tools import AgentTools
-from switchboard.resources.billing.costs import calculate_embedding_cost, calculate_model_cost
+from switchboard.resources.billing.ledger import calculate_embedding_cost, calculate_model_cost
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
 from switchboard.resources.phone_numbers import service as numbers
@@ -190,7 +189,7 @@ async def _answerer(session: TenantSession, conversation: SmsConversation) -> tu
         number = await numbers.get_phone_number(session, conversation.phone_number_id)
     except NotFound:
         return None
-    agent = await agents.find_agent(session, number.inbound_agent_id) if number.inbound_agent_id else None
+    agent = await session.find(Agent, number.inbound_agent_id) if number.inbound_agent_id else None
     schedule = Schedule.model_validate(number.sms_schedule) if number.sms_schedule else None
     if agent is None or agent.status != "active" or not is_open(schedule, now()) or not sms.can_be_called(conversation):
         return None

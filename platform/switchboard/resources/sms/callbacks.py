@@ -2,17 +2,21 @@
 reported its message id.
 """
 
+import asyncio
+from dataclasses import dataclass
 from uuid import UUID
 
 import structlog
 from sqlmodel import col
 
-from switchboard.foundation.database import Database, TenantSession
-from switchboard.plugin_sdk import TextMessageStatus
+from switchboard.engine.providers.instances import Providers
+from switchboard.engine.providers.request_spans import span_request
+from switchboard.foundation.database import Database, TenantSession, now
+from switchboard.plugin_sdk import ProviderError, TelephonyProvider, TextMessageStatus
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.models import SmsMessage
-from switchboard.resources.sms.sender import record_carrier_opt_out
-from switchboard.resources.sms.states import advance_message, correct_message_cost
+from switchboard.resources.sms.sender import CARRIER_SECONDS, record_carrier_opt_out
+from switchboard.resources.sms.states import advance_message, correct_message_cost, find_next_look
 
 logger = structlog.get_logger()
 
@@ -46,3 +50,42 @@ async def _find(
         col(SmsMessage.carrier_text_id) == carrier_text_id if message_id is None else col(SmsMessage.id) == message_id
     )
     return (await session.exec(rows.where(named).with_for_update())).one_or_none()
+
+
+# Carriers are asked for the status of text messages that they have accepted, and about which no report has come.
+
+
+@dataclass(frozen=True, slots=True)
+class LostReports:
+    """Asks carriers what their reports would have said."""
+
+    database: Database
+    providers: Providers
+
+    async def ask_for_status(self, organization_id: UUID, message_id: UUID) -> None:
+        """Ask the carrier for the status of a sent message whose time has come, and apply it as its report."""
+        async with self.database.tenant(organization_id) as session:
+            due = sms.list_messages(session).where(
+                col(SmsMessage.id) == message_id, col(SmsMessage.status) == "sent", col(SmsMessage.watch_at) < now()
+            )
+            message = (await session.exec(due.with_for_update())).one_or_none()
+            if message is None:
+                return
+            message.watch_at = find_next_look(message)
+        report = await self._ask(message)
+        if report is not None:
+            await apply_message_event(self.database, organization_id, message.carrier, report, message_id=message_id)
+
+    async def _ask(self, message: SmsMessage) -> TextMessageStatus | None:
+        if message.carrier_text_id is None:
+            return None
+        try:
+            async with (
+                asyncio.timeout(CARRIER_SECONDS),
+                self.providers.use(message.organization_id, TelephonyProvider, message.carrier) as carrier,
+            ):
+                with span_request("find_text_status", carrier.name):
+                    return await carrier.find_text_status(message.carrier_text_id)
+        except (ProviderError, TimeoutError) as error:
+            logger.warning("the carrier did not tell a message's status", message_id=str(message.id), reason=str(error))
+            return None

@@ -11,11 +11,10 @@ from sqlmodel import col
 from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database, TenantSession, new_id, now
 from switchboard.foundation.events.catalog import SmsReceived
-from switchboard.foundation.events.outbox import publish
-from switchboard.foundation.events.triggers import set_cause_depth
+from switchboard.foundation.events.outbox import publish, set_cause_depth
 from switchboard.foundation.observability import metrics
 from switchboard.plugin_sdk import TextEncoding, TextMessageReceived
-from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.sms import service as sms
@@ -48,7 +47,7 @@ async def receive_message(
         conversation = await sms.get_or_create_conversation(session, number, incoming.from_number)
         if await _is_known(session, carrier, incoming.carrier_text_id):
             return
-        agent = await agents.find_agent(session, number.inbound_agent_id) if number.inbound_agent_id else None
+        agent = await session.find(Agent, number.inbound_agent_id) if number.inbound_agent_id else None
         redactor = await open_redactor(session, agent)
         await redactor.search(incoming.body)
         message = _message(conversation, carrier, incoming, redactor)

@@ -6,7 +6,8 @@ from switchboard.foundation.database import Database
 from switchboard.foundation.jobs import Queue
 from switchboard.resources.sms import system_queries
 from switchboard.resources.sms.auto_reply import AutoReplier
-from switchboard.resources.sms.lost_reports import LostReports
+from switchboard.resources.sms.callbacks import LostReports
+from switchboard.resources.sms.media import MediaFetcher
 from switchboard.resources.sms.sender import MessageSender
 
 
@@ -43,3 +44,8 @@ async def reconcile_texts(database: Database, queue: Queue) -> int:
     for organization_id, media_id in unfetched:
         await queue.enqueue("fetch_media", organization_id=str(organization_id), media_id=str(media_id))
     return len(unattended) + len(unanswered) + len(unfetched)
+
+
+async def fetch_media(fetcher: MediaFetcher, *, organization_id: str, media_id: str) -> None:
+    """Fetch a file of an inbound message from the carrier."""
+    await fetcher.fetch(UUID(organization_id), UUID(media_id))

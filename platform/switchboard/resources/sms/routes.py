@@ -2,6 +2,8 @@
 
 from uuid import UUID
 
+from quart import Response
+
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.outbound import OutboundClient
 from switchboard.foundation.web.blueprint import ApiBlueprint
@@ -12,15 +14,18 @@ from switchboard.foundation.web.errors import (
     InvalidState,
     OutboundPaused,
     RecipientOptedOut,
+    Unavailable,
 )
 from switchboard.foundation.web.paging import paginate, paginate_table
+from switchboard.foundation.web.pipeline import inject
 from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.sms import assignment, reading
 from switchboard.resources.sms import service as sms
-from switchboard.resources.sms.media import check_media_urls
+from switchboard.resources.sms.media import PATH, MediaResponder, check_media_urls
 from switchboard.resources.sms.models import SmsConversation
 from switchboard.resources.sms.schemas import (
+    MediaLinkOut,
     SmsConversationOut,
     SmsConversationQuery,
     SmsConversationRow,
@@ -116,3 +121,31 @@ async def list_sms_messages(
     """List the messages of a conversation."""
     await sms.get_conversation(session, conversation_id)
     return await paginate(session, sms.list_messages(session, conversation_id), SmsMessageOut.from_row, query)
+
+
+@blueprint.get("/v1/sms/media/<media_id>")
+@endpoint(scope="sms:read", answer=None, media_types=("application/octet-stream",), errors=[Unavailable])
+async def get_sms_media(principal: Principal, media_id: UUID, responder: MediaResponder) -> Response:
+    """Get a file of a received message.
+
+    The content type is the file's own. While the file is being fetched from the carrier, which takes seconds, the
+    response is 503.
+    """
+    return await responder.respond(principal.organization_id, media_id, actor=principal.actor)
+
+
+@blueprint.get("/v1/sms/media/<media_id>/url")
+@endpoint(scope="sms:read", answer=MediaLinkOut, errors=[Unavailable])
+async def get_sms_media_url(principal: Principal, media_id: UUID, responder: MediaResponder) -> MediaLinkOut:
+    """Get a link to a file of a received message.
+
+    The link needs no credential and is valid for 15 minutes.
+    """
+    return await responder.build_link(principal.organization_id, media_id, actor=principal.actor)
+
+
+@blueprint.get(f"{PATH}<token>")
+@inject
+async def follow_sms_media_link(token: str, responder: MediaResponder) -> Response:
+    """Stream the file of a link."""
+    return await responder.follow_link(token)

@@ -145,3 +145,11 @@ class SmsConversationOut(SmsConversationRow):
         return cls.model_validate(
             {**fields, "resolved": conversation.resolved_at is not None, "unread_count": unread_count}
         )
+
+
+class MediaLinkOut(Answer):
+    """Link to a file of a received message that needs no credential until it expires."""
+
+    url: str = Field(description="Address of the file.")
+    expires_at: Moment = Field(description="Time from which the address is refused.")
+    content_type: str = Field(description="Content type of the file, such as `image/jpeg`.")

@@ -14,7 +14,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
-from switchboard.foundation.events.triggers import get_cause_depth
+from switchboard.foundation.events.outbox import get_cause_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.web.errors import (
     ApiError,
@@ -24,10 +24,10 @@ from switchboard.foundation.web.errors import (
     RecipientOptedOut,
     ValidationFailed,
 )
-from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.costs import calculate_text_cost
+from switchboard.resources.billing.ledger import calculate_text_cost
 from switchboard.resources.destinations.service import HOUR, find_refusal, pause_at_limit
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.identity.service import get_policy
@@ -144,7 +144,7 @@ async def save_outbound_message(
     require_sendable_media(session, number.carrier, content.media_urls)
     body = content.body
     agent_id = agent_id or number.inbound_agent_id
-    agent = await agents.find_agent(session, agent_id) if agent_id else None
+    agent = await session.find(Agent, agent_id) if agent_id else None
     redactor = await open_redactor(session, agent)
     await redactor.search(body)
     kept = redactor.redact(body).kept

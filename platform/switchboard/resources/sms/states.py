@@ -8,7 +8,7 @@ from switchboard.foundation.events.catalog import SmsSent, TextEvent
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.costs import calculate_text_cost
+from switchboard.resources.billing.ledger import calculate_text_cost
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.sms.models import SmsMessage

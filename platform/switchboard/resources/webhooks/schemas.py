@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
-from switchboard.foundation.events.fields import EventName
+from switchboard.foundation.events.catalog import EventName
 from switchboard.foundation.events.models import Delivery, DeliveryAttempt, EventTarget
 from switchboard.foundation.events.outbox import read_payload
 from switchboard.foundation.web.schemas import (

@@ -10,11 +10,10 @@ from sqlmodel.sql.expression import SelectOfScalar
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, lock_name, new_id, now
 from switchboard.foundation.events.models import EventTarget
-from switchboard.foundation.events.targets import get_secret_label, remove_target
+from switchboard.foundation.events.outbox import get_secret_label, remove_target
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.keyring import KeyRing
-from switchboard.foundation.outbound import OutboundClient
-from switchboard.foundation.outbound.fields import validate_public_url
+from switchboard.foundation.outbound import OutboundClient, validate_public_url
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.resources.webhooks.schemas import EndpointCreate, EndpointOut, EndpointUpdate
 

@@ -13,7 +13,7 @@ from switchboard.foundation.database import TenantSession, lock_name, new_id, no
 from switchboard.foundation.web.errors import RateLimited, SpendLimitReached
 from switchboard.foundation.web.principal import Limit
 from switchboard.foundation.web.rate_limits import RateLimiter
-from switchboard.resources.billing.costs import estimate_call_cost
+from switchboard.resources.billing.ledger import estimate_call_cost
 from switchboard.resources.calls.models import CHAT, Call
 from switchboard.resources.identity.service import get_policy
 from switchboard.resources.widgets.models import Widget, WidgetSession

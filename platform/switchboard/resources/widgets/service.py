@@ -12,7 +12,7 @@ from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, new_id, now
 from switchboard.foundation.web.errors import NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
-from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
 from switchboard.resources.widgets.models import Widget
 from switchboard.resources.widgets.schemas import WidgetCreate, WidgetOut, WidgetUpdate
 
@@ -79,7 +79,7 @@ def _to_dollars(amount: float) -> Decimal:
 
 async def _require_agent(session: TenantSession, agent_id: str) -> UUID:
     key = parse_id(agent_id)
-    agent = await agents.find_agent(session, key) if key else None
+    agent = await session.find(Agent, key) if key else None
     if agent is None:
         raise ValidationFailed.field("agent_id", "is not an agent of the organization")
     return agent.id

@@ -67,15 +67,10 @@ class VisitorCalls:
                 self.providers,
                 self.settings.base_url,
                 carrier=await browser_calls.find_talk_carrier(session, self.providers, self.registry, ()),
-                identity="_".join(("widget", *named)),
+                identity="_".join((VISITOR, *named)),
                 platform="web",
             )
         return VisitorCall(session_id, minted.connection["url"], minted.token, f"{AGENT}{widget.agent_id}")
-
-
-def is_visitor_call(browser: BrowserCall) -> bool:
-    """Return whether a website's visitor calls."""
-    return _IDENTITY.fullmatch(browser.identity) is not None
 
 
 async def answer_visitor_call(

@@ -22,18 +22,17 @@ from switchboard.engine.conversation.response_generator import fill_placeholders
 from switchboard.engine.conversation.text_response import TextResponder
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.providers.conversation import open_agent_model
+from switchboard.engine.providers.health import ServiceRecord
 from switchboard.engine.providers.instances import Providers
-from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database, TenantSession, new_id, now
 from switchboard.foundation.web.errors import Conflict, InsufficientBalance, NotFound, Unavailable
 from switchboard.plugin_sdk import JsonObject, Message, ModelUsage, ProviderError, ToolCall, ToolContext, ToolSpec
-from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.agents.tools import AgentTools
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.costs import calculate_embedding_cost, calculate_model_cost
+from switchboard.resources.billing.ledger import calculate_embedding_cost, calculate_model_cost
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.chats import VISITOR, is_chat_over, keep_open, list_chat_messages, start_chat
 from switchboard.resources.calls.models import Call, TranscriptLine
@@ -156,7 +155,7 @@ class VisitorChats:
 
     async def _take(self, widget: Widget, session_id: UUID | None, text: str) -> _Turn:
         async with self.database.tenant(widget.organization_id) as session:
-            agent = await agents.find_agent(session, widget.agent_id)
+            agent = await session.find(Agent, widget.agent_id)
             if agent is None or agent.status != "active":
                 raise Unavailable("The agent is paused.")
             held, chat = await _find_open(session, widget, session_id) if session_id else (None, None)

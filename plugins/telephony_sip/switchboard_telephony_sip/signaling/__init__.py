@@ -1,8 +1,7 @@
 """SIP signaling of the gateway: `SipUserAgent`, its calls, and its registrations."""
 
 from switchboard_telephony_sip.signaling.admission import ScannerLimits, TrunkBusy, TrunkQuota
-from switchboard_telephony_sip.signaling.dialog_events import DialogEvents, OfferRefused
-from switchboard_telephony_sip.signaling.dialogs import Dialog
+from switchboard_telephony_sip.signaling.dialogs import Dialog, DialogEvents, OfferRefused
 from switchboard_telephony_sip.signaling.digest import DigestAccount, SipCredentials
 from switchboard_telephony_sip.signaling.endpoint import TracedMessage
 from switchboard_telephony_sip.signaling.events import (

@@ -6,8 +6,7 @@ from aiosipua.message import SipRequest, SipResponse
 
 from switchboard_telephony_sip.signaling.admission import CallSlot
 from switchboard_telephony_sip.signaling.dialog_state import MAX_FORWARDS, DialogState, create_tag
-from switchboard_telephony_sip.signaling.dialog_table import DialogTable
-from switchboard_telephony_sip.signaling.dialogs import Dialog
+from switchboard_telephony_sip.signaling.dialogs import Dialog, DialogTable
 from switchboard_telephony_sip.signaling.digest import answer_challenge, is_stale
 from switchboard_telephony_sip.signaling.endpoint import SipEndpoint
 from switchboard_telephony_sip.signaling.messages import (

@@ -1,29 +1,123 @@
-"""An established call of either direction (RFC 3261, sections 12 to 15)."""
+"""An established call of either direction (RFC 3261, sections 12 to 15), its session timer, and the table of calls."""
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Final
 
 from aiosipua.message import SipMessage, SipRequest, SipResponse
+from aiosipua.session_timer import watchdog_delay
 
-from switchboard_telephony_sip.signaling.acknowledgments import Acknowledgments
-from switchboard_telephony_sip.signaling.dialog_events import DialogEvents
-from switchboard_telephony_sip.signaling.dialog_requests import DialogRequests
-from switchboard_telephony_sip.signaling.dialog_session import DialogSession
-from switchboard_telephony_sip.signaling.dialog_state import DialogState
+from switchboard_telephony_sip.signaling.dialog_state import DialogKey, DialogState
 from switchboard_telephony_sip.signaling.digest import answer_challenge
 from switchboard_telephony_sip.signaling.endpoint import SipEndpoint
-from switchboard_telephony_sip.signaling.messages import ALLOW, SDP, SUPPORTED, read_sdp
+from switchboard_telephony_sip.signaling.messages import (
+    ALLOW,
+    SDP,
+    SUPPORTED,
+    build_response,
+    list_options,
+    read_cseq,
+    read_sdp,
+)
 from switchboard_telephony_sip.signaling.outgoing import CallRefused, CallTimeout, InviteAttempt
 from switchboard_telephony_sip.signaling.peers import Peer, PeerUnreachable
 from switchboard_telephony_sip.signaling.server_transactions import ServerTransaction
-from switchboard_telephony_sip.signaling.session_timers import read_session
-from switchboard_telephony_sip.signaling.transactions import TransactionTimeout
-from switchboard_telephony_sip.signaling.transfers import ReplacesHeader, build_refer_to
+from switchboard_telephony_sip.signaling.session_timers import (
+    MIN_SESSION_SECONDS,
+    SessionInterval,
+    SessionTooShort,
+    accept_session,
+    read_session,
+)
+from switchboard_telephony_sip.signaling.transactions import T1, T2, TIMEOUT, TransactionTimeout
+from switchboard_telephony_sip.signaling.transfers import (
+    SIPFRAG,
+    ReplacesHeader,
+    build_refer_to,
+    is_refer_event,
+    is_subscription_over,
+    read_notified_status,
+    read_refer_to,
+)
+
+
+class OfferRefused(Exception):
+    """The owner cannot accept an offer (488)."""
+
+
+class DialogEvents:
+    """Reactions of a call's owner to its peer; those that are not overridden refuse or ignore."""
+
+    async def on_offer(self, sdp: str) -> str:
+        """Return the answer to a new offer: hold, resumption, or a change of codec. Raises `OfferRefused`."""
+        raise OfferRefused
+
+    async def on_answer(self, sdp: str) -> None:
+        """Take the peer's answer to the description that it asked for by a re-INVITE without one."""
+
+    async def on_bye(self) -> None:
+        """Take note that the peer has hung up."""
+
+    async def on_info(self, content_type: str, body: str) -> int:
+        """Return the status for an INFO, such as a digit."""
+        return 415
+
+    async def on_refer(self, target: str, replaces: str | None) -> int:
+        """Transfer the call as the peer asks, and return the final status of the new call.
+
+        `replaces` is the value of a Replaces header for the new INVITE.
+        """
+        return 603
+
+    async def on_expired(self) -> None:
+        """Take note that the call has ended, because the peer is silent or has lost it."""
+
+
+class Acknowledgments:
+    """ACKs for which a dialog waits, by their CSeq number.
+
+    The callee repeats a 2xx response to INVITE until its ACK comes (RFC 3261, section 13.3.1.4).
+    """
+
+    def __init__(self) -> None:
+        self._awaited: dict[int, asyncio.Future[str | None]] = {}
+
+    async def deliver(self, transaction: ServerTransaction, response: SipResponse) -> str | None:
+        """Send a 2xx response until its ACK comes; return the ACK's SDP. Raises `CallTimeout` after 32 seconds."""
+        number, _ = read_cseq(transaction.request)
+        ack: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self._awaited[number] = ack
+        transaction.respond(response)
+        interval = T1
+        try:
+            async with asyncio.timeout(TIMEOUT):
+                while not ack.done():
+                    await asyncio.wait((ack,), timeout=interval)
+                    if not ack.done():
+                        transaction.repeat_success()
+                    interval = min(interval * 2, T2)
+        except TimeoutError as error:
+            raise CallTimeout("the peer did not acknowledge the answer") from error
+        finally:
+            del self._awaited[number]
+        return ack.result()
+
+    def receive(self, number: int, sdp: str | None) -> None:
+        """Take the ACK of the response to the INVITE with this number."""
+        ack = self._awaited.get(number)
+        if ack is not None and not ack.done():
+            ack.set_result(sdp)
+
+    def give_up(self) -> None:
+        """Wait no longer: the dialog has ended."""
+        for number in self._awaited:
+            self.receive(number, None)
+
 
 MAX_GLARES: Final = 5
+REFER_SECONDS: Final = 60
 
 
 class Dialog:
@@ -228,3 +322,259 @@ class Dialog:
 
 def _swap_tags(dialog: Dialog) -> tuple[str, str, str]:
     return dialog.call_id, dialog.remote_tag, dialog.local_tag
+
+
+class DialogRequests:
+    """Handlers of the peer's requests within one dialog, by method."""
+
+    def __init__(self, dialog: Dialog) -> None:
+        self._dialog = dialog
+        self._answering: ServerTransaction | None = None
+        """The offer that has no final response yet."""
+        self._handlers: dict[str, Callable[[ServerTransaction], None]] = {
+            "INVITE": self._receive_offer,
+            "UPDATE": self._receive_offer,
+            "BYE": self._receive_bye,
+            "INFO": lambda transaction: self._spawn(self._handle_info, transaction),
+            "REFER": self._receive_refer,
+            "NOTIFY": self._receive_notify,
+            "OPTIONS": lambda transaction: self.respond(transaction, 200),
+        }
+
+    def receive(self, transaction: ServerTransaction) -> None:
+        """Answer a request; one that is older than the last gets 500 (RFC 3261, section 12.2.2)."""
+        number, method = read_cseq(transaction.request)
+        state = self._dialog.state
+        if self._dialog.is_ended:
+            self.respond(transaction, 481)
+            return
+        if number <= state.remote_cseq:
+            self.respond(transaction, 500)
+            return
+        state.remote_cseq = number
+        state.source = transaction.source
+        handler = self._handlers.get(method)
+        if handler is None:
+            self.respond(transaction, 405)
+        else:
+            handler(transaction)
+
+    def respond(self, transaction: ServerTransaction, status: int, *headers: tuple[str, str], body: str = "") -> None:
+        transaction.respond(self._build_reply(transaction, status, headers, body))
+
+    def _build_reply(
+        self, transaction: ServerTransaction, status: int, headers: Sequence[tuple[str, str]], body: str
+    ) -> SipResponse:
+        base = [("Server", self._dialog.endpoint.user_agent)]
+        if status in (200, 202, 405):
+            base += [("Allow", ALLOW), ("Supported", SUPPORTED)]
+        if status in (200, 202) and transaction.request.method in ("INVITE", "UPDATE", "REFER"):
+            base.append(("Contact", self._dialog.endpoint.build_contact(transaction.reply_to)))
+        response = build_response(transaction.request, status, tag=self._dialog.local_tag, headers=[*base, *headers])
+        response.text = body
+        return response
+
+    def _spawn(
+        self, handle: Callable[[ServerTransaction], Coroutine[None, None, None]], transaction: ServerTransaction
+    ) -> None:
+        self._dialog.endpoint.spawn(handle(transaction))
+
+    def _receive_bye(self, transaction: ServerTransaction) -> None:
+        self.respond(transaction, 200)
+        self._dialog.end()
+        self._spawn(self._report_bye, transaction)
+
+    async def _report_bye(self, _transaction: ServerTransaction) -> None:
+        await (await self._dialog.wait_for_events()).on_bye()
+
+    async def _handle_info(self, transaction: ServerTransaction) -> None:
+        request = transaction.request
+        kind = (request.headers.get_first("content-type") or "").partition(";")[0].strip().lower()
+        status = 500
+        try:
+            events = await self._dialog.wait_for_events()
+            # An INFO without a body asks only whether the dialog is alive (RFC 6086 deprecates it).
+            status = await events.on_info(kind, request.text) if request.body else 200
+        finally:
+            self.respond(transaction, status)
+
+    def _receive_offer(self, transaction: ServerTransaction) -> None:
+        if self._dialog.is_inviting:
+            self.respond(transaction, 491)
+        elif self._answering is not None:
+            self.respond(transaction, 500, ("Retry-After", str(random.randint(0, 10))))  # noqa: S311 -- not a secret
+        else:
+            self._answering = transaction
+            self._spawn(self._handle_offer, transaction)
+
+    async def _handle_offer(self, transaction: ServerTransaction) -> None:
+        try:
+            await self._answer_offer(transaction)
+        except OfferRefused:
+            self.respond(transaction, 488)
+        except SessionTooShort:
+            self.respond(transaction, 422, ("Min-SE", str(MIN_SESSION_SECONDS)))
+        except CallTimeout:
+            self._dialog.endpoint.spawn(self._dialog.bye())
+            await (await self._dialog.wait_for_events()).on_expired()
+        finally:
+            self._settle(transaction)
+            self.respond(transaction, 500)  # Does nothing after another final response.
+
+    async def _answer_offer(self, transaction: ServerTransaction) -> None:
+        dialog, request = self._dialog, transaction.request
+        interval = accept_session(request)
+        events = await dialog.wait_for_events()
+        offer = read_sdp(request)
+        is_refresh = request.method == "UPDATE" and offer is None
+        answer = "" if is_refresh else await events.on_offer(offer) if offer else dialog.local_sdp
+        if transaction.is_final or dialog.is_ended:
+            return
+        dialog.state.update_target(request)
+        headers = []
+        if interval is not None:
+            headers = [("Session-Expires", interval.format_header(is_caller=False)), ("Require", "timer")]
+            dialog.session.restart(interval)
+        if not is_refresh:
+            headers.append(("Content-Type", SDP))
+            dialog.local_sdp, dialog.remote_sdp = answer, offer or dialog.remote_sdp
+        if request.method == "UPDATE":
+            self.respond(transaction, 200, *headers, body=answer)
+            return
+        response = self._build_reply(transaction, 200, headers, answer)
+        self._settle(transaction)  # The next offer may come right behind the ACK, before this task goes on.
+        acknowledged = await dialog.acknowledgments.deliver(transaction, response)
+        if offer is None and acknowledged:
+            dialog.remote_sdp = acknowledged
+            await events.on_answer(acknowledged)
+
+    def _settle(self, transaction: ServerTransaction) -> None:
+        if self._answering is transaction:
+            self._answering = None
+
+    def _receive_refer(self, transaction: ServerTransaction) -> None:
+        target = read_refer_to(transaction.request)
+        if target is None:
+            self.respond(transaction, 400)
+            return
+        self.respond(transaction, 202)
+        self._spawn(self._handle_refer, transaction)
+
+    async def _handle_refer(self, transaction: ServerTransaction) -> None:
+        found = read_refer_to(transaction.request)
+        if found is None:
+            return
+        target, replaces = found
+        await self._notify(transaction.request, 100, "Trying", f"active;expires={REFER_SECONDS}")
+        status = 500
+        try:
+            events = await self._dialog.wait_for_events()
+            status = await events.on_refer(target, str(replaces) if replaces else None)
+        finally:
+            reason = "OK" if status < 300 else "Refused"
+            await self._notify(transaction.request, status, reason, "terminated;reason=noresource")
+
+    async def _notify(self, refer: SipRequest, status: int, reason: str, subscription: str) -> None:
+        """Report the progress of a transfer (RFC 3515, section 2.4.4), unless the peer wants no reports (RFC 4488)."""
+        wanted = (refer.headers.get_first("refer-sub") or "").strip().lower() != "false"
+        if not wanted or self._dialog.is_ended:
+            return
+        number, _ = read_cseq(refer)
+        headers = [
+            ("Event", f"refer;id={number}"),
+            ("Subscription-State", subscription),
+            ("Content-Type", f"{SIPFRAG};version=2.0"),
+            ("Contact", self._dialog.endpoint.build_contact(self._dialog.state.find_next_hop())),
+        ]
+        with suppress(CallTimeout, PeerUnreachable):
+            await self._dialog.request("NOTIFY", headers, f"SIP/2.0 {status} {reason}\r\n")
+
+    def _receive_notify(self, transaction: ServerTransaction) -> None:
+        request = transaction.request
+        if not is_refer_event(request):
+            self.respond(transaction, 489)
+            return
+        status = read_notified_status(request)
+        known = status is None or self._dialog.take_notification(status)
+        if is_subscription_over(request):
+            known = self._dialog.take_notification(None) and known
+        self.respond(transaction, 200 if known else 481)
+
+
+class DialogSession:
+    """The session timer of one dialog (RFC 4028): refresh at half of the interval, or expiry without one.
+
+    Without an agreed interval there is no timer.
+    """
+
+    def __init__(self, dialog: Dialog, established_by: SipMessage) -> None:
+        self._dialog = dialog
+        self._peer_has_update = "update" in list_options(established_by, "allow")
+        self._interval: SessionInterval | None = None
+        self._timers: list[asyncio.TimerHandle] = []
+
+    def restart(self, interval: SessionInterval | None) -> None:
+        """Begin the interval again, which is the one agreed before if there is no new one."""
+        self.stop()
+        self._interval = interval or self._interval
+        if self._interval is None or self._dialog.is_ended:
+            return
+        loop, seconds = asyncio.get_running_loop(), self._interval.seconds
+        if self._interval.is_ours:
+            self._timers.append(loop.call_later(seconds / 2, self._spawn, self._refresh))
+        # The side that refreshes ends a session that it cannot refresh, too.
+        self._timers.append(loop.call_later(watchdog_delay(seconds), self._spawn, self._expire))
+
+    def stop(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+
+    def list_headers(self) -> list[tuple[str, str]]:
+        """Return the header that keeps the interval in a request of ours."""
+        if self._interval is None:
+            return []
+        return [("Session-Expires", self._interval.format_header(is_caller=True))]
+
+    def _spawn(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
+        if not self._dialog.is_ended:
+            self._dialog.endpoint.spawn(work())
+
+    async def _refresh(self) -> None:
+        """Refresh by UPDATE, or by a re-INVITE with the same description; a failure leaves the session to expire."""
+        dialog = self._dialog
+        with suppress(CallTimeout, CallRefused, PeerUnreachable):
+            if not self._peer_has_update:
+                await dialog.reinvite(dialog.local_sdp)
+                return
+            headers = [dialog.build_contact(), ("Supported", SUPPORTED), *self.list_headers()]
+            response = await dialog.request("UPDATE", headers)
+            if response.status_code < 300:
+                self.restart(read_session(response))
+
+    async def _expire(self) -> None:
+        self._dialog.lose()
+        with suppress(CallTimeout, PeerUnreachable):
+            await self._dialog.request("BYE", [("Reason", 'SIP;cause=408;text="Session timer"')])
+
+
+class DialogTable:
+    """The established calls of a user agent, by the identifiers with which their peers name them."""
+
+    def __init__(self) -> None:
+        self._dialogs: dict[DialogKey, Dialog] = {}
+
+    def add(self, dialog: Dialog) -> None:
+        key = dialog.state.key
+        self._dialogs[key] = dialog
+        dialog.on_end(lambda: self._remove(key))
+
+    def _remove(self, key: DialogKey) -> None:
+        self._dialogs.pop(key, None)
+
+    def find(self, key: DialogKey) -> Dialog | None:
+        """Return the call with this Call-ID, local tag, and remote tag."""
+        return self._dialogs.get(key)
+
+    def list_dialogs(self) -> list[Dialog]:
+        return list(self._dialogs.values())

@@ -11,8 +11,7 @@ from switchboard_telephony_sip.signaling.admission import (
     TrunkQuota,
     TrunkQuotas,
 )
-from switchboard_telephony_sip.signaling.dialog_table import DialogTable
-from switchboard_telephony_sip.signaling.dialogs import Dialog
+from switchboard_telephony_sip.signaling.dialogs import Dialog, DialogTable
 from switchboard_telephony_sip.signaling.digest import DigestVerifier
 from switchboard_telephony_sip.signaling.endpoint import SipEndpoint
 from switchboard_telephony_sip.signaling.events import Admitted, DigestRequired, TrunkUndecided, UserAgentEvents

@@ -9,8 +9,7 @@ from aiosipua.message import SipResponse
 from switchboard_telephony_sip.signaling.admission import ScannerGuard, ScannerLimits, TrunkQuotas
 from switchboard_telephony_sip.signaling.calling import send_invite
 from switchboard_telephony_sip.signaling.dialog_state import MAX_FORWARDS, create_tag
-from switchboard_telephony_sip.signaling.dialog_table import DialogTable
-from switchboard_telephony_sip.signaling.dialogs import Dialog
+from switchboard_telephony_sip.signaling.dialogs import Dialog, DialogTable
 from switchboard_telephony_sip.signaling.digest import SipCredentials, answer_challenge
 from switchboard_telephony_sip.signaling.endpoint import SipEndpoint, TracedMessage
 from switchboard_telephony_sip.signaling.events import UserAgentEvents

@@ -15,7 +15,7 @@ from sqlmodel import col, select
 
 from switchboard.foundation.audit import AuditAction, record_audit_as
 from switchboard.foundation.database import Database, is_among, now
-from switchboard.resources.identity import suspension
+from switchboard.resources.identity import service
 from switchboard.resources.identity.models import Membership, Organization, User
 
 SortOrder: TypeAlias = Literal["name", "newest", "cost", "calls", "live_calls", "balance"]
@@ -249,12 +249,12 @@ class ConsoleQueries:
     async def suspend(self, organization_id: UUID, *, reason: str, actor: str) -> None:
         """Suspend an organization. Raises `IdentityError`."""
         async with self.database.system() as session:
-            await suspension.suspend_organization(session, organization_id, reason=reason, actor=actor)
+            await service.suspend_organization(session, organization_id, reason=reason, actor=actor)
 
     async def resume(self, organization_id: UUID, *, actor: str) -> None:
         """Resume an organization. Raises `IdentityError`."""
         async with self.database.system() as session:
-            await suspension.resume_organization(session, organization_id, actor=actor)
+            await service.resume_organization(session, organization_id, actor=actor)
 
     async def _read(self, statement: str, **values: object) -> Sequence[RowMapping]:
         async with self.database.system() as session:

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from switchboard.apps.dashboard.forms.rows import Row, list_filled_rows, parse_with_errors, rename_error_fields
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import FieldError
-from switchboard.resources.simulations.models import Simulation
+from switchboard.resources.agents.models import Simulation
 from switchboard.resources.simulations.schemas import SimulationCreate
 
 VALUES = {

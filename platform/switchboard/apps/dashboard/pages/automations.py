@@ -14,7 +14,7 @@ from switchboard.apps.dashboard.forms.form import Form, nest_fields
 from switchboard.apps.dashboard.pages.campaigns import list_campaign_choices as campaign_choices
 from switchboard.apps.dashboard.ui.rendering import load_list, render, render_part
 from switchboard.apps.dashboard.viewer import BrowserSessions, Viewer
-from switchboard.engine.providers.extensions import Extensions
+from switchboard.engine.providers.instances import Extensions
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.catalog import CATALOG
 from switchboard.foundation.languages import gettext as _

@@ -11,9 +11,9 @@ from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.dashboard.viewer import Viewer
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import InvalidState
-from switchboard.resources.call_queue import service as call_queue
-from switchboard.resources.call_queue.models import CallQueueEntry
+from switchboard.resources.calls import call_queue
 from switchboard.resources.calls import service as calls
+from switchboard.resources.calls.models import CallQueueEntry
 from switchboard.resources.calls.schemas import CallCreate
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.phone_numbers import service as numbers

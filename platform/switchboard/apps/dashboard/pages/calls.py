@@ -29,12 +29,12 @@ from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.recordings import waveform_peaks
 from switchboard.resources.calls.recordings.archive import RecordingArchive
-from switchboard.resources.calls.recordings.file_formats import RecordingDamaged
 from switchboard.resources.calls.recordings.responses import RecordingResponder
 from switchboard.resources.calls.schemas import CallCreate
 from switchboard.resources.calls.states import is_over
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.stored_files import FileDamaged
 
 
 class NewCallQuery(Query):
@@ -119,7 +119,7 @@ async def call_waveform(viewer: Viewer, call_id: UUID, database: Database, archi
     call = await calls.read_call(database, viewer.organization_id, call_id)
     try:
         peaks = await waveform_peaks.measure_peaks(archive, call, waveform.PARTS)
-    except (ObjectStoreAway, RecordingDamaged) as error:
+    except (ObjectStoreAway, FileDamaged) as error:
         raise Unavailable(_("The recording cannot be read at the moment.")) from error
     if peaks is None:
         raise NotFound(_("The store has no recording of the call."))

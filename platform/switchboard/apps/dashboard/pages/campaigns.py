@@ -15,7 +15,7 @@ from switchboard.foundation.languages import LazyText
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.schemas import PageQuery
 from switchboard.resources.agents import service as agents
-from switchboard.resources.campaigns import lifecycle
+from switchboard.resources.agents.models import Agent
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.models import Campaign
 from switchboard.resources.campaigns.schemas import CampaignContactQuery
@@ -56,7 +56,7 @@ async def campaign_page(session: TenantSession, viewer: Viewer, campaign_id: UUI
             session, campaigns.list_campaign_contacts(session, campaign_id, status=query.status), query
         ),
         query=query,
-        agent=await agents.find_agent(session, campaign.agent_id),
+        agent=await session.find(Agent, campaign.agent_id),
         number=await numbers.find_active_number(session, campaign.phone_number_id),
         hours=get_calling_hours(viewer),
         delays=DELAYS,
@@ -100,7 +100,7 @@ async def campaign_contacts_live(session: TenantSession, campaign_id: UUID, quer
 @action()
 async def start_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     """Start a campaign, or schedule it for its start time."""
-    await lifecycle.start_campaign(session, campaign_id)
+    await campaigns.start_campaign(session, campaign_id)
     return _back(campaign_id)
 
 
@@ -108,7 +108,7 @@ async def start_campaign(session: TenantSession, campaign_id: UUID) -> Next:
 @action()
 async def pause_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     """Pause a campaign. Calls in progress continue."""
-    await lifecycle.pause_campaign(session, campaign_id)
+    await campaigns.pause_campaign(session, campaign_id)
     return _back(campaign_id)
 
 
@@ -116,7 +116,7 @@ async def pause_campaign(session: TenantSession, campaign_id: UUID) -> Next:
 @action()
 async def resume_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     """Resume a paused campaign."""
-    await lifecycle.resume_campaign(session, campaign_id)
+    await campaigns.resume_campaign(session, campaign_id)
     return _back(campaign_id)
 
 
@@ -124,7 +124,7 @@ async def resume_campaign(session: TenantSession, campaign_id: UUID) -> Next:
 @action()
 async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     """Cancel a campaign."""
-    await lifecycle.cancel_campaign(session, campaign_id)
+    await campaigns.cancel_campaign(session, campaign_id)
     return _back(campaign_id)
 
 
@@ -132,7 +132,7 @@ async def cancel_campaign(session: TenantSession, campaign_id: UUID) -> Next:
 @action()
 async def delete_campaign(session: TenantSession, campaign_id: UUID) -> Next:
     """Delete a campaign; a running one is canceled first. Its calls are kept."""
-    await lifecycle.delete_campaign(session, campaign_id)
+    await campaigns.delete_campaign(session, campaign_id)
     return Next(url_for("dashboard.campaigns_page"), _("Campaign deleted. Its calls are kept."), "warning")
 
 

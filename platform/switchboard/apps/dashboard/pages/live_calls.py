@@ -15,7 +15,7 @@ from switchboard.engine.conversation.call import Supervisor
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import InvalidState, Unavailable
 from switchboard.foundation.web.schemas import Query
-from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.live.tickets import TicketAccess, TicketMint
 from switchboard.resources.calls.models import Call
@@ -56,7 +56,7 @@ async def live_call_page(session: TenantSession, call_id: UUID, query: LiveCallQ
         call=call,
         other=other,
         contact=await contacts.find_contact_by_number(session, other),
-        agent=await agents.find_agent(session, call.agent_id) if call.agent_id else None,
+        agent=await session.find(Agent, call.agent_id) if call.agent_id else None,
         lines=await list_transcript_lines(session, call_id),
         is_live=True,
         answer=query.answer,

@@ -22,7 +22,7 @@ from switchboard.engine.providers import editing
 from switchboard.engine.providers.checks import SettingsCheck
 from switchboard.engine.providers.configuration import ProviderSpec, find_process_fault
 from switchboard.engine.providers.default_detector import find_default_detector
-from switchboard.engine.providers.extensions import ConfiguredExtension, Extensions
+from switchboard.engine.providers.instances import ConfiguredExtension, Extensions
 from switchboard.engine.providers.model_ends import ModelEnd
 from switchboard.engine.providers.models import (
     OWN_PROCESS,

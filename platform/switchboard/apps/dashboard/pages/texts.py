@@ -22,6 +22,7 @@ from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.sms import assignment, inbox, reading
 from switchboard.resources.sms import service as sms
 from switchboard.resources.sms.inbox import InboxView
+from switchboard.resources.sms.media import MediaResponder
 from switchboard.resources.sms.models import SmsConversation
 from switchboard.resources.sms.schemas import (
     MAX_BODY_CHARACTERS,
@@ -30,7 +31,6 @@ from switchboard.resources.sms.schemas import (
     SmsCreate,
     SmsMessageQuery,
 )
-from switchboard.resources.sms_media.responses import MediaResponder
 
 
 class ConversationAct(RequestBody):

@@ -13,8 +13,8 @@ from uuid import UUID
 from switchboard.engine.conversation.call import EndedReason, SessionContext, Supervisor, TranscriptEntry
 from switchboard.engine.conversation.handoff.takeover import Takeover
 from switchboard.engine.conversation.lifetime import CallLifetime
-from switchboard.engine.conversation.media.stereo_mixer import StereoMixer
-from switchboard.engine.conversation.speech.detection import BatchedDetection
+from switchboard.engine.conversation.media.recording import StereoMixer
+from switchboard.engine.conversation.speech.speech_input import BatchedDetection
 from switchboard.engine.conversation.turn_taking import AgentState, TurnTaking
 
 LEASE_SECONDS = 4.0

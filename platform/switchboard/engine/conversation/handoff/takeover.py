@@ -8,9 +8,8 @@ import structlog
 
 from switchboard.engine.conversation.call import SessionContext, Supervisor
 from switchboard.engine.conversation.media.playout import BYTES_PER_SECOND
-from switchboard.engine.conversation.media.stereo_mixer import Channel
-from switchboard.engine.conversation.speech.detection import BatchedDetection
-from switchboard.engine.conversation.speech.speech_input import SpeechInput
+from switchboard.engine.conversation.media.recording import Channel
+from switchboard.engine.conversation.speech.speech_input import BatchedDetection, SpeechInput
 from switchboard.engine.conversation.turn_taking import TurnTaking
 from switchboard.plugin_sdk import ProviderError
 from switchboard.plugin_sdk.audio import SILENCE_CODE, encode_audio

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 
 from switchboard.engine.conversation.call import Clock, MediaSocket
-from switchboard.engine.conversation.media.stereo_mixer import MAX_DRIFT, Channel, StereoMixer
+from switchboard.engine.conversation.media.recording import MAX_DRIFT, Channel, StereoMixer
 from switchboard.plugin_sdk import Frame, MediaCodec
 
 BYTES_PER_SECOND = 8000

@@ -11,7 +11,6 @@ import structlog
 from opentelemetry.context import attach
 
 from switchboard.engine.conversation.call import Clock, LiveCall, MediaSocket
-from switchboard.engine.conversation.latency import TurnClock
 from switchboard.engine.conversation.media.conversion import Converter
 from switchboard.engine.conversation.media.playout import BYTES_PER_SECOND, Playout
 from switchboard.engine.conversation.speech.text_normalization import (
@@ -20,6 +19,7 @@ from switchboard.engine.conversation.speech.text_normalization import (
     find_heard_text,
     normalize_text,
 )
+from switchboard.engine.conversation.transcript import TurnClock
 from switchboard.plugin_sdk import PHONE_MULAW, AudioFormat, Encoding, ProviderError, SpeechChunk, SpeechRequest, Word
 
 logger = structlog.get_logger()

@@ -8,8 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, JsonValue
 
-from switchboard.foundation.outbound import OutboundError
-from switchboard.foundation.outbound.fields import validate_public_url
+from switchboard.foundation.outbound import OutboundError, validate_public_url
 from switchboard.plugin_sdk import ActionContext, ActionError, ActionParams, JsonObject
 from switchboard.resources.automations.action_dependencies import OutboundAction
 

@@ -9,18 +9,17 @@ import structlog
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from switchboard.engine.providers.conversation import open_agent_model
+from switchboard.engine.providers.health import ServiceRecord
 from switchboard.engine.providers.instances import Providers
-from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.foundation.database import Database, TenantSession, now
 from switchboard.foundation.events.catalog import CallTranscriptReady
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import traces
 from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, ProviderError, TextDelta
 from switchboard.plugin_sdk.registry import Capability
-from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.costs import calculate_model_cost
+from switchboard.resources.billing.ledger import calculate_model_cost
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.states import build_call_event
@@ -127,7 +126,7 @@ async def _request_analysis(
     record: ServiceRecord,
 ) -> Analysis:
     async with database.tenant(call.organization_id) as session:
-        agent = await agents.find_agent(session, call.agent_id) if call.agent_id else None
+        agent = await session.find(Agent, call.agent_id) if call.agent_id else None
     if agent is None:
         raise ProviderError("the call's agent has been deleted")
     transcript = "\n".join(f"{line.role}: {line.content}" for line in lines)

@@ -1,17 +1,61 @@
 """Heartbeat of a process that runs calls; the reconciler ends the calls of a process whose heartbeat stops."""
 
 import asyncio
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from uuid import UUID
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from switchboard.engine.conversation.call import MachineEvent
+from switchboard.engine.conversation.call import EndedReason, MachineEvent
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.foundation.database import Database, now
 from switchboard.foundation.observability import metrics, organization_metrics
-from switchboard.resources.calls.media.funding import CallFunding
+from switchboard.foundation.web.errors import InsufficientBalance
+from switchboard.resources.billing import ledger
+from switchboard.resources.billing.ledger import estimate_call_cost
 from switchboard.resources.calls.states import LEASE
 from switchboard.resources.calls.system_queries import extend_call_leases, list_prepaid_calls
+from switchboard.resources.identity.service import get_policy
+
+# Funding of calls in progress: a prepaid organization's call ends when the balance does not cover its next minute.
+
+LEAD_TIME = timedelta(seconds=10)
+"""Time before a minute begins at which its funds are held: longer than the interval of the heartbeat."""
+MINUTE = timedelta(minutes=1)
+
+
+class CallFunding:
+    """Minutes for which this process has held funds. The first minute is held before a call begins."""
+
+    def __init__(self, database: Database, engine: CallEngine) -> None:
+        self._database = database
+        self._engine = engine
+        self._minutes: dict[UUID, int] = {}
+
+    async def hold_next_minutes(self, prepaid: Collection[tuple[UUID, UUID, datetime]]) -> None:
+        """Hold funds for the next minute of each prepaid call, given as organization, id, and start."""
+        self._minutes = {call_id: self._minutes.get(call_id, 1) for _, call_id, _ in prepaid}
+        for organization_id, call_id, started_at in prepaid:
+            minutes = (now() - started_at + LEAD_TIME) // MINUTE + 1
+            if minutes > self._minutes[call_id]:
+                await self._hold(organization_id, call_id, minutes)
+
+    async def _hold(self, organization_id: UUID, call_id: UUID, minutes: int) -> None:
+        try:
+            async with self._database.tenant(organization_id) as session:
+                prices = (await get_policy(session, organization_id)).prices
+                await ledger.hold_funds(session, call_id, estimate_call_cost(prices, minutes=minutes))
+        except InsufficientBalance:
+            logger.warning(
+                "call ended: the balance does not cover its next minute",
+                call_id=str(call_id),
+                organization_id=str(organization_id),
+            )
+            self._engine.end_call(call_id, EndedReason.INSUFFICIENT_BALANCE)
+        self._minutes[call_id] = minutes
+
 
 logger = structlog.get_logger()
 BEAT_SECONDS = 3.0

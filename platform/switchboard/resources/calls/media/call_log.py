@@ -17,11 +17,11 @@ from switchboard.engine.conversation.call import Supervisor, TranscriptEntry, Tu
 from switchboard.engine.disclosure.disclosure import ConsentRecord
 from switchboard.foundation.audit import AuditAction, AuditEntry, record_audit_as
 from switchboard.foundation.database import Database, NewRow, TenantSession, insert_row, now, retry_while_away
-from switchboard.foundation.encryption.rows import encrypt_row
+from switchboard.foundation.encryption.content import encrypt_row
 from switchboard.foundation.events.catalog import CallTakeover
 from switchboard.foundation.events.outbox import publish
 from switchboard.foundation.observability import metrics, organization_metrics
-from switchboard.resources.call_queue import service as call_queue
+from switchboard.resources.calls import call_queue
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.states import build_call_event

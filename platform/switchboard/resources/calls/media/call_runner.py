@@ -24,16 +24,16 @@ from switchboard.engine.conversation.model_numbers import ModelNumbers
 from switchboard.engine.conversation.tools import OptOut, SendTextMessage
 from switchboard.engine.disclosure.disclosure import Disclosure
 from switchboard.engine.providers.conversation import CAPABILITIES, open_conversation_providers
-from switchboard.engine.providers.instances import Providers, choose_configuration
+from switchboard.engine.providers.health import ServiceRecord
+from switchboard.engine.providers.instances import Providers, choose_configuration, list_configurations
 from switchboard.engine.providers.models import StoredConfiguration
-from switchboard.engine.providers.service import list_configurations
-from switchboard.engine.providers.service_record import ServiceRecord
 from switchboard.engine.redaction.redactor import Redactor
 from switchboard.foundation.database import Database, now, retry_while_away
+from switchboard.foundation.events.outbox import set_cause_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.settings import Settings
-from switchboard.foundation.web.errors import NotFound
+from switchboard.foundation.web.errors import ApiError, NotFound
 from switchboard.plugin_sdk import (
     Message,
     ModelUsage,
@@ -46,15 +46,13 @@ from switchboard.resources.agents.disclosure import open_disclosure
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.agents.tools import AgentTools
-from switchboard.resources.call_queue import service as call_queue
+from switchboard.resources.calls import call_queue
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.callback_urls import MediaGrant, format_media_url
+from switchboard.resources.calls.call_queue import DatabasePersonQueue
 from switchboard.resources.calls.chats import list_messages_before_call
-from switchboard.resources.calls.dialing import hang_up
+from switchboard.resources.calls.dialing import MediaGrant, format_media_url, hang_up
 from switchboard.resources.calls.media.call_log import DatabaseCallLog
 from switchboard.resources.calls.media.carrier_leg import ProviderCarrierLeg
-from switchboard.resources.calls.media.person_queue import DatabasePersonQueue
-from switchboard.resources.calls.media.text_sender import CallTextSender
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.claims import expect_upload
 from switchboard.resources.calls.recordings.spool import build_spool_path
@@ -62,6 +60,38 @@ from switchboard.resources.calls.recordings.uploads import RecordingUploader
 from switchboard.resources.calls.states import LEASE, FinalStatus, finish_call, is_over, start_call
 from switchboard.resources.do_not_call import service as do_not_call
 from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_knowledge
+from switchboard.resources.phone_numbers import service as numbers
+from switchboard.resources.sms import service as sms
+
+# Text messages that an agent sends during a call.
+
+
+@dataclass(frozen=True, slots=True)
+class CallTextSender:
+    """Sends text messages from our number of the call (`TextSender` of the engine)."""
+
+    database: Database
+    call: Call
+
+    async def send_text(self, body: str, to_number: str | None) -> None:
+        inbound = self.call.direction == "inbound"
+        own, other = (
+            (self.call.to_number, self.call.from_number) if inbound else (self.call.from_number, self.call.to_number)
+        )
+        target = to_number or other
+        if not target.startswith("+"):
+            raise ToolError("the caller's number is withheld: ask for one")
+        async with self.database.tenant(self.call.organization_id) as session:
+            set_cause_depth(session, self.call.cause_depth)
+            number = await numbers.find_phone_number(session, own)
+            if number is None:
+                raise ToolError("the call's phone number is not the organization's any more")
+            try:
+                content = sms.MessageContent(body)
+                await sms.compose_message(session, number, target, content, author="agent", agent_id=self.call.agent_id)
+            except ApiError as error:
+                raise ToolError(error.detail) from error
+
 
 logger = structlog.get_logger()
 LATENCY_FIELDS = tuple(field.name for field in fields(TurnLatency))

@@ -10,7 +10,7 @@ from switchboard.foundation.settings import Settings
 from switchboard.plugin_sdk import CallbackUrls, ProviderError, ProviderSettings, TelephonyProvider, WarmTransfer
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.callback_urls import build_call_callback_urls
+from switchboard.resources.calls.dialing import build_call_callback_urls
 from switchboard.resources.calls.models import Call
 from switchboard.resources.destinations.clients import build_carrier_destination, find_transfer_refusal
 

@@ -9,8 +9,8 @@ import structlog
 
 from switchboard.foundation.keyring import KeyRing
 from switchboard.plugin_sdk import Frame
-from switchboard.resources.calls.admission import CallAdmission
-from switchboard.resources.calls.callback_urls import read_media_token
+from switchboard.resources.calls.allowance import CallAdmission
+from switchboard.resources.calls.dialing import read_media_token
 from switchboard.resources.calls.media.call_runner import CallRunner
 
 if TYPE_CHECKING:

@@ -2,95 +2,41 @@
 `<organization>/<call>/<number>.flac`.
 """
 
-import asyncio
 import io
 import tempfile
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, ParamSpec, TypeVar
+from typing import BinaryIO
 from uuid import UUID
 
-from switchboard.engine.conversation.media.stereo_mixer import RATE
-from switchboard.foundation.database import Database
+from switchboard.engine.conversation.media.recording import RATE
 from switchboard.foundation.encryption import (
     DataKey,
-    find_organization_key_by_id,
-    get_or_create_organization_key,
 )
 from switchboard.foundation.encryption.sealed_objects import (
-    HEADER,
-    SealedObject,
-    open_sealed,
     open_sealed_file,
-    parse_key_id,
-    seal,
 )
-from switchboard.foundation.keyring import SecretError
-from switchboard.foundation.object_store import InvalidStoreUrl, ObjectInfo, ObjectNotFound, ObjectReplaced, ObjectStore
-from switchboard.foundation.settings import PREFIX, Settings, SettingsError
+from switchboard.foundation.object_store import ObjectNotFound, ObjectStore
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.recordings.file_formats import (
     BLOCK_FRAMES,
     FILE_FORMATS,
     Frames,
-    RecordingDamaged,
     RecordingFormat,
     RecordingReader,
     RecordingWriter,
     encode,
 )
-from switchboard.resources.calls.recordings.spool import get_spool_folder, read_blocks
-from switchboard.resources.identity.service import get_policy
+from switchboard.resources.calls.recordings.spool import read_blocks
+from switchboard.resources.stored_files import FileArchive, FileDamaged, StoredObject, get_spool_folder, run_in_thread
 
 SEGMENT_FORMAT: RecordingFormat = "flac"
 """Format of segments: lossless, because the recording that is assembled from them is encoded again."""
-KEY_PURPOSE = "recordings"
-"""Purpose of the organization's key that encrypts recordings."""
-ENCRYPTED_CONTENT_TYPE = "application/octet-stream"
 MAX_SEGMENT_FRAMES = 5 * 60 * RATE
 """Longest segment, in frames: after an outage of the store a segment fits into memory."""
-THREADS = ThreadPoolExecutor(16, thread_name_prefix="recordings")
-"""Threads of their own: those that wait for a store must not delay the recordings that calls write."""
-
-P = ParamSpec("P")
-ResultT = TypeVar("ResultT")
-
-
-async def run_in_thread(function: Callable[P, ResultT], *args: P.args, **kwargs: P.kwargs) -> ResultT:
-    """Run a blocking function in one of the threads of recordings. A cancellation waits for its end."""
-    running = asyncio.get_running_loop().run_in_executor(THREADS, partial(function, *args, **kwargs))
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await asyncio.wait({running})  # it uses files that the caller closes now
-        raise
-
-
-def open_recording_store(settings: Settings) -> ObjectStore:
-    """Open the store of recordings. Raises `SettingsError`."""
-    try:
-        return ObjectStore(settings.recordings_url or f"file://{settings.data_dir.resolve() / 'recordings'}")
-    except InvalidStoreUrl as error:
-        raise SettingsError(f"{PREFIX}RECORDINGS_URL: {error}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredObject:
-    """An object in the store. `data_key` and `sealed` decrypt an encrypted one."""
-
-    file: ObjectInfo
-    data_key: DataKey | None
-    sealed: SealedObject | None
-
-    @property
-    def size(self) -> int:
-        """The size of its content in bytes."""
-        return self.file.size if self.sealed is None else self.sealed.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +47,7 @@ class StoredRecording(StoredObject):
 
 
 class StoredAudio:
-    """Decoder of a recording in the store; its methods block. Raises `ObjectStoreAway` and `RecordingDamaged`."""
+    """Decoder of a recording in the store; its methods block. Raises `ObjectStoreAway` and `FileDamaged`."""
 
     def __init__(self, recordings: ObjectStore, key: str, data_key: DataKey | None) -> None:
         self._recordings = recordings
@@ -115,7 +61,7 @@ class StoredAudio:
         count = min(count, self.frames - first)
         try:
             return self._read(first, count)
-        except RecordingDamaged:
+        except FileDamaged:
             # A server that is back has replaced what was assembled from segments; the whole recording begins the same.
             self._open()
             return self._read(first, count)
@@ -131,7 +77,7 @@ class StoredAudio:
         with self._blame_store():
             frames = self._reader.read(first, count)
         if len(frames) < count:
-            raise RecordingDamaged("the recording has become shorter")
+            raise FileDamaged("the recording has become shorter")
         return frames
 
     @contextmanager
@@ -139,24 +85,20 @@ class StoredAudio:
         """Raise the store's error in place of the decoder's, which got no data."""
         try:
             yield
-        except RecordingDamaged:
+        except FileDamaged:
             if self._file.error is not None:
                 raise self._file.error from None
             raise
 
 
 @dataclass(frozen=True, slots=True)
-class RecordingArchive:
+class RecordingArchive(FileArchive):
     """Stores, finds, and deletes recordings. Its methods raise `ObjectStoreAway`."""
-
-    settings: Settings
-    database: Database
-    recordings: ObjectStore
 
     async def store_spooled(self, organization_id: UUID, call_id: UUID, file: BinaryIO) -> RecordingFormat | None:
         """Store a whole recording from the spool and return its format; None if it has no audio.
 
-        Raises `RecordingDamaged` and `OSError`, also if the encoded file does not fit on the disk.
+        Raises `FileDamaged` and `OSError`, also if the encoded file does not fit on the disk.
         """
         audio_format = self.settings.recordings_format
         blocks = read_blocks(file)
@@ -188,7 +130,7 @@ class RecordingArchive:
     async def assemble(self, organization_id: UUID, call_id: UUID) -> RecordingFormat | None:
         """Store the whole recording that a call's segments make, and return its format.
 
-        Without segments, return the format of a recording that is stored already, or None. Raises `RecordingDamaged`
+        Without segments, return the format of a recording that is stored already, or None. Raises `FileDamaged`
         and `OSError`.
         """
         segments = await self.recordings.list_keys(build_segment_prefix(organization_id, call_id))
@@ -213,7 +155,7 @@ class RecordingArchive:
     async def find(self, call: Call) -> StoredRecording | None:
         """Return a call's recording; None if the store does not have it, or its key was destroyed.
 
-        Raises `RecordingDamaged` if its key cannot be decrypted.
+        Raises `FileDamaged` if its key cannot be decrypted.
         """
         if not call.has_recording:
             return None
@@ -224,21 +166,8 @@ class RecordingArchive:
             return None
         return StoredRecording(found.file, found.data_key, found.sealed, audio_format)
 
-    async def read(self, stored: StoredObject, start: int, end: int) -> bytes:
-        """Return the bytes of an object's content from `start` to before `end`.
-
-        Raises `ObjectNotFound`, and `RecordingDamaged` if they were altered.
-        """
-        if stored.sealed is None:
-            return await self.recordings.read(stored.file, start, end)
-        data = await self.recordings.read(stored.file, *stored.sealed.locate(start, end))
-        try:
-            return stored.sealed.decrypt(data, start, end)
-        except SecretError as error:
-            raise RecordingDamaged(str(error)) from None
-
     def open_audio(self, stored: StoredObject) -> StoredAudio:
-        """Open a stored recording for decoding, in a thread. Raises `RecordingDamaged` too."""
+        """Open a stored recording for decoding, in a thread. Raises `FileDamaged` too."""
         return StoredAudio(self.recordings, stored.file.key, stored.data_key)
 
     async def delete_segments(self, organization_id: UUID, call_id: UUID) -> None:
@@ -249,44 +178,6 @@ class RecordingArchive:
         """Delete everything that the store has of a call."""
         await self.recordings.delete([build_key(organization_id, call_id, name) for name in FILE_FORMATS])
         await self.delete_segments(organization_id, call_id)
-
-    async def put_file(self, organization_id: UUID, key: str, content: BinaryIO, content_type: str) -> None:
-        """Store an object, encrypted if the organization's policy says so."""
-        async with self.database.tenant(organization_id) as session:
-            is_encrypted = (await get_policy(session, organization_id)).encryption.recordings
-            data_key = await get_or_create_organization_key(session, KEY_PURPOSE) if is_encrypted else None
-        if data_key is None:
-            await self.recordings.put(key, content, content_type)
-            return
-        with tempfile.TemporaryFile(dir=get_spool_folder(self.settings)) as sealed:
-            await run_in_thread(seal, content, sealed, data_key, key)
-            await self.recordings.put(key, sealed, ENCRYPTED_CONTENT_TYPE)
-
-    async def delete_file(self, key: str) -> None:
-        """Delete an object. A missing object is not an error."""
-        await self.recordings.delete([key])
-
-    async def find_file(self, organization_id: UUID, key: str) -> StoredObject:
-        """Find an object and its key. Raises `RecordingDamaged`, and `ObjectNotFound` also for a destroyed key."""
-        found, header = await self._find_header(key)
-        key_id = parse_key_id(header)
-        if key_id is None:
-            return StoredObject(found, None, None)
-        async with self.database.tenant(organization_id) as session:
-            try:
-                data_key = await find_organization_key_by_id(session, key_id)
-            except SecretError as error:
-                raise RecordingDamaged(f"the key of the recording cannot be used: {error}") from None
-        if data_key is None:
-            raise ObjectNotFound("the key of the recording was destroyed")
-        return StoredObject(found, data_key, open_sealed(header, found.size, data_key, key))
-
-    async def _find_header(self, key: str) -> tuple[ObjectInfo, bytes]:
-        """Find an object and read its first bytes; again if it is replaced meanwhile."""
-        while True:
-            found = await self.recordings.find(key)
-            with suppress(ObjectReplaced):
-                return found, await self.recordings.read(found, 0, min(found.size, HEADER.size))
 
     async def _find_format(self, organization_id: UUID, call_id: UUID) -> RecordingFormat | None:
         for audio_format in FILE_FORMATS:

@@ -13,10 +13,9 @@ from sqlalchemy import and_, bindparam, exists, or_, select, update
 from switchboard.foundation.database import Database, TenantSession, fetch_rows, now, run_statement
 from switchboard.foundation.encryption.content import get_table
 from switchboard.foundation.object_store import UPLOAD_SECONDS
-from switchboard.resources.calls.models import Call
+from switchboard.resources.calls.models import ORDER, Call
 from switchboard.resources.calls.recordings.file_formats import RecordingFormat
 from switchboard.resources.calls.service import find_call
-from switchboard.resources.calls.states import ORDER
 
 SPOOL_TIME = timedelta(hours=1)
 """Time that the process with the whole recording has to upload it, before workers assemble one from its segments."""

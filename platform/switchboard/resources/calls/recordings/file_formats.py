@@ -9,7 +9,8 @@ from typing import IO, Final, Literal, TypeAlias
 import numpy as np
 import soundfile
 
-from switchboard.engine.conversation.media.stereo_mixer import RATE
+from switchboard.engine.conversation.media.recording import RATE
+from switchboard.resources.stored_files import FileDamaged
 
 RecordingFormat: TypeAlias = Literal["wav", "flac", "opus"]
 Frames: TypeAlias = "np.ndarray[tuple[int, int], np.dtype[np.int16]]"
@@ -17,10 +18,6 @@ Frames: TypeAlias = "np.ndarray[tuple[int, int], np.dtype[np.int16]]"
 
 FRAME_BYTES: Final = 4
 BLOCK_FRAMES: Final = 8 * RATE
-
-
-class RecordingDamaged(Exception):
-    """The audio cannot be written or read; the message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +39,7 @@ FILE_FORMATS: Final[dict[RecordingFormat, FileFormat]] = {
 class RecordingWriter:
     """Encoder into a file, for blocks of frames. The end of its context completes the file, and rewinds it.
 
-    Raises `RecordingDamaged` if the file cannot be written, for instance because the disk is full.
+    Raises `FileDamaged` if the file cannot be written, for instance because the disk is full.
     """
 
     def __init__(self, file: IO[bytes], audio_format: RecordingFormat) -> None:
@@ -79,12 +76,12 @@ class RecordingWriter:
         """Compare the length of the file: libsndfile does not report what it could not write at the end."""
         self._target.seek(0)
         if self.frames and RecordingReader(self._target).frames != self.frames:
-            raise RecordingDamaged("the recording cannot be encoded: the file is incomplete")
+            raise FileDamaged("the recording cannot be encoded: the file is incomplete")
         self._target.seek(0)
 
 
 class RecordingReader:
-    """Decoder of a file: `frames` is its length. Raises `RecordingDamaged` for a file without readable audio."""
+    """Decoder of a file: `frames` is its length. Raises `FileDamaged` for a file without readable audio."""
 
     def __init__(self, file: IO[bytes] | io.RawIOBase) -> None:
         with _translate_errors("decoded"):
@@ -93,19 +90,19 @@ class RecordingReader:
         self._position = 0
 
     def read(self, first: int, count: int) -> Frames:
-        """Return the `count` frames from `first` on, or those up to the end. Raises `RecordingDamaged`."""
+        """Return the `count` frames from `first` on, or those up to the end. Raises `FileDamaged`."""
         with _translate_errors("decoded"):
             if first != self._position:
                 self._file.seek(first)
             found: Frames = self._file.read(count, dtype="int16", always_2d=True)
         if len(found) < min(count, self.frames - first):
-            raise RecordingDamaged("the recording is shorter than it says")
+            raise FileDamaged("the recording is shorter than it says")
         self._position = first + len(found)
         return found
 
 
 def encode(blocks: Iterable[Frames], file: IO[bytes], audio_format: RecordingFormat) -> int:
-    """Encode blocks of frames into a file, rewind it, and return their number. Raises `RecordingDamaged`."""
+    """Encode blocks of frames into a file, rewind it, and return their number. Raises `FileDamaged`."""
     with RecordingWriter(file, audio_format) as writer:
         for frames in blocks:
             writer.write(frames)
@@ -131,4 +128,4 @@ def _translate_errors(action: str) -> Iterator[None]:
     try:
         yield
     except (soundfile.SoundFileError, AssertionError) as error:  # it asserts that all frames were written
-        raise RecordingDamaged(f"the recording cannot be {action}: {error or 'the disk may be full'}") from error
+        raise FileDamaged(f"the recording cannot be {action}: {error or 'the disk may be full'}") from error

@@ -9,8 +9,8 @@ from switchboard.foundation.database import Database
 from switchboard.foundation.object_store import ObjectNotFound, ObjectStoreAway
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.recordings.claims import claim_assembly, mark_stored, retry_assembly
-from switchboard.resources.calls.recordings.file_formats import RecordingDamaged
 from switchboard.resources.calls.service import find_call
+from switchboard.resources.stored_files import FileDamaged
 
 logger = structlog.get_logger()
 
@@ -38,7 +38,7 @@ class RecordingRecovery:
             await self.archive.delete_segments(organization_id, call_id)
             await mark_stored(self.database, organization_id, call_id, found)
             is_done = True
-        except (ObjectStoreAway, ObjectNotFound, RecordingDamaged, OSError) as error:
+        except (ObjectStoreAway, ObjectNotFound, FileDamaged, OSError) as error:
             logger.warning("a recording is not recovered yet", call_id=str(call_id), error=str(error))
         finally:
             if not is_done:  # also if the worker stops

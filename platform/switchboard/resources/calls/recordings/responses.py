@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final
+from uuid import UUID
 
 from quart import Response, request
 from quart.wrappers.response import ResponseBody
@@ -12,23 +13,17 @@ from werkzeug.exceptions import RequestedRangeNotSatisfiable
 
 from switchboard.engine.conversation.media.recording import HEADER, build_wav_header
 from switchboard.engine.providers.instances import Providers
+from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.object_store import ObjectStoreAway
+from switchboard.foundation.settings import Settings
 from switchboard.foundation.web.errors import NotFound, ProviderFailed, RangeNotSatisfiable, Unavailable
+from switchboard.foundation.web.signed_links import LINK_LIFETIME, SignedLinks
 from switchboard.plugin_sdk import ProviderError, RecordingStream, TelephonyProvider
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.recordings.archive import (
-    RecordingArchive,
-    StoredAudio,
-    StoredObject,
-    StoredRecording,
-    run_in_thread,
-)
-from switchboard.resources.calls.recordings.file_formats import (
-    BLOCK_FRAMES,
-    FILE_FORMATS,
-    FRAME_BYTES,
-    RecordingDamaged,
-)
+from switchboard.resources.calls.recordings.archive import RecordingArchive, StoredAudio, StoredRecording
+from switchboard.resources.calls.recordings.file_formats import BLOCK_FRAMES, FILE_FORMATS, FRAME_BYTES
+from switchboard.resources.calls.schemas import RecordingLinkOut
+from switchboard.resources.stored_files import FileDamaged, StoredObject, run_in_thread
 
 WAV: Final = FILE_FORMATS["wav"].content_type
 CHUNK_BYTES: Final = 256 * 1024
@@ -51,7 +46,7 @@ class RecordingResponder:
             stored = await self.archive.find(call)
             if stored is not None:
                 return await self._respond_from_store(stored, as_stored=as_stored)
-        except (ObjectStoreAway, RecordingDamaged) as error:
+        except (ObjectStoreAway, FileDamaged) as error:
             raise Unavailable("The recording cannot be read at the moment.") from error
         if call.carrier_recording_id is not None:
             return await self._stream_from_carrier(call, call.carrier_recording_id)
@@ -156,3 +151,46 @@ class _WavBody(_RangedBody):
 async def _iterate_chunks(recording: RecordingStream) -> AsyncIterator[bytes]:
     async for chunk in recording.chunks:
         yield chunk
+
+
+# Links to recordings that need no credential for a while: the store's own, or ours with a signed token.
+
+PURPOSE: Final = "recording link"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingLinks:
+    """Builds and reads links to recordings."""
+
+    settings: Settings
+    keyring: KeyRing
+    archive: RecordingArchive
+
+    async def build_link(self, call: Call) -> RecordingLinkOut:
+        """Build a link to a call's recording, valid for 15 minutes. The link to an encrypted recording is always our
+        own.
+
+        Raises `NotFound` if the call has no recording (yet), and `Unavailable` if the store cannot be reached or cannot
+        sign.
+        """
+        token, expires_at = self._links.sign(call.organization_id, call.id)
+        try:
+            stored = await self.archive.find(call)
+            if stored is not None and stored.sealed is None and self.archive.recordings.signs_urls:
+                url = await self.archive.recordings.sign_url(stored.file.key, LINK_LIFETIME)
+            elif stored is not None or call.carrier_recording_id is not None:
+                url = f"{self.settings.base_url}/recordings/{token}"
+            else:
+                raise NotFound("The call has no recording.")
+        except (ObjectStoreAway, FileDamaged) as error:
+            raise Unavailable("The store cannot sign a link at the moment.") from error
+        content_type = FILE_FORMATS[stored.audio_format].content_type if stored is not None else None
+        return RecordingLinkOut(url=url, expires_at=expires_at, content_type=content_type)
+
+    def read_token(self, token: str) -> tuple[UUID, UUID]:
+        """Return organization and call of one of our links. Raises `NotFound` if it is not ours, or has expired."""
+        return self._links.read(token)
+
+    @property
+    def _links(self) -> SignedLinks:
+        return SignedLinks(self.keyring, PURPOSE)

@@ -21,6 +21,7 @@ from switchboard.resources.calls.recordings.file_formats import (
     Frames,
     parse_frames,
 )
+from switchboard.resources.stored_files import get_spool_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +31,6 @@ class SpooledRecording:
     organization_id: UUID
     call_id: UUID
     path: Path
-
-
-def get_spool_folder(settings: Settings) -> Path:
-    """Return the folder of the spool."""
-    return settings.data_dir / "spool"
 
 
 def build_spool_path(settings: Settings, organization_id: UUID, call_id: UUID) -> Path:

@@ -15,15 +15,15 @@ from switchboard.foundation.object_store import ObjectStoreAway
 from switchboard.foundation.observability import traces
 from switchboard.foundation.settings import Settings
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.recordings.archive import RecordingArchive, run_in_thread
+from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.calls.recordings.claims import claim_upload, mark_stored
-from switchboard.resources.calls.recordings.file_formats import RecordingDamaged
 from switchboard.resources.calls.recordings.spool import (
     SpooledRecording,
     build_spool_path,
     list_spooled,
     lock_spooled,
 )
+from switchboard.resources.stored_files import FileDamaged, run_in_thread
 
 logger = structlog.get_logger()
 ROUND_SECONDS = 10.0
@@ -89,7 +89,7 @@ class RecordingUploader:
         except (ObjectStoreAway, SQLAlchemyError) as error:
             logger.warning("a recording stays in the spool", call_id=str(recording.call_id), error=str(error))
             return False
-        except (RecordingDamaged, OSError) as error:
+        except (FileDamaged, OSError) as error:
             logger.warning("a recording stays in the spool", call_id=str(recording.call_id), error=str(error))
         return True
 
@@ -123,6 +123,6 @@ class RecordingUploader:
                 await asyncio.sleep(self.settings.recordings_interval)
                 try:
                     written = await self.archive.store_segment(call.organization_id, call.id, number, path, first=first)
-                except (ObjectStoreAway, RecordingDamaged, SQLAlchemyError, OSError) as error:
+                except (ObjectStoreAway, FileDamaged, SQLAlchemyError, OSError) as error:
                     logger.warning("a segment of a recording waits", call_id=str(call.id), error=str(error))
             first += written

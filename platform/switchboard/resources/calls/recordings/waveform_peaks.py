@@ -5,9 +5,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from switchboard.engine.conversation.media.stereo_mixer import RATE
+from switchboard.engine.conversation.media.recording import RATE
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.recordings.archive import RecordingArchive, StoredObject, run_in_thread
+from switchboard.resources.calls.recordings.archive import RecordingArchive
+from switchboard.resources.stored_files import StoredObject, run_in_thread
 
 LOUDEST = 32768
 
@@ -24,7 +25,7 @@ class Peaks:
 async def measure_peaks(archive: RecordingArchive, call: Call, parts: int) -> Peaks | None:
     """Measure a call's recording, in a thread; None if the store does not have it.
 
-    Raises `ObjectStoreAway` and `RecordingDamaged`.
+    Raises `ObjectStoreAway` and `FileDamaged`.
     """
     stored = await archive.find(call)
     return await run_in_thread(_measure, archive, stored, parts) if stored is not None else None

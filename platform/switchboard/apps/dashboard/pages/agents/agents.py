@@ -21,12 +21,12 @@ from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import Conflict
 from switchboard.foundation.web.schemas import PageQuery, Query
 from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.drafts import DraftPublisher
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.permissions import may_set_receivers
 from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentCreate, AgentUpdate
 from switchboard.resources.agents.templates import load_templates
-from switchboard.resources.drafts.service import DraftPublisher
 from switchboard.resources.phone_numbers import service as numbers
 
 

@@ -27,8 +27,8 @@ from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.permissions import may_set_receivers
 from switchboard.resources.agents.publishing import UNVERSIONED, AgentPublisher
 from switchboard.resources.agents.schemas import AgentChanges, AgentUpdate
-from switchboard.resources.drafts.service import run_required_simulations
 from switchboard.resources.knowledge_bases import service as knowledge
+from switchboard.resources.simulations import service as simulations
 from switchboard.resources.simulations.chat import AgentChat, ChatMessage
 
 
@@ -77,7 +77,7 @@ async def discard_draft(session: TenantSession, agent_id: UUID) -> Next:
 async def simulate_draft(session: TenantSession, agent_id: UUID, registry: Registry) -> Next:
     """Run the required simulations with the draft."""
     agent, draft = await agents.get_agent(session, agent_id), await drafts.get_draft(session, agent_id)
-    missing = await run_required_simulations(session, registry, agent, draft)
+    missing = await simulations.run_required_simulations(session, registry, agent, draft)
     notice = (
         _("Write a text simulation named %(missing)s first.", missing=", ".join(missing))
         if missing

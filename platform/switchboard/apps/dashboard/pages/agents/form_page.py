@@ -11,8 +11,7 @@ from switchboard.apps.dashboard.forms import agent as forms
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.actors import get_actor_names
 from switchboard.apps.dashboard.ui.rendering import render
-from switchboard.engine.providers.extensions import Extensions
-from switchboard.engine.providers.service import list_provider_names
+from switchboard.engine.providers.instances import Extensions, list_provider_names
 from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.languages import gettext as _
@@ -20,13 +19,13 @@ from switchboard.foundation.web.schemas import Query
 from switchboard.plugin_sdk import AgentTool, PrivateDataDetector
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.drafts import list_results
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import list_kinds
 from switchboard.resources.agents.tools import list_tool_names
 from switchboard.resources.calls.service import list_metadata_names
-from switchboard.resources.campaigns.outcomes import CONTACT_METADATA
+from switchboard.resources.campaigns.dialer import CONTACT_METADATA
 from switchboard.resources.disclosure.presets import load_presets
-from switchboard.resources.drafts.service import list_results
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.simulations.service import list_simulation_names
 

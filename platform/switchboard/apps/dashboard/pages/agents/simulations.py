@@ -16,9 +16,9 @@ from switchboard.foundation.web.errors import NotFound
 from switchboard.foundation.web.schemas import PageQuery, Query, parse_id
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
+from switchboard.resources.agents.models import Simulation
 from switchboard.resources.agents.tools import list_tool_names
 from switchboard.resources.simulations import service as simulations
-from switchboard.resources.simulations.models import Simulation
 from switchboard.resources.simulations.schemas import SimulationCreate, SimulationOut
 
 

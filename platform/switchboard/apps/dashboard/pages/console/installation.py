@@ -10,7 +10,7 @@ from switchboard.apps.dashboard.decorators import live_part, page
 from switchboard.apps.dashboard.ui.rendering import render, render_part
 from switchboard.apps.running_processes import list_restarts, list_running_processes
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.calls.admission import CallAdmission
+from switchboard.resources.calls.allowance import CallAdmission
 
 
 @dataclass(frozen=True, slots=True)

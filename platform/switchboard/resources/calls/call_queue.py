@@ -1,19 +1,22 @@
 """Rules of the queue of callers who wait for a person."""
 
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
 from typing import Final
 from uuid import UUID
 
+import structlog
 from sqlalchemy import bindparam, func
 from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
-from switchboard.foundation.database import TenantSession, is_among, new_id, now
+from switchboard.foundation.database import Database, TenantSession, is_among, new_id, now, retry_while_away
 from switchboard.foundation.web.errors import InvalidState, NotFound
-from switchboard.resources.call_queue.models import CallQueueEntry, QueueAttendant
+from switchboard.resources.calls.models import Call, CallQueueEntry, QueueAttendant
 
 ATTENDANCE: Final = timedelta(seconds=30)
 RENEWAL: Final = timedelta(seconds=10)
@@ -161,3 +164,50 @@ def _select_entry(*statuses: str) -> SelectOfScalar[CallQueueEntry]:
 async def _list_entries(session: TenantSession, status: str) -> list[CallQueueEntry]:
     rows = session.select(CallQueueEntry).where(col(CallQueueEntry.status) == status)
     return list((await session.exec(rows.order_by(col(CallQueueEntry.created_at)).limit(MOST_SHOWN))).all())
+
+
+logger = structlog.get_logger()
+RETRY_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class DatabasePersonQueue:
+    """The engine's `PersonQueue` of one call. During an outage of the database the caller goes on waiting."""
+
+    database: Database
+    call: Call
+    _position: int = field(default=1, init=False)
+
+    async def is_staffed(self) -> bool:
+        """Return whether a user follows the queue."""
+        async with self.database.tenant(self.call.organization_id) as session:
+            return await is_staffed(session)
+
+    async def join(self, reason: str) -> None:
+        """Enter the queue."""
+        other = self.call.from_number if self.call.direction == "inbound" else self.call.to_number
+        number = other if other.startswith("+") else ""
+
+        async def attempt() -> None:
+            async with self.database.tenant(self.call.organization_id) as session:
+                await join_queue(session, self.call.id, number, reason)
+
+        await retry_while_away(attempt, seconds=RETRY_SECONDS)
+
+    async def get_position(self) -> int:
+        """Return the position, from 1; the last known position during an outage of the database."""
+        try:
+            async with self.database.tenant(self.call.organization_id) as session:
+                self._position = await get_position(session, self.call.id)
+        except (SQLAlchemyError, OSError):
+            logger.warning("the position in the queue is not known", call_id=str(self.call.id))
+        return self._position
+
+    async def leave(self, *, callback: bool) -> bool:
+        """End the wait; return whether a callback is noted."""
+
+        async def attempt() -> bool:
+            async with self.database.tenant(self.call.organization_id) as session:
+                return await leave_queue(session, self.call.id, callback=callback)
+
+        return await retry_while_away(attempt, seconds=RETRY_SECONDS)

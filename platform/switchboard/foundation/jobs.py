@@ -1,14 +1,17 @@
-"""Wake-ups over SAQ on Redis. They start due work at once. Due work is a row, so a lost wake-up costs seconds, never
-work.
+"""Background jobs: wake-ups and cron jobs over SAQ on Redis, and reconcilers. Redis holds only what may be lost.
+
+Wake-ups start due work at once. Due work is a row, so a lost wake-up costs seconds, never work.
 """
 
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias, TypeVar
+from uuid import UUID
 
 import structlog
 from redis.asyncio import Redis
@@ -22,6 +25,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from switchboard.foundation.database import after_commit
 from switchboard.foundation.injection import Parts, list_keyword_only, resolve_parameters
+from switchboard.foundation.observability import metrics
 from switchboard.foundation.redis_client import HASH_TAG
 
 logger = structlog.get_logger()
@@ -200,3 +204,108 @@ def _adapt(job: Job, parts: Parts) -> Job:
 
     run.__name__ = run.__qualname__ = job.__name__
     return run
+
+
+# Work on many items of several organizations, in which one organization's failures do not delay the others.
+
+Item = TypeVar("Item")
+
+AT_ONCE: Final = 8
+ITEM_SECONDS: Final = 60.0
+
+
+async def work_on_each(items: Sequence[Item], work: Callable[[Item], Awaitable[object]]) -> int:
+    """Work on every item, eight at a time and each for a minute at most; return how many there are.
+
+    An item that fails does not end the others. Raises `ExceptionGroup` with the failures when all are done.
+    """
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def work_on(item: Item) -> None:
+        async with places, asyncio.timeout(ITEM_SECONDS):
+            await work(item)
+
+    results = await asyncio.gather(*(work_on(item) for item in items), return_exceptions=True)
+    if errors := [result for result in results if isinstance(result, Exception)]:
+        raise ExceptionGroup(f"{len(errors)} of {len(items)} items failed", errors)
+    return len(items)
+
+
+# Beats of other processes, as this one has seen them by its own clock.
+
+MOST_BETWEEN_LOOKS = 5.0
+"""Seconds. After a longer time without a look, the database may have been unreachable meanwhile."""
+
+
+class BeatWatch:
+    """Beats, which others write into the database again and again; a key is a process, or a thing that it holds.
+
+    `silent` has the keys whose beat has not changed for `seconds` in which every look succeeded. A process that lives
+    cannot write during an outage of the database, and a standby that takes over may have lost its last beat. `clock` is
+    monotonic, in seconds.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.clock = time.monotonic
+        self.silent: Collection[str | UUID] = ()
+        self._seconds = seconds
+        self._seen: dict[str | UUID, tuple[datetime, float]] = {}
+        self._looked_at = self.clock()
+
+    async def look(self, reading: Awaitable[Mapping[str | UUID, datetime]]) -> None:
+        """Take the beats that are read. Raises what the reading raises; what was seen before is forgotten then."""
+        seen, self._seen, self.silent = self._seen, {}, ()
+        beats = await reading
+        before, self._looked_at = self._looked_at, self.clock()
+        if self._looked_at - before <= MOST_BETWEEN_LOOKS:
+            self._seen = {key: found for key, found in seen.items() if beats.get(key) == found[0]}
+        for key, beat in beats.items():
+            self._seen.setdefault(key, (beat, self._looked_at))
+        until = self._looked_at - self._seconds
+        self.silent = [key for key, (_, since) in self._seen.items() if since <= until]
+
+
+# Reconcilers: jobs that each worker runs every few seconds by itself.
+#
+# They do not use the queue's cron: a worker killed within such a job would block the others until the queue declares it
+# lost, minutes later, and without Redis nothing would run at all. Several workers may reconcile at once, so each
+# reconciler claims or locks its rows.
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciler:
+    """A job, which returns how many items it found due, and the seconds to wait between two runs."""
+
+    job: Job
+    seconds: float
+
+
+async def run_reconciler(reconciler: Reconciler, parts: Parts, stop: asyncio.Event) -> None:
+    """Repeat until `stop` is set; a run in progress is canceled. A failed run is logged, and the next one follows.
+
+    Raise `InvalidParameter` for a job whose parameters cannot be provided.
+    """
+    job = bind_job(reconciler.job, parts)
+    metrics.reconciler_seconds.labels(reconciler.job.__name__, "failed")  # so that the first failure is an increase
+    stopping = asyncio.create_task(stop.wait())
+    while not stopping.done():
+        # A task of its own: an error in it must end neither the worker nor the next run.
+        running = asyncio.create_task(_run(reconciler.job.__name__, job))
+        await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        running.cancel()
+        await asyncio.wait({running})
+        if not running.cancelled() and (error := running.exception()) is not None:
+            logger.error("a reconciler failed", reconciler=reconciler.job.__name__, exc_info=error)
+        await asyncio.wait({stopping}, timeout=reconciler.seconds)
+
+
+async def _run(name: str, job: Job) -> None:
+    began = time.perf_counter()
+    try:
+        async with asyncio.timeout(JOB_TIMEOUT):
+            found = await job()
+    except Exception:
+        metrics.reconciler_seconds.labels(name, "failed").observe(time.perf_counter() - began)
+        raise
+    metrics.reconciler_seconds.labels(name, "ok").observe(time.perf_counter() - began)
+    metrics.reconciled_items.labels(name).inc(found or 0)

@@ -1,15 +1,127 @@
 """A call whose other party may be a machine: judge the answer, and leave the policy's message after the greeting."""
 
-from typing import Final, Literal
+import re
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import Final, Literal, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import structlog
 
 from switchboard.engine.conversation.call import EndedReason, MachineEvent, SessionContext
 from switchboard.engine.conversation.lifetime import CallLifetime
-from switchboard.engine.conversation.machine.detector import BEEP_SECONDS, Answer, AnswerDetector, judge_answer_words
-from switchboard.engine.conversation.machine.tones import BeepDetector
 from switchboard.engine.conversation.response_generator import fill_placeholders
 from switchboard.engine.conversation.turn_taking import TurnTaking
+from switchboard.plugin_sdk import Encoding
+from switchboard.plugin_sdk.audio import decode_audio
+
+# Recognition of the beep of an answering machine: a steady tone, as no voice is.
+
+FRAME: Final = 160
+"""Samples of 20 milliseconds at 8 kHz, so that a bin of the spectrum is 50 Hz wide."""
+LOWEST, HIGHEST = 8, 44
+"""Bins from 400 to 2200 Hz, which have the beeps of machines; hum and ringback (in part) are below."""
+PURITY: Final = 0.9
+"""Least share of a frame's energy in the tone's bin and its neighbors."""
+QUIETEST: Final = 300.0
+"""Least root mean square of a frame, of 32768: about -41 dBFS."""
+FRAMES: Final = 10
+"""Least length of a beep, in frames: 200 milliseconds. Vowels do not stay in one bin for so long."""
+
+
+class BeepDetector:
+    """Finds the end of a beep in the audio of one call."""
+
+    def __init__(self, encoding: Encoding) -> None:
+        self._encoding = encoding
+        self._rest = b""
+        self._bin = 0
+        self._frames = 0
+        self._window = np.hanning(FRAME)
+
+    def has_heard_beep(self, audio: bytes) -> bool:
+        """Take the next audio, and return whether a beep ended within it."""
+        self._rest += audio
+        ended = False
+        while len(self._rest) >= FRAME:
+            frame, self._rest = self._rest[:FRAME], self._rest[FRAME:]
+            ended = self._add_frame(decode_audio(frame, self._encoding).astype(np.float64)) or ended
+        return ended
+
+    def _add_frame(self, samples: npt.NDArray[np.float64]) -> bool:
+        tone = self._find_tone(samples)
+        if tone is not None and (not self._frames or abs(tone - self._bin) <= 1):
+            self._bin, self._frames = tone, self._frames + 1
+            return False
+        was_beep = self._frames >= FRAMES
+        self._bin, self._frames = tone or 0, int(tone is not None)
+        return was_beep
+
+    def _find_tone(self, samples: npt.NDArray[np.float64]) -> int | None:
+        """Return the bin of a pure tone; None if the frame has no pure tone."""
+        if np.sqrt(np.mean(samples**2)) < QUIETEST:
+            return None
+        spectrum = np.abs(np.fft.rfft(samples * self._window)) ** 2
+        peak = int(spectrum.argmax())
+        if not LOWEST <= peak <= HIGHEST or spectrum[peak - 1 : peak + 2].sum() < PURITY * spectrum[1:].sum():
+            return None
+        return peak
+
+
+# Judgment of an answer by its sound and its words: a person, a machine, or an assistant that screens the call.
+#
+# A person says a word or two and waits; a greeting goes on. So a long utterance without a pause is a machine's, and a
+# short one, followed by a pause, a person's, as in Asterisk's AMD. Words that only greetings have decide at once, and
+# so does a beep, also a while after a short greeting was taken for a person's. `make bench NAME=voicemail` measures it.
+
+Answer: TypeAlias = Literal["human", "machine", "screening"]
+LONGEST_HELLO: Final = 3.6
+"""Seconds of speech, without a pause, that a person does not say before waiting for an answer."""
+PAUSE: Final = 1.1
+"""Seconds of silence after which a person waits. Greetings have pauses of half a second between their sentences."""
+BEEP_SECONDS: Final = 15.0
+"""Seconds after the answer for which a beep is a machine's."""
+PATIENCE: Final = 12.0
+"""Seconds after which an answer that says nothing is a person's."""
+WORD: Final = re.compile(r"\w+")
+
+
+class AnswerDetector:
+    """Judges the answer of one call. Times are in seconds of the engine's clock."""
+
+    def __init__(self, started_at: float) -> None:
+        self._started_at = started_at
+        self._speech_since: float | None = None
+        self._silent_since: float | None = None
+
+    def hear_speech(self, now: float, speaking: bool, last_voice_at: float) -> Answer | None:
+        """Judge the answer by the other party's voice and silence; return None as long as it may be either."""
+        if self._speech_since is None:
+            self._speech_since = now if speaking else None
+            return "human" if not speaking and now - self._started_at > PATIENCE else None
+        if speaking:
+            return "machine" if now - self._speech_since > LONGEST_HELLO else None
+        return "human" if now - last_voice_at > PAUSE else None
+
+
+def judge_answer_words(text: str) -> Answer | None:
+    """Judge words as they are transcribed; return None for words that a person and a machine may say."""
+    spoken = " ".join(WORD.findall(text.lower().replace("\u2019", "'").replace("'", "")))
+    phrases = _load_phrases()
+    return next((answer for answer, known in phrases.items() if known.search(spoken)), None)
+
+
+@cache
+def _load_phrases() -> dict[Answer, re.Pattern[str]]:
+    """Load the phrases of all languages, screening first: its words are more specific than those of greetings."""
+    found: dict[str, list[str]] = tomllib.loads((files(__package__) / "machine.toml").read_text())
+    return {
+        answer: re.compile(rf"\b(?:{'|'.join(re.escape(phrase) for phrase in found[answer])})\b")
+        for answer in ("screening", "machine")
+    }
+
 
 logger = structlog.get_logger()
 GREETING_PAUSE: Final = 2.5

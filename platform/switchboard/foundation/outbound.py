@@ -1,9 +1,14 @@
-"""Send requests: each address is checked again on the connecting socket, with one deadline for everything, and
+"""The HTTP client for tenant-supplied addresses: webhooks, forward webhooks, automation requests.
+
+It sends requests: each address is checked again on the connecting socket, with one deadline for everything, and
 without redirects, cookies, or proxies.
 """
 
 import asyncio
-from collections.abc import Mapping
+import hashlib
+import hmac
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +23,7 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 
 from switchboard.foundation.observability import traces
+from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.plugin_sdk.public_addresses import ForbiddenAddress, NetworkPolicy, RefusedConnection
 
 READ_LIMIT = 4096
@@ -180,3 +186,44 @@ async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
     if len(body) == limit:
         response.close()
     return body
+
+
+# Signatures of outgoing requests.
+
+
+def signature_headers(body: bytes, *secrets: str, timestamp: int | None = None) -> dict[str, str]:
+    """Return the headers of a request signed now, or at another Unix time. Without a secret, the signature has a time
+    and no `v1`.
+    """
+    moment = int(time.time()) if timestamp is None else timestamp
+    return {
+        "Content-Type": "application/json",
+        "X-Webhook-Timestamp": str(moment),
+        "X-Webhook-Signature": _signature(body, secrets, moment),
+    }
+
+
+def _signature(body: bytes, secrets: Sequence[str], timestamp: int) -> str:
+    """Return `t=<timestamp>,v1=<hex HMAC-SHA256 of "<timestamp>.<body>">`, with one `v1` per secret, keyed with the
+    whole secret.
+    """
+    signed = str(timestamp).encode() + b"." + body
+    return ",".join(
+        [
+            f"t={timestamp}",
+            *(f"v1={hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()}" for secret in secrets),
+        ]
+    )
+
+
+# Field type of an address in requests.
+
+
+def validate_public_url(outbound: OutboundClient, url: str | None, *, field: str) -> str | None:
+    """Return the address to save; None without one. Raises `ValidationFailed` for an address that requests may not go
+    to.
+    """
+    try:
+        return None if url is None else outbound.check_url(url)
+    except ForbiddenAddress as error:
+        raise ValidationFailed.field(field, str(error)) from None

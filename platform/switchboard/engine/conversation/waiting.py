@@ -11,12 +11,36 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from switchboard.engine.conversation.call import PersonQueue, SessionContext
 from switchboard.engine.conversation.lifetime import CallLifetime
-from switchboard.engine.conversation.media.hold_music import render_hold_music
 from switchboard.engine.conversation.response_generator import ResponseGenerator
 from switchboard.engine.conversation.speech.speech_output import SpeechOutput
 from switchboard.engine.conversation.transcript import CallTranscript
+from switchboard.plugin_sdk import Encoding
+from switchboard.plugin_sdk.audio import encode_audio
+
+# Music for callers who wait: a slow arpeggio, rendered once for each encoding.
+
+RATE, NOTE_SECONDS, LEVEL = 8000, 0.5, 3500
+CHORDS = ((262, 330, 392, 523), (220, 262, 330, 440), (175, 220, 262, 349), (196, 247, 294, 392))
+
+
+@cache
+def render_hold_music(encoding: Encoding) -> bytes:
+    """Render 16 seconds of music, which can be repeated without a gap, as 8 kHz G.711."""
+    notes = [chord[step] for chord in CHORDS for step in (0, 1, 2, 3, 2, 1, 2, 3)]
+    return encode_audio(np.concatenate([_render_note(hertz) for hertz in notes]), encoding)
+
+
+def _render_note(hertz: int) -> npt.NDArray[np.int16]:
+    moments = np.arange(int(NOTE_SECONDS * RATE)) / RATE
+    loudness = np.minimum(1, moments / 0.03) * np.minimum(1, (NOTE_SECONDS - moments) / 0.15) * np.exp(-1.5 * moments)
+    wave = np.sin(2 * np.pi * hertz * moments) + 0.3 * np.sin(4 * np.pi * hertz * moments)
+    return np.asarray(wave * loudness * LEVEL, dtype=np.int16)
+
 
 ANNOUNCEMENT_SECONDS: Final = 10.0
 """Interval between two looks at the position, which is said when it has changed."""
@@ -46,7 +70,7 @@ NO_NUMBER_INSTRUCTION = "A callback cannot be noted, because the caller's number
 
 @cache
 def _load_phrases() -> dict[str, dict[str, str | list[str]]]:
-    return tomllib.loads((Path(__file__).parent / "phrases.toml").read_text())
+    return tomllib.loads((Path(__file__).parent / "waiting.toml").read_text())
 
 
 class SilencedAgent(Protocol):

@@ -1,1 +1,0 @@
-"""Speech of the caller over the agent: backchannels, sounds, and interruptions."""

@@ -1,1 +1,0 @@
-"""Machines that answer outbound calls: voicemail, and assistants that screen calls."""

@@ -1,1 +1,0 @@
-"""The wait of a caller for a person."""

@@ -1,1 +1,0 @@
-"""Callers who wait for a person, callbacks, and the users who can answer."""

@@ -1,1 +1,0 @@
-"""Carrier callbacks: webhooks from carriers, passed on to calls and text messages."""

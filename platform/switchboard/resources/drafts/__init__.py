@@ -1,1 +1,0 @@
-"""Drafts of agents: saved, tested by simulations, and published."""

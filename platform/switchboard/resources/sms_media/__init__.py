@@ -1,1 +1,0 @@
-"""Files of received text messages: fetching them from carriers, and serving them."""

@@ -1,1 +1,0 @@
-"""Calls and text messages of one phone number in one list."""
