@@ -4,6 +4,7 @@ import asyncio
 import time
 
 import pytest
+from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.redis_client import clients, open_redis_clients
@@ -61,3 +62,27 @@ async def test_a_server_that_does_not_answer_is_given_up() -> None:
         with pytest.raises(RedisTimeoutError):
             await redis.publish("test", b"message")
         await redis.aclose()
+
+
+async def test_the_error_names_the_problem_of_each_node() -> None:
+    """A node that was slow hid that another one refused the password."""
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"-WRONGPASS invalid username-password pair or user is disabled.\r\n")
+        await reader.read()
+        writer.close()
+
+    async def stay_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async with (
+        await asyncio.start_server(refuse, "127.0.0.1", 0) as refusing,
+        await asyncio.start_server(stay_silent, "127.0.0.1", 0) as silent,
+    ):
+        hosts = ",".join(f"127.0.0.1:{server.sockets[0].getsockname()[1]}" for server in (refusing, silent))
+        redis = open_redis_clients(f"redis+cluster://user:wrong@{hosts}")
+        with pytest.raises(RedisError, match=r"invalid username-password pair.*; Redis did not answer"):
+            await redis.commands.time()
+        await redis.close()

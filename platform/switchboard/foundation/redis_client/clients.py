@@ -34,16 +34,17 @@ specification, hash tags)."""
 async def locate_server(
     locators: Sequence[Redis], find: Callable[[Redis], Awaitable[tuple[str, int] | None]]
 ) -> tuple[str, int]:
-    """Return the address that the first locator finds. Raises `RedisError`."""
-    problem = "unknown to all that were asked"
+    """Return the address that the first locator finds. Raises `RedisError`, which names the problem of each."""
+    problems: list[str] = []
     for locator in locators:
         try:
             if (address := await find(locator)) is not None:
                 return address
         except (RedisError, OSError) as error:
-            problem = str(error)
+            problems.append(str(error))
             logger.info("a Sentinel or node of the cluster does not answer", error=type(error).__name__)
-    raise RedisConnectionError(f"the primary cannot be located: {problem}")
+    found = "; ".join(dict.fromkeys(problems)) or "unknown to all that were asked"
+    raise RedisConnectionError(f"the primary cannot be located: {found}")
 
 
 async def find_primary(sentinel: Redis, *, service: str) -> tuple[str, int] | None:
