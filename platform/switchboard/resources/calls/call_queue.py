@@ -7,7 +7,7 @@ from typing import Final
 from uuid import UUID
 
 import structlog
-from sqlalchemy import bindparam, func
+from sqlalchemy import bindparam, func, tuple_
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import col, select
@@ -21,6 +21,8 @@ from switchboard.resources.calls.models import Call, CallQueueEntry, QueueAttend
 ATTENDANCE: Final = timedelta(seconds=30)
 RENEWAL: Final = timedelta(seconds=10)
 MOST_SHOWN: Final = 100
+ORDER: Final = col(CallQueueEntry.created_at), col(CallQueueEntry.id)
+"""The longest wait first; of two callers of the same moment, the one who was written first."""
 
 
 async def attend_queue(session: TenantSession, user_id: UUID) -> None:
@@ -59,7 +61,7 @@ async def get_position(session: TenantSession, call_id: UUID) -> int:
     if entry is None:
         return 1
     ahead = session.select(CallQueueEntry).where(
-        col(CallQueueEntry.status) == "waiting", col(CallQueueEntry.created_at) < entry.created_at
+        col(CallQueueEntry.status) == "waiting", tuple_(*ORDER) < tuple_(entry.created_at, entry.id)
     )
     return 1 + (await session.exec(select(func.count()).select_from(ahead.subquery()))).one()
 
@@ -158,12 +160,12 @@ def _select_entry(*statuses: str) -> SelectOfScalar[CallQueueEntry]:
         col(CallQueueEntry.call_id) == bindparam("call_id"),
         is_among(col(CallQueueEntry.status), statuses),
     )
-    return rows.order_by(col(CallQueueEntry.created_at)).with_for_update()
+    return rows.order_by(*ORDER).with_for_update()
 
 
 async def _list_entries(session: TenantSession, status: str) -> list[CallQueueEntry]:
     rows = session.select(CallQueueEntry).where(col(CallQueueEntry.status) == status)
-    return list((await session.exec(rows.order_by(col(CallQueueEntry.created_at)).limit(MOST_SHOWN))).all())
+    return list((await session.exec(rows.order_by(*ORDER).limit(MOST_SHOWN))).all())
 
 
 logger = structlog.get_logger()
