@@ -40,5 +40,5 @@ async def mark_notified(session: SystemSession, event_id: UUID) -> None:
 
 async def list_untriggered_events(session: SystemSession) -> list[tuple[UUID, UUID]]:
     """List the organization and id of events whose triggers have not been evaluated, oldest first."""
-    rows = select(Event.organization_id, Event.id).where(col(Event.trigger_due_at) < now())
+    rows = select(Event.organization_id, Event.id).where(col(Event.trigger_due_at) <= now())
     return list((await session.exec(rows.order_by(col(Event.trigger_due_at)).limit(TRIGGER_BATCH))).all())

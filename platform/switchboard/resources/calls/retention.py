@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final, cast
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, func, literal
+from sqlalchemy import ColumnElement, literal
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import col, delete, or_, select, update
 
@@ -16,13 +16,13 @@ from switchboard.resources.billing.deleted_usage import ADD_CALLS, keep_usage
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.recordings.archive import RecordingArchive
 from switchboard.resources.deliveries.retention import list_undelivered_subjects
-from switchboard.resources.identity.retention import SETTLING_TIME, ExpiringRows, RetainedData
+from switchboard.resources.identity.retention import SETTLED_BEFORE, ExpiringRows, RetainedData
 
 BATCH: Final = 200
 """Calls in one transaction: their transcripts have some thousand lines."""
 DELETIONS_AT_ONCE: Final = 16
 SETTLED: Final[tuple[ColumnElement[bool], ...]] = (
-    col(Call.ended_at) < func.now() - SETTLING_TIME,
+    col(Call.ended_at) < SETTLED_BEFORE,
     col(Call.watch_at).is_(None),
     col(Call.analysis_due_at).is_(None),
     col(Call.recording_due_at).is_(None),

@@ -24,7 +24,7 @@ async def list_overdue_calls(session: SystemSession, silent: Collection[str | UU
         is_among(col(Call.holder), [key for key in silent if isinstance(key, str)]),
         is_among(col(Call.id), [key for key in silent if isinstance(key, UUID)]),
     )
-    overdue = select(Call).where(col(Call.watch_at) < now(), may_end)
+    overdue = select(Call).where(col(Call.watch_at) <= now(), may_end)
     return list((await session.exec(overdue.order_by(col(Call.watch_at)).limit(BATCH))).all())
 
 
@@ -37,7 +37,7 @@ async def read_beats(session: SystemSession) -> dict[str | UUID, datetime]:
     is_writable = func.current_setting("transaction_read_only") == "off"
     held = is_writable, col(Call.holder).is_not(None), col(Call.watch_at).is_not(None)
     processes = select(Call.holder, func.max(Call.watch_at)).where(*held).group_by(col(Call.holder))
-    lapsed = select(Call.id, Call.watch_at).where(*held, col(Call.watch_at) < now())
+    lapsed = select(Call.id, Call.watch_at).where(*held, col(Call.watch_at) <= now())
     found = [*(await session.exec(processes)).all(), *(await session.exec(lapsed)).all()]
     return {key: beat for key, beat in found if key is not None and beat is not None}
 
@@ -52,7 +52,7 @@ async def find_carrier_call(session: SystemSession, call_id: UUID) -> CarrierCal
 async def list_calls_to_analyze(session: SystemSession) -> list[tuple[UUID, UUID]]:
     """List organization and id of the calls whose analysis is due."""
     rows = await session.exec(
-        select(Call.organization_id, Call.id).where(col(Call.analysis_due_at) < now()).limit(BATCH)
+        select(Call.organization_id, Call.id).where(col(Call.analysis_due_at) <= now()).limit(BATCH)
     )
     return list(rows.all())
 
@@ -60,7 +60,7 @@ async def list_calls_to_analyze(session: SystemSession) -> list[tuple[UUID, UUID
 async def list_missing_recordings(session: SystemSession) -> list[tuple[UUID, UUID]]:
     """List organization and id of the calls whose recording is overdue in the store."""
     rows = await session.exec(
-        select(Call.organization_id, Call.id).where(col(Call.recording_due_at) < now()).limit(BATCH)
+        select(Call.organization_id, Call.id).where(col(Call.recording_due_at) <= now()).limit(BATCH)
     )
     return list(rows.all())
 

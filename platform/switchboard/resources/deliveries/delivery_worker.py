@@ -279,9 +279,8 @@ class DeliveryWorker:
                 self._soonest = min(self._soonest, part.soonest)
                 shares = self._limits.plan(part.ready)
                 claimed = await self._claim(session, shares) if shares else []
-            claimed_at = monotonic()
             for delivery in claimed:
-                self._start(delivery, claimed_at)
+                self._start(delivery)
             count += len(claimed)
             self._after = part.next or START
             if part.next is None:
@@ -315,18 +314,18 @@ class DeliveryWorker:
         if self._sending:
             await asyncio.sleep(GATHER_SECONDS)
 
-    def _start(self, claimed: ClaimedDelivery, claimed_at: float) -> None:
+    def _start(self, claimed: ClaimedDelivery) -> None:
         self._limits.take(claimed.target_id, claimed.organization_id)
         metrics.deliveries_under_way.inc()
         metrics.leases_held.labels("delivery").inc()
-        task = asyncio.create_task(self._deliver(claimed, claimed_at))
+        task = asyncio.create_task(self._deliver(claimed))
         self._sending[task] = claimed.token
         task.add_done_callback(lambda done: self._sending.pop(done, None))
 
-    async def _deliver(self, claimed: ClaimedDelivery, claimed_at: float) -> None:
+    async def _deliver(self, claimed: ClaimedDelivery) -> None:
         slow = succeeded = queued = False
         try:
-            result = await self._sender.send(claimed, claimed_at=claimed_at)
+            result = await self._sender.send(claimed)
             slow, succeeded = result.slow, result.error is None
             await self._recorder.put(result)
             queued = True

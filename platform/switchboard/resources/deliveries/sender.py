@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from time import monotonic
 from typing import Literal
 from uuid import UUID
 
 from opentelemetry.context import Context
 
+from switchboard.foundation.database import now
 from switchboard.foundation.encryption.content import UNREADABLE, decrypt_content, get_table, is_unreadable
 from switchboard.foundation.events.models import Delivery
 from switchboard.foundation.events.outbox import get_secret_label
@@ -40,7 +41,6 @@ class ClaimedDelivery:
     created_at: datetime
     secret: str | None
     previous_secret: str | None
-    clock: float
     token: UUID
 
 
@@ -69,9 +69,8 @@ class DeliverySender:
         self._delays = tuple(delays)
         self._seconds = seconds
 
-    async def send(self, claimed: ClaimedDelivery, *, claimed_at: float) -> AttemptResult:
-        """Send one attempt. `claimed_at` is this process's monotonic time of the claim. Raises `SecretError` if the
-        keyring cannot decrypt the secret or the body.
+    async def send(self, claimed: ClaimedDelivery) -> AttemptResult:
+        """Send one attempt. Raises `SecretError` if the keyring cannot decrypt the secret or the body.
 
         Its span is part of the trace of the call that the event is about.
         """
@@ -81,18 +80,16 @@ class DeliverySender:
             "switchboard.delivery.attempt": claimed.attempts + 1,
         }
         with traces.span(f"deliver {claimed.event_type}", attributes, context=_find_trace(claimed)):
-            return await self._send(claimed, claimed_at)
+            return await self._send(claimed)
 
-    async def _send(self, claimed: ClaimedDelivery, claimed_at: float) -> AttemptResult:
+    async def _send(self, claimed: ClaimedDelivery) -> AttemptResult:
         body = self._decrypt_body(claimed)
         began = monotonic()
-        # The database's clock, carried forward: receivers refuse a timestamp that is minutes off, as a worker's own
-        # clock may be.
-        started = claimed.clock + began - claimed_at
-        moment = datetime.fromtimestamp(started, UTC)
+        # The database's: receivers refuse a timestamp that is minutes off, as a worker's own clock may be.
+        moment = now()
         if body is None:
             return AttemptResult(claimed, "failed", None, None, f"not sent: {UNREADABLE}", moment, 0, slow=False)
-        headers = self._headers(claimed, body, int(started))
+        headers = self._headers(claimed, body, int(moment.timestamp()))
         code, error, outcome = None, None, "delivered"
         try:
             answer = await self._post(claimed.url, body, headers, began)
@@ -104,7 +101,7 @@ class DeliverySender:
         took = monotonic() - began
         metrics.delivery_attempts.labels(outcome).inc()
         if claimed.attempts == 0:
-            metrics.delivery_latency.observe(max(0.0, started - claimed.created_at.timestamp()))
+            metrics.delivery_latency.observe(max(0.0, (moment - claimed.created_at).total_seconds()))
         status, delay = self._next(claimed, code, error)
         slow = outcome in ("timeout", "connection") or code in OVERLOADED or took > self._seconds / 2
         return AttemptResult(

@@ -1,7 +1,7 @@
 """Queries about deliveries that cross organizations: claim due deliveries and record their results.
 
-Only the database's clock decides what is due and how long a lease lasts. A claim moves `due_at` to the end of the
-lease, so a lease that lapses needs no cleanup: the row is due again.
+Only the database's clock decides what is due and how long a lease lasts (`now`). A claim moves `due_at` to the end of
+the lease, so a lease that lapses needs no cleanup: the row is due again.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy import ARRAY, Boolean, Float, Integer, Text, Uuid, bindparam, text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 
-from switchboard.foundation.database import Database, SystemSession
+from switchboard.foundation.database import Database, SystemSession, now
 from switchboard.foundation.observability import metrics, organization_metrics
 from switchboard.resources.deliveries.sender import AttemptResult, ClaimedDelivery
 
@@ -23,6 +23,7 @@ MAX_FAILURES = 20
 JITTER = 0.1
 WORKER_BITS = 64
 UUIDS = ARRAY(Uuid())
+NOW = bindparam("now", type_=TIMESTAMP(timezone=True))
 
 # A loose index scan: one probe per target with pending deliveries, however many it has.
 _WAITING = text(
@@ -37,10 +38,10 @@ _WAITING = text(
         ) next
     )
     select head.target_id, target.organization_id, target.enabled and target.url is not null as open,
-        extract(epoch from head.due_at - now())::float8 as seconds
+        extract(epoch from head.due_at - :now)::float8 as seconds
     from (select * from heads limit :visits) head left join event_target target on target.id = head.target_id
     """
-)
+).bindparams(NOW)
 
 # A statement of its own, so that the claim after it sees what the last holder of these locks has claimed.
 _LOCK = text(
@@ -53,25 +54,25 @@ _CLAIM = text(
     with share as (
         select wanted.target_id, least(wanted.most, wanted.free - (
             select count(*) from delivery
-            where status = 'pending' and lease_token is not null and target_id = wanted.target_id and due_at > now()
+            where status = 'pending' and lease_token is not null and target_id = wanted.target_id and due_at > :now
                 and lease_token not between :first_token and :last_token
         )) as size, (random() < 0.5)::integer as odd
         from unnest(:targets, :most, :free) as wanted(target_id, most, free)
     ), oldest as (
         select due.id from share cross join lateral (
             select id from delivery
-            where status = 'pending' and target_id = share.target_id and due_at <= now()
+            where status = 'pending' and target_id = share.target_id and due_at <= :now
             order by due_at limit greatest(0, (size + odd) / 2) for update skip locked
         ) due
     ), newest as (
         select due.id from share cross join lateral (
             select id from delivery
-            where status = 'pending' and target_id = share.target_id and due_at <= now()
+            where status = 'pending' and target_id = share.target_id and due_at <= :now
                 and id not in (select id from oldest)
             order by due_at desc limit greatest(0, (size + 1 - odd) / 2) for update skip locked
         ) due
     )
-    update delivery set due_at = now() + make_interval(secs => :lease), lease_token = :token
+    update delivery set due_at = :now + make_interval(secs => :lease), lease_token = :token
     from (select id from oldest union all select id from newest) chosen, event_target target
     where delivery.id = chosen.id and target.id = delivery.target_id
     returning delivery.id, delivery.organization_id, delivery.target_id, target.kind, target.url, delivery.event_type,
@@ -79,11 +80,10 @@ _CLAIM = text(
         (select wrapped from organization_key key where key.organization_id = delivery.organization_id
           and key.id = substring(delivery.body from '^sbt1[.]([0-9a-f]{32})[.]')::uuid),
         delivery.attempts, delivery.created_at, target.secret,
-        case when target.previous_secret_expires_at > now() then target.previous_secret end, extract(epoch
-          from clock_timestamp())::float8,
-        delivery.lease_token
+        case when target.previous_secret_expires_at > :now then target.previous_secret end, delivery.lease_token
     """
 ).bindparams(
+    NOW,
     bindparam("targets", type_=UUIDS),
     bindparam("most", type_=ARRAY(Integer())),
     bindparam("free", type_=ARRAY(Integer())),
@@ -98,10 +98,10 @@ _RECORD = text(
             as result(id, token, status, delay, code, error, started_at, duration_ms)
     ), changed as (
         update delivery set attempts = attempts + 1, status = result.status, lease_token = null,
-            due_at = now() + make_interval(secs => result.delay * (1 + :jitter * random())),
-              next_attempt_at = now() + make_interval(secs => result.delay),
+            due_at = :now + make_interval(secs => result.delay * (1 + :jitter * random())),
+              next_attempt_at = :now + make_interval(secs => result.delay),
             last_status_code = result.code, last_error = result.error,
-              delivered_at = case when result.status = 'delivered' then now() end
+              delivered_at = case when result.status = 'delivered' then :now end
         from result where delivery.id = result.id and delivery.lease_token = result.token
           and delivery.status = 'pending'
         returning delivery.id, delivery.organization_id, delivery.target_id, delivery.attempts, delivery.status,
@@ -113,6 +113,7 @@ _RECORD = text(
     select id, target_id, status from changed
     """
 ).bindparams(
+    NOW,
     bindparam("ids", type_=UUIDS),
     bindparam("tokens", type_=UUIDS),
     bindparam("statuses", type_=ARRAY(Text())),
@@ -140,27 +141,28 @@ _COUNT = text(
     )
     update event_target target
     set consecutive_failures = counted.failures, enabled = counted.failures < :most,
-        updated_at = case when counted.failures < :most then target.updated_at else now() end
+        updated_at = case when counted.failures < :most then target.updated_at else :now end
     from counted where target.id = counted.id
     returning target.id, target.organization_id, target.enabled
     """
 ).bindparams(
+    NOW,
     bindparam("targets", type_=UUIDS),
     bindparam("resets", type_=ARRAY(Boolean())),
     bindparam("added", type_=ARRAY(Integer())),
 )
 
 _HAND_BACK = text(
-    "update delivery set due_at = now(), lease_token = null where lease_token = any(:tokens) and status = 'pending'"
-).bindparams(bindparam("tokens", type_=UUIDS))
+    "update delivery set due_at = :now, lease_token = null where lease_token = any(:tokens) and status = 'pending'"
+).bindparams(NOW, bindparam("tokens", type_=UUIDS))
 
 _EXPIRE = text(
     """
     update delivery set status = 'failed', last_error = :error, due_at = null, next_attempt_at = null,
       lease_token = null
-    where status = 'pending' and created_at < now() - make_interval(secs => :seconds) and due_at <= now()
+    where status = 'pending' and created_at < :now - make_interval(secs => :seconds) and due_at <= :now
     """
-)
+).bindparams(NOW)
 
 _QUEUE_AGE = text(
     """
@@ -172,11 +174,11 @@ _QUEUE_AGE = text(
             where status = 'pending' and target_id > heads.target_id order by target_id, due_at limit 1
         ) next
     )
-    select coalesce(extract(epoch from max(now() - head.due_at)), 0)::float8
+    select coalesce(extract(epoch from max(:now - head.due_at)), 0)::float8
     from heads head join event_target target on target.id = head.target_id
-    where target.enabled and target.url is not null and head.due_at <= now()
+    where target.enabled and target.url is not null and head.due_at <= :now
     """
-)
+).bindparams(NOW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,7 @@ class WaitingTargets:
 async def list_waiting_targets(session: SystemSession, *, after: UUID, visits: int) -> WaitingTargets:
     """Look at up to `visits` targets after `after`, in the order of their ids."""
     connection = await session.connection()
-    rows = (await connection.execute(_WAITING, {"after": after, "visits": visits})).all()
+    rows = (await connection.execute(_WAITING, {"after": after, "visits": visits, "now": now()})).all()
     ready = {row.target_id: row.organization_id for row in rows if row.open and row.seconds <= 0}
     soonest = min((row.seconds for row in rows if row.open and row.seconds > 0), default=inf)
     return WaitingTargets(ready, soonest, rows[-1].target_id if len(rows) == visits else None)
@@ -241,6 +243,7 @@ async def claim_deliveries(
         "first_token": UUID(int=first),
         "last_token": UUID(int=first + 2**WORKER_BITS - 1),
         "lease": lease,
+        "now": now(),
     }
     connection = await session.connection()
     return [ClaimedDelivery(*row) for row in (await connection.execute(_CLAIM, values)).all()]
@@ -248,7 +251,7 @@ async def claim_deliveries(
 
 async def release_leases(session: SystemSession, tokens: Sequence[UUID]) -> None:
     """Release leases: deliveries without a result are due at once."""
-    await (await session.connection()).execute(_HAND_BACK, {"tokens": list(tokens)})
+    await (await session.connection()).execute(_HAND_BACK, {"tokens": list(tokens), "now": now()})
 
 
 async def record_results(session: SystemSession, results: Sequence[AttemptResult]) -> list[tuple[UUID, UUID]]:
@@ -267,6 +270,7 @@ async def record_results(session: SystemSession, results: Sequence[AttemptResult
         "started": [result.started_at for result in results],
         "durations": [result.duration_ms for result in results],
         "jitter": JITTER,
+        "now": now(),
     }
     written = {row.id: row for row in (await connection.execute(_RECORD, values)).all()}
     metrics.leases_lost.labels("delivery").inc(len(results) - len(written))
@@ -297,6 +301,7 @@ async def _count(session: SystemSession, ended: Sequence[tuple[UUID, bool]]) -> 
         "resets": [reset for reset, _ in failed.values()],
         "added": [added for _, added in failed.values()],
         "most": MAX_FAILURES,
+        "now": now(),
     }
     return [
         (row.id, row.organization_id) for row in (await connection.execute(_COUNT, values)).all() if not row.enabled
@@ -305,10 +310,11 @@ async def _count(session: SystemSession, ended: Sequence[tuple[UUID, bool]]) -> 
 
 async def fail_expired(session: SystemSession, *, seconds: float) -> None:
     """Fail deliveries that have waited this long, which only happens at a disabled target."""
-    await (await session.connection()).execute(_EXPIRE, {"seconds": seconds, "error": "the endpoint stayed disabled"})
+    values = {"seconds": seconds, "error": "the endpoint stayed disabled", "now": now()}
+    await (await session.connection()).execute(_EXPIRE, values)
 
 
 async def measure_queue_age(database: Database) -> float:
     """Return for how many seconds the oldest due delivery has been waiting for a worker."""
     async with database.system() as session:
-        return float((await (await session.connection()).execute(_QUEUE_AGE)).scalar_one())
+        return float((await (await session.connection()).execute(_QUEUE_AGE, {"now": now()})).scalar_one())

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from typing import Final, Literal, Protocol, cast
 from uuid import UUID
 
-from sqlalchemy import ARRAY, ColumnElement, DateTime, Uuid, column, func, literal, true
+from sqlalchemy import ARRAY, ColumnElement, DateTime, Uuid, bindparam, column, func, literal, true
 from sqlmodel import col, delete, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.foundation.database import Database, SystemSession, TenantSession, TenantTable
+from switchboard.foundation.database import Database, SystemSession, TenantSession, TenantTable, now
 from switchboard.resources.identity.models import Organization
 from switchboard.resources.identity.policy import Policy, Retention
 
@@ -22,6 +22,7 @@ SETTLING_TIME: Final = timedelta(minutes=3)
 """Time after the end of a call, or after a text message, in which a process that had no database writes what it still
 has, and carriers repeat their callbacks.
 """
+SETTLED_BEFORE: Final = bindparam("settled_before", callable_=lambda: now() - SETTLING_TIME, type_=MOMENT)
 
 
 @dataclass(frozen=True, slots=True)

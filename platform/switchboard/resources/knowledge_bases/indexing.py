@@ -73,7 +73,7 @@ class DocumentIndexer:
             rows = knowledge.list_documents(session).where(
                 col(KnowledgeDocument.id) == document_id, col(KnowledgeDocument.status) == "processing"
             )
-            free = or_(col(KnowledgeDocument.process_after).is_(None), col(KnowledgeDocument.process_after) < now())
+            free = or_(col(KnowledgeDocument.process_after).is_(None), col(KnowledgeDocument.process_after) <= now())
             document = (await session.exec(rows.where(free).with_for_update(skip_locked=True))).one_or_none()
             if document is None:
                 return False

@@ -26,7 +26,7 @@ BATCH = 50
 async def delete_due_vectors(database: Database, providers: Providers, organization_id: UUID) -> None:
     """Delete the vectors whose deletion is due; a failure is retried. Raises `ProviderError`."""
     async with database.tenant(organization_id) as session:
-        ours = session.select(VectorDeletion).where(col(VectorDeletion.due_at) < now())
+        ours = session.select(VectorDeletion).where(col(VectorDeletion.due_at) <= now())
         due = (
             await session.exec(ours.order_by(col(VectorDeletion.due_at)).limit(BATCH).with_for_update(skip_locked=True))
         ).all()
@@ -60,7 +60,7 @@ async def maintain_due_vectors(database: Database, providers: Providers, organiz
     """Compact and index an organization's vectors, once for all changes so far. Raises `ProviderError`."""
     async with database.tenant(organization_id) as session:
         due = session.select(VectorMaintenance).where(
-            col(VectorMaintenance.id) == organization_id, col(VectorMaintenance.due_at) < now()
+            col(VectorMaintenance.id) == organization_id, col(VectorMaintenance.due_at) <= now()
         )
         row = (await session.exec(due.with_for_update(skip_locked=True))).one_or_none()
         if row is None:

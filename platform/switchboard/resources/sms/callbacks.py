@@ -66,7 +66,7 @@ class LostReports:
         """Ask the carrier for the status of a sent message whose time has come, and apply it as its report."""
         async with self.database.tenant(organization_id) as session:
             due = sms.list_messages(session).where(
-                col(SmsMessage.id) == message_id, col(SmsMessage.status) == "sent", col(SmsMessage.watch_at) < now()
+                col(SmsMessage.id) == message_id, col(SmsMessage.status) == "sent", col(SmsMessage.watch_at) <= now()
             )
             message = (await session.exec(due.with_for_update())).one_or_none()
             if message is None:

@@ -5,14 +5,13 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from sqlalchemy import func
 from sqlmodel import col, delete, select
 
 from switchboard.foundation.database import Database, TenantSession, is_among, is_not_among
 from switchboard.foundation.object_store import ObjectStore
 from switchboard.resources.billing.deleted_usage import ADD_MESSAGES, keep_usage
 from switchboard.resources.deliveries.retention import list_undelivered_subjects
-from switchboard.resources.identity.retention import BATCH, SETTLING_TIME, ExpiringRows, RetainedData
+from switchboard.resources.identity.retention import BATCH, SETTLED_BEFORE, ExpiringRows, RetainedData
 from switchboard.resources.sms.media import build_media_key
 from switchboard.resources.sms.models import SmsConversation, SmsMedia, SmsMessage
 
@@ -38,7 +37,7 @@ _FILE_DUE = (
 SETTLED_MESSAGES: Final = ExpiringRows(
     SmsMessage,
     (
-        col(SmsMessage.created_at) < func.now() - SETTLING_TIME,
+        col(SmsMessage.created_at) < SETTLED_BEFORE,
         col(SmsMessage.status).not_in(("queued", "sending")),
         ~_ANSWER_DUE,
         ~_FILE_DUE,

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from quart import g
 
 from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.foundation.database import now
 from switchboard.foundation.languages import DEFAULT_LANGUAGE, get_display_locale, get_language, gettext
 from switchboard.resources.calls.chats import VISITOR
 from switchboard.resources.phone_numbers.models import PhoneNumber
@@ -38,7 +39,7 @@ def date_time(moment: datetime | None) -> str | Markup:
     if moment is None:
         return "–"
     local, locale = moment.astimezone(get_zone()), _dates()
-    is_today = local.date() == datetime.now(local.tzinfo).date()
+    is_today = local.date() == now().astimezone(local.tzinfo).date()
     shown, exact_time = clock(local), format_time(local, "medium", local.tzinfo, locale)
     exact = moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
