@@ -50,8 +50,8 @@ check: $(DEVELOPED) ## linters and type checker
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
-# As many processes as the machine is fast enough for (tests/fixtures/machine_speed.py). The checks run beside them.
-PROCESSES ?= auto
+# The checks run beside them.
+PROCESSES ?= logical
 TESTS = $(BIN)/python -m pytest $(TEST_OPTIONS) --ignore tests/chaos --ignore tests/fuzz --ignore tests/attack/test_planted_holes.py
 PARALLEL_TESTS = $(TESTS) --numprocesses $(PROCESSES) --dist worksteal
 test: $(DEVELOPED) ## linters, type checker, and the tests of the platform in one process beside PostgreSQL, Redis, and Chromium

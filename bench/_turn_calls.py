@@ -31,7 +31,7 @@ from switchboard_turn_smart.model import SmartTurnModel
 
 from bench._turn_recordings import RATE, Recording
 from tests.fixtures.conversation import Model, Socket, Transcriber, create_call, list_candidates
-from tests.fixtures.virtual_clock import VirtualClockLoop
+from tests.fixtures.virtual_clock import Clock, VirtualClockLoop
 
 NoiseSuppression: TypeAlias = Literal["off", "rnnoise"]
 
@@ -131,7 +131,7 @@ def measure(
     """Run a call for each recording, all at once, with an agent's `turn_detection` and `noise_suppression`."""
     detector = _SmartTurn()
     agent = AgentSettings(uuid4(), turn_detection=TurnDetectionSettings(mode), noise_suppression=noise_suppression)
-    with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
+    with asyncio.Runner(loop_factory=lambda: VirtualClockLoop(clock=Clock(), is_alone=True)) as runner:
         started_at = time.process_time()
         results = runner.run(_run_calls(recordings, audio, agent, detector))
         return Measurement(

@@ -73,6 +73,7 @@ async def test_calls_outside_opening_hours_are_refused(live: LivePlatform, actio
         assert (call["ended_reason"], call["transferred_to"]) == ("transferred", "+15550100001")
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize("lock", ["calls of", "webhook endpoints"])
 async def test_requests_that_wait_for_each_other_take_no_connection_from_others(
     lock: str,

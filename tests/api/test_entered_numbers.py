@@ -1,8 +1,9 @@
 """Numbers of a SIP trunk, which the organization enters."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from sqlmodel import select
+from switchboard.foundation.database import now
 from switchboard.resources.phone_numbers.jobs import charge_rents, release_numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.runtime import Runtime
@@ -33,7 +34,7 @@ async def test_entered_numbers_work_at_once_cost_nothing_and_are_released_at_onc
         assert (row.carrier, row.billed_until) == ("sip", None)
     released = await caller.send("DELETE", f"/v1/phone-numbers/{row.id}")
     assert released.status == 200, released.body
-    assert datetime.fromisoformat(str(released.json["release_at"])) <= datetime.now(UTC)
+    assert datetime.fromisoformat(str(released.json["release_at"])) <= now()
     await runtime.call(release_numbers)
     assert (await caller.get("/v1/phone-numbers")).json["total"] == 1
     assert (await caller.post(PATH, {"numbers": wanted[:1]})).status == 201, "a released number can be entered again"

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlmodel import update
+from switchboard.foundation.database import now
 from switchboard.resources.phone_numbers.jobs import release_numbers, repair_purchases
 from switchboard.resources.phone_numbers.models import PhoneNumber
 from switchboard.resources.phone_numbers.schedule import Schedule, find_period_end, is_open
@@ -46,7 +47,7 @@ async def test_phone_number_life_cycle(caller: Caller, runtime: Runtime) -> None
     assert (released.status, released.json["status"]) == (200, "pending_release")
     assert (await caller.send("DELETE", path)).json["code"] == "invalid_state"
     async with runtime.database.tenant(caller.organization_id) as session:
-        await session.exec(update(PhoneNumber).values(release_at=datetime.now(UTC) - timedelta(seconds=1)))
+        await session.exec(update(PhoneNumber).values(release_at=now() - timedelta(seconds=1)))
     await runtime.call(release_numbers)
     assert (await caller.get("/v1/phone-numbers")).json["total"] == 0
 
@@ -68,7 +69,7 @@ async def test_an_interrupted_purchase_is_completed(caller: Caller, runtime: Run
     number = PhoneNumber(
         organization_id=caller.organization_id, phone_number=fresh_number(), friendly_name="x", carrier="loopback"
     )
-    number.created_at = datetime.now(UTC) - timedelta(minutes=5)
+    number.created_at = now() - timedelta(minutes=5)
     async with runtime.database.tenant(caller.organization_id) as session:
         session.add(number)
     await runtime.call(repair_purchases)

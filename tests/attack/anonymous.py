@@ -109,9 +109,9 @@ async def attack_public_pages(scene: Scene, result: AttackResult) -> None:
     for path in PUBLIC_PAGES:
         first = await scene.nobody.get(path)
         headers = {"If-None-Match": first.headers.get("ETag", "")}
-        began = time.monotonic()
+        began = time.perf_counter()
         again = [await scene.nobody.send("GET", path, headers=headers) for _ in range(20)]
-        mean = (time.monotonic() - began) / len(again)
+        mean = (time.perf_counter() - began) / len(again)
         result.check({answer.status for answer in again} == {304}, f"GET {path} revalidated", again[-1].status)
         result.check(mean < MAX_SECONDS, f"GET {path}: mean duration", f"{mean:.3f} s")
     elsewhere = {"X-Forwarded-For": "192.0.2.1"}
@@ -161,9 +161,9 @@ async def _attack_bodies(scene: Scene, result: AttackResult) -> None:
         for name, given in (("a nested", {**(body or {}), "x": deep}), ("a list as", [body]), ("a text as", "x")):
             answer = await scene.stranger.api.send(operation.method, path, given)
             result.check(answer.status in (400, 422), f"{operation.method} {path} with {name} body", answer)
-    began = time.monotonic()
+    began = time.perf_counter()
     answer = await scene.stranger.api.post("/v1/campaigns", unknown)
-    seconds = time.monotonic() - began
+    seconds = time.perf_counter() - began
     short = answer.status in (413, 422) and len(answer.json.get("errors", [])) <= 50 and len(answer.body) < 20_000
     result.check(short, "POST /v1/campaigns with 300 000 unknown keys", answer)
     result.check(seconds < 10, "time for 300 000 unknown keys", f"{seconds:.1f} s")
@@ -192,7 +192,7 @@ async def attack_documents(scene: Scene, result: AttackResult) -> None:
         page = {"filename": f"{number}.html", "content": SLOW_PAGE + str(number), "content_type": "text/html"}
         uploaded = await attacker.post(slow, page)
         assert uploaded.status == 201, uploaded
-    began = time.monotonic()
+    began = time.perf_counter()
     page = {"filename": "short.html", "content": SHORT_PAGE, "content_type": "text/html"}
     document = (await waiting.post(short, page)).json["id"]
     read = await eventually(
@@ -200,7 +200,7 @@ async def attack_documents(scene: Scene, result: AttackResult) -> None:
         lambda answer: answer.json["status"] in ("ready", "failed"),
         seconds=300,
     )
-    seconds = time.monotonic() - began
+    seconds = time.perf_counter() - began
     result.check(read.json["status"] == "ready", "the short page", read)
     result.check(seconds < UPLOAD_SECONDS, "a short page behind two slow ones of others", f"{seconds:.1f} s")
     for client, base in zip((attacker, waiting), bases, strict=True):

@@ -1,7 +1,4 @@
-"""Calls, text messages, and phone numbers over every carrier, with real callbacks, media sockets, and audio.
-
-Calls run in real time, so each test runs some of them concurrently.
-"""
+"""Calls, text messages, and phone numbers over every carrier, with real callbacks, media sockets, and audio."""
 
 import asyncio
 import io

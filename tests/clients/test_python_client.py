@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from time import monotonic
+from time import perf_counter
 
 import pytest
 import pytest_asyncio
@@ -183,9 +183,9 @@ async def test_a_post_is_repeated_with_its_idempotency_key(failing: FailingServe
 
 async def test_retry_after_is_honored(failing: FailingServer) -> None:
     failing.responses = [create_problem(429, "rate_limited", Retry_After="1")]
-    started = monotonic()
+    started = perf_counter()
     await in_thread(failing, lambda client: client.do_not_call.create_entry(phone_number=PHONE_NUMBER))
-    assert monotonic() - started >= 1
+    assert perf_counter() - started >= 1
     failing.responses = [create_problem(429, "rate_limited", Retry_After="3600")]
     with pytest.raises(RateLimitError):
         await in_thread(failing, lambda client: client.do_not_call.create_entry(phone_number=PHONE_NUMBER))

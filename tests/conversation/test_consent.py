@@ -27,7 +27,6 @@ from tests.fixtures.conversation import (
 )
 from tests.fixtures.eventually import eventually
 
-VIRTUAL_CLOCK = True
 pytestmark = pytest.mark.usefixtures("task_check")
 GREETING = "How can I help you?"
 SPEECH = synthesize_caller("Hello, is there anybody at home today?")

@@ -28,7 +28,6 @@ from tests.fixtures.conversation import (
 )
 
 Floats = npt.NDArray[np.float64]
-VIRTUAL_CLOCK = True
 pytestmark = pytest.mark.usefixtures("task_check")
 
 

@@ -22,7 +22,6 @@ from tests.fixtures.conversation import (
     synthesize_caller,
 )
 
-VIRTUAL_CLOCK = True
 pytestmark = pytest.mark.usefixtures("task_check")
 GREETING = "Hello, this is a rather long greeting, which goes on and on, so that there is time enough to break into it."
 

@@ -41,7 +41,6 @@ pytestmark = [
 ]
 
 Trouble = Fault | Literal["unreachable"] | None
-VIRTUAL_CLOCK: Final = True
 QUESTION: Final = synthesize_caller("Can you help me please?")
 ANSWER: Final = "We open at seven."
 ROUNDS: Final = 3
@@ -99,7 +98,7 @@ async def _ask_models(engine: CallEngine, trouble: Trouble) -> CallerResult:
 
 
 async def test_calls_survive_model_failures(engine: CallEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run all calls concurrently, because they take real time."""
+    """Run all calls concurrently."""
     monkeypatch.setattr(failover, "STALL_SECONDS", 1.0)
     async with serve_two_models(None) as (_, models):
         assert [event async for event in models.chat(ChatRequest((Message("user", "warm up"),)))]

@@ -25,7 +25,6 @@ from switchboard.plugin_sdk import (
 
 from tests.fixtures.conversation import Model, Socket, Speech, Transcriber, create_call, synthesize_caller
 
-VIRTUAL_CLOCK = True
 pytestmark = pytest.mark.usefixtures("task_check")
 MOST_SECONDS = 0.012
 """Five milliseconds on a quiet machine, whose second core makes them up to nine. Undivided, the work takes 17 to 42."""

@@ -31,7 +31,6 @@ from tests.fixtures.conversation import (
     synthesize_caller,
 )
 
-VIRTUAL_CLOCK = True
 pytestmark = pytest.mark.usefixtures("task_check")
 GREETING = (
     "Hello, this is a rather long greeting, which goes on and on. There is time enough to break into it. "

@@ -11,7 +11,6 @@ from switchboard.plugin_sdk import Frame, MediaCodec, MediaEvent, ProviderError,
 
 from tests.fixtures.conversation import Leg, Model, Socket, Transcriber, create_call, synthesize_caller
 
-VIRTUAL_CLOCK = True
 pytestmark = pytest.mark.usefixtures("task_check")
 GREETING = "Hello, how can I help you?"
 WORDS = synthesize_caller("Please call me again tomorrow")

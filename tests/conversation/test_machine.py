@@ -19,7 +19,6 @@ from switchboard.plugin_sdk.audio import encode_audio
 
 from tests.fixtures.conversation import Model, Socket, Transcriber, create_call, list_transcript, synthesize_caller
 
-VIRTUAL_CLOCK = True
 pytestmark = pytest.mark.usefixtures("task_check")
 GREETING = "Hi, this is Ann. I am out of the office today, and will be back on Monday, so please try again then."
 MESSAGE = "This is the bakery with a message for {{name}}."

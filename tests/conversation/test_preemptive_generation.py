@@ -20,7 +20,6 @@ from switchboard.plugin_sdk import (
 
 from tests.fixtures.conversation import Model, Socket, Transcriber, create_call, list_transcript, synthesize_caller
 
-VIRTUAL_CLOCK = True
 pytestmark = pytest.mark.usefixtures("task_check")
 TURN, REST = "I would like a table", "for four people on Friday"
 

@@ -14,7 +14,6 @@ from switchboard.plugin_sdk.audio import decode_audio, encode_audio
 
 from tests.fixtures.conversation import Model, Socket, Transcriber, create_call, synthesize_caller
 
-VIRTUAL_CLOCK = True
 pytestmark = pytest.mark.usefixtures("task_check")
 
 

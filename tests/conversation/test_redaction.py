@@ -39,7 +39,6 @@ from tests.fixtures.conversation import (
 )
 from tests.fixtures.json_access import at
 
-VIRTUAL_CLOCK = True
 pytestmark = pytest.mark.usefixtures("task_check")
 KINDS = frozenset({*(detector.name for detector in BUILT_IN), "keypad"})
 CARD, PIN = "4111 1111 1111 1111", "7391"

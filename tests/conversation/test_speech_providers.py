@@ -1,7 +1,4 @@
-"""Whole conversations with every speech provider: answers, tools, keys, silence, goodbyes, barge-in, and a lost socket.
-
-They run in real time, because recognition runs in a process of its own; each provider's calls therefore run at once.
-"""
+"""Conversations with every speech provider: answers, tools, keys, silence, goodbyes, barge-in, and a lost socket."""
 
 import asyncio
 from dataclasses import replace

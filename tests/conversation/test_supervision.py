@@ -26,7 +26,6 @@ from tests.fixtures.conversation import Log, Model, Socket, Speech, Transcriber,
 
 ADA = Supervisor(uuid4(), "Ada")
 BEN = Supervisor(uuid4(), "Ben")
-VIRTUAL_CLOCK = True
 GREETING = "Hello, this is a rather long greeting, which goes on and on, so that there is time enough to break into it."
 
 

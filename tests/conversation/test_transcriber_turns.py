@@ -34,7 +34,6 @@ from tests.fixtures.conversation import (
     synthesize_caller,
 )
 
-VIRTUAL_CLOCK = True
 pytestmark = pytest.mark.usefixtures("task_check")
 TURN, REST = "I would like a table", "with a view of the lake"
 Report: TypeAlias = tuple[float, TurnState, float]

@@ -15,7 +15,6 @@ from tests.fixtures.caller_voice import speak_as_caller
 from tests.fixtures.conversation import Model, Transcriber, create_call
 from tests.fixtures.recorded_audio import find_best_match
 
-VIRTUAL_CLOCK = True
 AUDIO = b"\x00" * 160
 
 

@@ -18,7 +18,6 @@ from tests.fixtures.conversation import (
     synthesize_caller,
 )
 
-VIRTUAL_CLOCK = True
 pytestmark = pytest.mark.usefixtures("task_check")
 
 

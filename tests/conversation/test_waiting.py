@@ -16,7 +16,6 @@ from switchboard.plugin_sdk import ToolCall
 
 from tests.fixtures.conversation import Model, QuietFeed, Socket, Speech, Transcriber, create_call, synthesize_caller
 
-VIRTUAL_CLOCK = True
 JOINED = "join Ada wants to change an order."
 ASK = ToolCall("c1", "ask_for_person", {"reason": "Ada wants to change an order."})
 

@@ -1,11 +1,11 @@
 """The call queue in Chromium: waiting callers, callbacks, and notifications."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 from playwright.async_api import Page, expect
+from switchboard.foundation.database import now
 from switchboard.resources.calls import call_queue
 from switchboard.resources.calls.models import CallQueueEntry
 from switchboard.runtime import Runtime
@@ -42,9 +42,7 @@ async def list_entries(live: LivePlatform) -> list[tuple[str, bool]]:
 
 async def add_callback(live: LivePlatform, number: str) -> None:
     """Add a caller who has asked for a callback."""
-    call = await add_call(
-        live.runtime, live.caller, datetime.now(UTC), agent_id=UUID(live.agent_id), from_number=number
-    )
+    call = await add_call(live.runtime, live.caller, now(), agent_id=UUID(live.agent_id), from_number=number)
     async with live.runtime.database.tenant(live.caller.organization_id) as session:
         await call_queue.join_queue(session, call.id, number, "Asks for a baker")
         await session.flush()
@@ -119,7 +117,7 @@ async def test_a_callback_that_nobody_answers_is_due_again(live: LivePlatform, p
 async def test_the_longest_wait_is_first(people: People, caller: Caller, runtime: Runtime) -> None:
     agent = await people.join(caller.organization_id, role="agent")
     for reason in ("First.", "Second."):
-        call = await add_call(runtime, caller, datetime.now(UTC), status="in-progress", ended_at=None)
+        call = await add_call(runtime, caller, now(), status="in-progress", ended_at=None)
         async with runtime.database.tenant(caller.organization_id) as session:
             await call_queue.join_queue(session, call.id, "+15550100001", reason)
     async with runtime.database.tenant(caller.organization_id) as session:
@@ -146,7 +144,7 @@ async def test_one_tab_notifies_of_each_caller_once(live: LivePlatform) -> None:
         await page.get_by_role("button", name="Notifications are on").wait_for()
         other = await page.context.new_page()
         await other.goto(f"{live.runtime.settings.base_url}/dashboard/contacts")
-        call = await add_call(live.runtime, live.caller, datetime.now(UTC), status="in-progress", ended_at=None)
+        call = await add_call(live.runtime, live.caller, now(), status="in-progress", ended_at=None)
         async with live.runtime.database.tenant(live.caller.organization_id) as session:
             await call_queue.join_queue(session, call.id, "+15550100001", "Asks for a baker")
         await eventually(

@@ -19,9 +19,7 @@ from tests.fixtures.json_access import objects_at
 
 async def create_spoken_call(runtime: Runtime, caller: Caller, **fields: object) -> Call:
     """Create a call with a tool call, and with a recording of one second of each party."""
-    call = await add_call(
-        runtime, caller, datetime.now(UTC), has_recording=True, ended_at=datetime.now(UTC), duration_seconds=2, **fields
-    )
+    call = await add_call(runtime, caller, now(), has_recording=True, ended_at=now(), duration_seconds=2, **fields)
     write_recording(runtime, call, caller=1.0, agent=1.0)
     lines = (
         ("user", "Are you open <now>?", 100, 900),
@@ -230,7 +228,7 @@ async def test_recordings_support_range_requests(people: People, caller: Caller,
 
 
 async def test_a_call_without_a_recording_has_no_player(people: People, caller: Caller, runtime: Runtime) -> None:
-    call = await add_call(runtime, caller, datetime.now(UTC), ended_at=datetime.now(UTC))
+    call = await add_call(runtime, caller, now(), ended_at=now())
     owner = await people.join(caller.organization_id)
     html = (await owner.get(f"/dashboard/calls/{call.id}")).html
     assert "data-player" not in html
@@ -271,7 +269,7 @@ async def test_other_organizations_calls_are_not_visible(
 async def test_calls_with_a_number_are_found_in_both_directions(
     people: People, caller: Caller, runtime: Runtime
 ) -> None:
-    moment = datetime.now(UTC)
+    moment = now()
     one = await add_call(
         runtime, caller, moment, direction="inbound", from_number="+15550100001", to_number="+15550100200"
     )

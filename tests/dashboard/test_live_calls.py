@@ -3,7 +3,6 @@
 import asyncio
 import json
 import wave
-from datetime import UTC, datetime
 from pathlib import Path
 
 import aiohttp
@@ -12,6 +11,7 @@ import numpy.typing as npt
 import pytest
 from playwright.async_api import Browser, expect
 from sqlmodel import col, select
+from switchboard.foundation.database import now
 from switchboard.foundation.events.models import Event
 from switchboard.resources.calls.models import Call
 from switchboard.runtime import Runtime
@@ -191,4 +191,4 @@ async def test_signing_out_or_leaving_the_organization_ends_monitoring(live: Liv
 
 
 async def _create_ended_call(runtime: Runtime, caller: Caller) -> Call:
-    return await add_call(runtime, caller, datetime.now(UTC))
+    return await add_call(runtime, caller, now())

@@ -126,6 +126,7 @@ async def test_calls_with_people_have_a_turn_detector_that_nobody_chose(owner: P
     assert "the default, because none is chosen" not in (await owner.get("/dashboard/providers")).html
 
 
+@pytest.mark.real_time
 async def test_a_detector_that_is_too_slow_for_calls_says_so(owner: Person, caller: Caller) -> None:
     await owner.post(f"{DETECTORS}/slow")
     checked = (await owner.post(f"{DETECTORS}/slow/check")).html

@@ -1,7 +1,8 @@
 """The timeline of a contact."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
+from switchboard.foundation.database import now
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, create_bakery, fresh_number
@@ -17,7 +18,7 @@ async def test_calls_and_messages_are_in_one_list_newest_first(
     owner = await people.join(caller.organization_id)
     platform = await create_bakery(runtime, caller, fresh_number())
     contact = (await caller.post("/v1/contacts", {"phone_number": CONTACT, "notes": "Likes rye."})).json
-    at = datetime.now(UTC) - timedelta(days=1)
+    at = now() - timedelta(days=1)
     await add_call(runtime, caller, at, call_summary="Asked for rye.")
     await add_call(runtime, caller, at, from_number="+15550100009", call_summary="Somebody else.")
     await add_call(runtime, stranger, at, call_summary="Of strangers.")
@@ -35,9 +36,9 @@ async def test_calls_and_messages_are_in_one_list_newest_first(
 async def test_a_long_timeline_has_pages_without_gaps(people: People, caller: Caller, runtime: Runtime) -> None:
     owner = await people.join(caller.organization_id)
     contact = (await caller.post("/v1/contacts", {"phone_number": CONTACT})).json
-    now = datetime.now(UTC)
+    moment = now()
     for minutes in range(120):
-        await add_call(runtime, caller, now - timedelta(minutes=minutes), call_summary=f"Call number {minutes}.")
+        await add_call(runtime, caller, moment - timedelta(minutes=minutes), call_summary=f"Call number {minutes}.")
     shown: list[str] = []
     path = f"/dashboard/contacts/{contact['id']}/timeline"
     while path:

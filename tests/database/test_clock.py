@@ -20,6 +20,7 @@ class Monotonic:
         monkeypatch.setattr(time, "monotonic", lambda: self.seconds)
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize("ahead", [-60, 60])
 async def test_a_process_uses_the_databases_clock(
     runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch, ahead: int

@@ -119,7 +119,7 @@ async def test_a_connection_that_the_server_has_closed_is_replaced(servers: Data
 async def test_a_connection_that_does_not_answer_after_a_pause_is_replaced(
     servers: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "TRUSTED_SECONDS", 0.0)
+    monkeypatch.setattr(engine, "TRUSTED_SECONDS", -1.0)
     database = Database(servers.database_url, pool_size=1)
     await database.ping()
     asked = 0

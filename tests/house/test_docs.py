@@ -14,7 +14,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE_PATH = re.compile(r"`((?:[a-z_]+/)+[a-z_0-9]+\.(?:py|md|toml|js|json))`")
 ATTRIBUTE = re.compile(r"`([A-Z]\w+)\.(\w+)(?:\(\))?`")
 DOCS_PATH = re.compile(r"\bdocs/[a-z0-9/-]+\.md\b")
-SKIPPED = ("platform/switchboard/plugin_sdk/template/", "tests/knowledge_bases/")
+SKIPPED = ("platform/switchboard/plugin_sdk/template/", "tests/knowledge_bases/prose/")
 
 
 def list_files(*patterns: str) -> list[Path]:

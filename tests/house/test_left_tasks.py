@@ -1,4 +1,4 @@
-"""What a test leaves in the event loop does not reach the next test."""
+"""Clean-up of the tasks that a test leaves in the event loop."""
 
 import asyncio
 

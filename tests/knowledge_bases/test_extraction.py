@@ -235,10 +235,10 @@ async def test_characters_that_the_database_refuses_are_removed() -> None:
     ids=["comments", "declarations", "one sentence", "full stops", "marks", "headings"],
 )
 async def test_adversarial_files_take_seconds_at_most(content_type: str, content: str) -> None:
-    started_at = time.monotonic()
+    started_at = time.perf_counter()
     extracted = await extract_text(ORGANIZATION, "file", content, content_type)
     assert split_passages(extracted.text)
-    assert time.monotonic() - started_at < 20
+    assert time.perf_counter() - started_at < 20
 
 
 async def test_the_parser_gets_none_of_the_servers_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -254,6 +254,7 @@ async def test_the_parser_gets_none_of_the_servers_environment(monkeypatch: pyte
     assert "secret" not in seen.lower()
 
 
+@pytest.mark.real_time
 async def test_extraction_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parser_process, "ELAPSED_SECONDS", 0.01)
     assert "takes longer than 0.01 seconds" in await read_refusal("<p>text", "text/html")

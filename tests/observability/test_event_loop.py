@@ -4,6 +4,7 @@ import asyncio
 import time
 from types import ModuleType
 
+import pytest
 from structlog.testing import capture_logs
 from switchboard.foundation.observability import metrics
 from switchboard.foundation.observability.event_loop import watch_event_loop
@@ -30,6 +31,7 @@ async def count_blocks(plugin: str) -> float:
     return read_blocks(plugin)
 
 
+@pytest.mark.real_time
 async def test_a_plugin_that_holds_the_loop_is_named() -> None:
     with capture_logs() as lines:
         async with watch_event_loop(PLUGINS):
@@ -42,6 +44,7 @@ async def test_a_plugin_that_holds_the_loop_is_named() -> None:
     assert metrics.registry.get_sample_value("switchboard_event_loop_lag_seconds_bucket", {"le": "0.1"}) is not None
 
 
+@pytest.mark.real_time
 async def test_code_that_computes_is_reported_while_it_holds_the_loop(registry: Registry) -> None:
     """The watchdog's thread and the loop share the interpreter: much work in the thread would hold calls back."""
     before = read_blocks("platform")
@@ -52,6 +55,7 @@ async def test_code_that_computes_is_reported_while_it_holds_the_loop(registry: 
             assert time.monotonic() < ends_at
 
 
+@pytest.mark.real_time
 async def test_without_a_plugin_on_the_stack_it_is_the_platform() -> None:
     before = read_blocks("platform")
     async with watch_event_loop(PLUGINS):

@@ -232,10 +232,10 @@ async def test_a_receiver_that_fails_hangs_or_is_killed_harms_nothing(
         call = await platform.wait_for_analysis(call_id)
         assert call["status"] == "completed"
         await platform.wait_for_recording(call_id)
-        began = time.monotonic()
+        began = time.perf_counter()
         platform.process.send_signal(signal.SIGTERM)
         await platform.process.wait()
-        assert time.monotonic() - began < STOP_SECONDS
+        assert time.perf_counter() - began < STOP_SECONDS
 
 
 @pytest.mark.system

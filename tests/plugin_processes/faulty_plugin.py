@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-import time
+import signal
+import threading
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -83,7 +84,8 @@ class Faulty:
             case "refuse":
                 raise ProviderError("no credit left", code="402", retryable=False)
             case "block":
-                time.sleep(BLOCK_SECONDS)
+                # Not asleep, which the tests' clock would wait for.
+                threading.Event().wait(BLOCK_SECONDS)
             case "leak":
                 while True:
                     self._leaked.append(bytearray(os.urandom(1)) * LEAK_BYTES)
@@ -99,7 +101,7 @@ class Faulty:
     def _fork(self) -> None:
         child = os.fork()
         if child == 0:
-            time.sleep(600)
+            signal.pause()
             os._exit(0)
         (self.data_dir / FORKED).write_text(str(child))
         os._exit(7)

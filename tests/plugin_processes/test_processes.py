@@ -271,9 +271,9 @@ async def test_a_killed_process_costs_its_requests_and_nothing_else(tmp_path: Pa
     async with open_faulty(tmp_path, Capability.LLM) as provider:
         pid = provider.process.pid  # type: ignore[attr-defined]
         os.kill(pid, signal.SIGKILL)
-        began = time.monotonic()
+        began = time.perf_counter()
         assert await eventually(lambda: _try(provider), lambda result: result is not None)
-        assert time.monotonic() - began < 30
+        assert time.perf_counter() - began < 30
         assert provider.process.pid != pid  # type: ignore[attr-defined]
 
 

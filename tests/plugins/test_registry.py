@@ -4,7 +4,6 @@ import asyncio
 import threading
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 from importlib.metadata import EntryPoint
 from types import ModuleType, SimpleNamespace
 from typing import cast
@@ -13,6 +12,7 @@ from uuid import uuid4
 import click
 import pytest
 from pydantic import JsonValue, SecretStr, field_validator
+from switchboard.foundation.database import now
 from switchboard.plugin_sdk import (
     ActionContext,
     ActionParams,
@@ -55,7 +55,7 @@ def create_entry_point(name: str, load: Hook) -> EntryPoint:
 
 
 def create_event(name: str = "call.completed") -> PublishedEvent:
-    return PublishedEvent(uuid4(), uuid4(), name, {}, datetime.now(UTC))
+    return PublishedEvent(uuid4(), uuid4(), name, {}, now())
 
 
 class Hum(TextToSpeechProvider[ProviderSettings]):

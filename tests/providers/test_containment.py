@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from datetime import timedelta
 from functools import partial
 from types import SimpleNamespace
 from uuid import uuid4
@@ -241,7 +242,8 @@ async def test_other_settings_are_a_new_beginning(runtime: Runtime) -> None:
         found.record_failure()
     assert runtime.providers.find_health(organization_id, LLMProvider, name, saved_at) is found
     assert count_degraded(name) == before + 1
-    assert not runtime.providers.find_health(organization_id, LLMProvider, name, now()).degraded
+    later = saved_at + timedelta(seconds=1)
+    assert not runtime.providers.find_health(organization_id, LLMProvider, name, later).degraded
     assert count_degraded(name) == before
 
 

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from types import SimpleNamespace
 from uuid import UUID, uuid4
 
 import pytest
 import pytest_asyncio
 from sqlmodel import col, update
+from switchboard.foundation.database import now
 from switchboard.plugin_sdk import (
     AgentTool,
     ChatEvent,
@@ -72,7 +73,7 @@ class Line:
         """Make the answer due and run a worker's step."""
         conversation = await self.get_conversation()
         if conversation.reply_due_at is not None:
-            await self.set(reply_due_at=datetime.now(UTC) - PAST)
+            await self.set(reply_due_at=now() - PAST)
         await self.runtime.call(AutoReplier).answer_conversation(self.caller.organization_id, conversation.id)
 
     async def list_sent(self) -> list[str]:
@@ -161,7 +162,7 @@ async def test_a_message_during_the_models_turn_restarts_the_answer(
 
 async def test_ten_workers_answer_once(line: Line) -> None:
     await line.receive_text("Hello")
-    await line.set(reply_due_at=datetime.now(UTC) - PAST)
+    await line.set(reply_due_at=now() - PAST)
     conversation = await line.get_conversation()
     await asyncio.gather(
         *(
@@ -179,7 +180,7 @@ async def test_a_worker_with_an_expired_lease_sends_nothing(line: Line, monkeypa
 
     async def slow(request: ChatRequest) -> AsyncIterator[ChatEvent]:
         monkeypatch.setattr(line.model, "chat", chat)
-        await line.set(answering_until=datetime.now(UTC) - PAST)
+        await line.set(answering_until=now() - PAST)
         await line.answer()
         async for event in chat(request):
             yield event
@@ -192,10 +193,10 @@ async def test_a_worker_with_an_expired_lease_sends_nothing(line: Line, monkeypa
 
 async def test_the_next_worker_answers_after_a_crash(line: Line) -> None:
     await line.receive_text("Hello")
-    await line.set(answering_until=datetime.now(UTC) + PAST)
+    await line.set(answering_until=now() + PAST)
     await line.answer()
     assert await line.list_sent() == []
-    await line.set(answering_until=datetime.now(UTC) - PAST)
+    await line.set(answering_until=now() - PAST)
     await line.answer()
     assert await line.list_sent() == ["Yes."]
 

@@ -1,7 +1,7 @@
 """Sending without a worker: the steps of a message, and crashes between them."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
@@ -229,9 +229,7 @@ async def test_a_crash_between_claim_and_response_never_sends_twice(
 ) -> None:
     message = await create_queued_message(caller)
     async with runtime.database.tenant(caller.organization_id) as session:
-        await session.exec(
-            update(SmsMessage).values(status="sending", watch_at=datetime.now(UTC) - timedelta(seconds=1))
-        )
+        await session.exec(update(SmsMessage).values(status="sending", watch_at=now() - timedelta(seconds=1)))
     await build_sender(runtime).recover_message(caller.organization_id, message.id)
     failed = await get_message(runtime, message)
     assert (failed.status, failed.error_message) == ("failed", sender.UNKNOWN_FATE)

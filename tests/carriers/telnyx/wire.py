@@ -6,12 +6,12 @@ import time
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from uuid import uuid4
 
 import aiohttp
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from switchboard.foundation.database import now
 from switchboard.plugin_sdk import ACCEPT_KEY
 from switchboard_offline.loopback.callbacks import (
     AnsweredNotice,
@@ -54,7 +54,7 @@ def encode_webhook(event_type: str, payload: JsonBody) -> bytes:
         "record_type": "event",
         "event_type": event_type,
         "id": str(uuid4()),
-        "occurred_at": datetime.now(UTC).isoformat(),
+        "occurred_at": now().isoformat(),
         "payload": payload,
     }
     return json.dumps({"data": data, "meta": {"attempt": 1, "delivered_to": "https://voice.example"}}).encode()
