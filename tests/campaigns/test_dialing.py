@@ -3,6 +3,7 @@
 import asyncio
 from datetime import timedelta
 from decimal import Decimal
+from time import perf_counter
 
 from pydantic import JsonValue
 from switchboard.foundation.database import now
@@ -244,7 +245,7 @@ async def test_dialing_leaves_the_account_to_others_in_between(runtime: Runtime,
         max_concurrent=60,
     )
     await send_action(caller, campaign, "start")
-    clock = asyncio.get_running_loop().time
+    clock = perf_counter  # PostgreSQL's locks are waited for in real time.
     began = clock()
     dialing = asyncio.create_task(runtime.call(dial_campaigns, organization_id=str(caller.organization_id)))
     longest = 0.0
