@@ -14,7 +14,6 @@ from sqlmodel import col, select
 from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.database import now
 from switchboard.resources.identity.policy import Encryption, Policy, Retention
-from switchboard.resources.privacy import runner
 from switchboard.resources.privacy.export import PersonExporter
 from switchboard.resources.privacy.models import PrivacyRequest
 from switchboard.resources.privacy.runner import PrivacyRequestRunner
@@ -114,7 +113,6 @@ async def test_the_lease_of_a_request_holds_as_long_as_its_worker_lives(
     runtime: Runtime, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, released = asyncio.Event(), asyncio.Event()
-    monkeypatch.setattr(runner, "RENEW_SECONDS", 0.01)
 
     async def export(*_arguments: object, **_options: object) -> Counter[str]:
         """Export for longer than it takes to renew the lease."""

@@ -61,9 +61,8 @@ async def test_slow_endpoints_delay_only_their_own_organization(
 
 
 async def test_a_stopping_worker_leaves_hanging_runs_to_the_next(
-    caller: Caller, runtime: Runtime, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    caller: Caller, runtime: Runtime, receiver: Receiver
 ) -> None:
-    monkeypatch.setattr(run_worker, "STOP_SECONDS", 0.05)
     receiver.hangs.add("/slow")
     automation = await create_automation(caller, build_request(f"{receiver.url}/slow"))
     await publish_message(runtime, caller)

@@ -17,8 +17,7 @@ from switchboard.plugin_sdk import (
     hookimpl,
 )
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.automations import runs
-from switchboard.resources.automations.actions import http_request, send_sms
+from switchboard.resources.automations.actions import send_sms
 from switchboard.resources.automations.models import AutomationRun
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import finish_call
@@ -311,19 +310,13 @@ async def test_a_waiting_run_does_nothing(caller: Caller, runtime: Runtime) -> N
     )
 
 
-async def test_a_slow_endpoint_times_out(
-    caller: Caller, runtime: Runtime, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(http_request, "SECONDS", 0.1)
+async def test_a_slow_endpoint_times_out(caller: Caller, runtime: Runtime, receiver: Receiver) -> None:
     receiver.hangs.add("/x")
     run = await run_once(runtime, caller, build_request(f"{receiver.url}/x"))
     assert (run["status"], get_actions(run)[0]["error"]) == ("running", "no response in time")
 
 
-async def test_a_plugin_action_may_fail_hang_and_ask_for_a_retry(
-    caller: Caller, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runs, "ACTION_SECONDS", 0.05)
+async def test_a_plugin_action_may_fail_hang_and_ask_for_a_retry(caller: Caller, runtime: Runtime) -> None:
     broken, hanging, polling = [await create_automation(caller, build_echo(word)) for word in ("break", "hang", "poll")]
     await publish_message(runtime, caller)
     await advance_runs(runtime, caller)

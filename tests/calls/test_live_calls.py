@@ -15,7 +15,6 @@ from redis.asyncio import Redis
 from sqlmodel import col, select
 from switchboard.apps.embedded import DataDirectory
 from switchboard.engine.conversation.call import EndedReason
-from switchboard.engine.conversation.handoff import supervision
 from switchboard.foundation.audit import AuditEntry
 from switchboard.foundation.events.models import Event
 from switchboard.foundation.web.errors import InvalidState, NotFound
@@ -183,8 +182,7 @@ async def test_only_one_supervisor_has_a_call_and_listeners_cannot_take_over(liv
     assert cy.audio, "who may listen hears"
 
 
-async def test_a_disconnected_supervisor_hands_back(live: LivePlatform, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervision, "RECONNECT_SECONDS", 0.5)
+async def test_a_disconnected_supervisor_hands_back(live: LivePlatform) -> None:
     async with connect_telephone(live) as caller, open_page(live, caller, "Ben", allows="transcript") as ben:
         async with open_page(live, caller) as ada:
             await ada.ask(type="take_over")

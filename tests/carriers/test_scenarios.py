@@ -227,9 +227,8 @@ async def test_without_a_voicemail_policy_the_agent_talks_to_machines(line: Line
     assert (finished["status"], finished["ended_reason"]) == ("completed", "caller_hung_up")
 
 
-async def test_outbound_calls(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_outbound_calls(line: Line) -> None:
     """Calls to every kind of callee at once; a callee who does not answer is called for one second."""
-    monkeypatch.setattr(dialing, "RING_SECONDS", 1)
     whole = "Hello Ada, this is the bakery on the corner. We bake bread, rolls, and cakes every morning of the week."
     settings: JsonValue = {"interruption_min_words": 0, "greeting_message": whole.replace("Ada", "{{customer}}")}
     await line.live.caller.send("PUT", f"/v1/agents/{line.live.agent_id}", settings)

@@ -10,7 +10,6 @@ from uuid import UUID
 import aiohttp
 import pytest
 import pytest_asyncio
-from switchboard.engine.conversation import engine
 from switchboard.foundation.database import now
 from switchboard.resources.calls import service as calls
 from switchboard.runtime import Runtime
@@ -148,11 +147,8 @@ async def test_a_caller_is_hung_up_if_forwarding_fails(at_telnyx: TelnyxLine) ->
     assert (await wait_for_only_call(live))["transferred_to"] == NOBODY
 
 
-async def test_a_media_socket_requires_the_streams_state(
-    at_telnyx: TelnyxLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_media_socket_requires_the_streams_state(at_telnyx: TelnyxLine) -> None:
     (line, telnyx), live = at_telnyx, at_telnyx[0].live
-    monkeypatch.setattr(engine, "START_SECONDS", 0.5)
     telnyx.stream_start = {"client_state": "e30="}
     rejected_call = await line.simulate_call("Hello")
     call = await wait_for_only_call(live)

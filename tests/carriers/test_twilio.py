@@ -15,11 +15,10 @@ import aiohttp
 import numpy as np
 import pytest
 import pytest_asyncio
-from switchboard.engine.conversation import engine
 from switchboard.engine.conversation.media.dtmf import COLUMNS, ROWS
 from switchboard.foundation.database import now
 from switchboard.plugin_sdk import ACCEPT_KEY, SimulatedCall, TelephonyProvider
-from switchboard.resources.calls import callbacks, dialing
+from switchboard.resources.calls import callbacks
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.dialing import build_media_url
 from switchboard.resources.calls.media.carrier_leg import ProviderCarrierLeg
@@ -219,12 +218,8 @@ async def test_browser_calls_reach_agents_and_dial_out_with_own_numbers(at_twili
 # --- media and recordings ---
 
 
-async def test_a_media_socket_requires_the_calls_address_and_the_streams_token(
-    at_twilio: TwilioLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_media_socket_requires_the_calls_address_and_the_streams_token(at_twilio: TwilioLine) -> None:
     (line, twilio), live = at_twilio, at_twilio[0].live
-    monkeypatch.setattr(engine, "START_SECONDS", 0.5)
-    monkeypatch.setattr(dialing, "RING_SECONDS", 1)
     base = live.runtime.settings.base_url
     rings = await live.place_call("+15550100021")
     async with aiohttp.ClientSession() as http:

@@ -15,7 +15,7 @@ from switchboard.foundation.events.models import Delivery, DeliveryAttempt, Even
 from switchboard.foundation.events.outbox import enqueue, get_secret_label
 from switchboard.foundation.jobs import Queue
 from switchboard.foundation.settings import Settings
-from switchboard.resources.deliveries import delivery_worker, system_queries
+from switchboard.resources.deliveries import system_queries
 from switchboard.resources.deliveries.delivery_worker import TARGET, DeliveryWorker
 from switchboard.resources.deliveries.jobs import WAIT, expire_deliveries
 from switchboard.resources.deliveries.system_queries import ClaimShare
@@ -186,10 +186,7 @@ async def test_a_result_after_its_lease_is_ignored(runtime: Runtime, caller: Cal
     assert {request.delivery_id for request in receiver.received} == {str(delivery.id)}
 
 
-async def test_a_stopping_worker_returns_its_leases(
-    runtime: Runtime, caller: Caller, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(delivery_worker, "STOP_SECONDS", 0.1)
+async def test_a_stopping_worker_returns_its_leases(runtime: Runtime, caller: Caller, receiver: Receiver) -> None:
     delivery = await add_delivery(runtime, await make_target(runtime, caller, f"{receiver.url}/hook"))
     receiver.hangs.add("/hook")
     async with run_pump(runtime):

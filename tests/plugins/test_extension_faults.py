@@ -8,7 +8,6 @@ from uuid import UUID
 import pytest
 from pydantic import SecretStr
 from structlog.testing import capture_logs
-from switchboard.apps.worker import jobs
 from switchboard.apps.worker.jobs import notify_event_watchers
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.providers import containment
@@ -241,8 +240,6 @@ async def test_a_fault_has_the_outcome_of_the_page(
 ) -> None:
     for method in ("find_call", "place_call", "send_text_message"):
         monkeypatch.setitem(containment.DEADLINES, method, SHORT_SECONDS)
-    monkeypatch.setattr(runs, "ACTION_SECONDS", SHORT_SECONDS)
-    monkeypatch.setattr(jobs, "WATCHER_SECONDS", SHORT_SECONDS)
     monkeypatch.setattr(Fault, "current", fault)
     with capture_logs() as logs:
         await CHECKS[part](Situation(runtime, caller, outcome))

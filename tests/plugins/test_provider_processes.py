@@ -9,7 +9,6 @@ import pytest
 from click.testing import CliRunner
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
-from switchboard.apps import provider_accounts
 from switchboard.apps.cli import provider_processes
 from switchboard.apps.cli.installation import OpenInstallation
 from switchboard.apps.cli.processes import Work
@@ -85,10 +84,7 @@ def test_a_broken_process_is_left_out() -> None:
     assert "provided by plugin first" in taken.faults[0]
 
 
-async def test_a_process_sees_the_accounts_and_their_changes(
-    runtime: Runtime, organizations: Organizations, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(provider_accounts, "POLL_SECONDS", 0.05)
+async def test_a_process_sees_the_accounts_and_their_changes(runtime: Runtime, organizations: Organizations) -> None:
     stop, gateway = StopRequest(), AcmeGateway(port=1)
     reader = AccountReader(AcmeGateway.provider, runtime.database, runtime.keyring, "https://voice.example")
     context = ProviderAccounts(reader, stop, stop.at_once, CollectorRegistry())

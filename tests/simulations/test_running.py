@@ -113,7 +113,6 @@ async def test_a_worker_that_lost_its_claim_writes_nothing(bench: Bench, monkeyp
 
 async def test_the_transcript_so_far_is_shown_during_a_run(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     simulation_id = await bench.create()
-    monkeypatch.setattr(runner, "SHOWN_SECONDS", 0.02)
     judge = judging.evaluate_assertions
 
     async def when_shown(*arguments: object) -> object:

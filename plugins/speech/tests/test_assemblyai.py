@@ -8,7 +8,7 @@ import pytest_asyncio
 from pydantic import HttpUrl, SecretStr, ValidationError
 from switchboard.plugin_sdk import ProviderError, SpeechToTextStream, Transcript, TranscriptionRequest
 from switchboard.plugin_sdk.testing import SpeechToTextContract
-from switchboard_speech import assemblyai, streams
+from switchboard_speech import assemblyai
 from switchboard_speech.assemblyai import AssemblyAISettings, AssemblyAISpeechToText
 
 from tests.speech.assemblyai import AssemblyAI
@@ -225,9 +225,8 @@ async def test_a_turn_that_assemblyai_does_not_end_is_forced_to_have_words(
 
 
 async def test_an_unconfirmed_end_is_confirmed_locally(
-    open_provider: AssemblyAISpeechToText, server: AssemblyAI, monkeypatch: pytest.MonkeyPatch
+    open_provider: AssemblyAISpeechToText, server: AssemblyAI
 ) -> None:
-    monkeypatch.setattr(streams, "GRACE_SECONDS", 0.05)
     server.answers = False
     stream = await open_provider.transcribe(REQUEST)
     await stream.send(bytes(800))

@@ -8,7 +8,6 @@ import pytest_asyncio
 from pydantic import HttpUrl, SecretStr, ValidationError
 from switchboard.plugin_sdk import ProviderError, SpeechRequest, Transcript, TranscriptionRequest
 from switchboard.plugin_sdk.testing import SpeechToTextContract, TextToSpeechContract
-from switchboard_speech import streams
 from switchboard_speech.deepgram import (
     DeepgramSettings,
     DeepgramSpeechToText,
@@ -140,10 +139,7 @@ async def test_interim_transcripts_arrive_during_speech_and_final_ones_have_time
     await stream.close()
 
 
-async def test_an_unconfirmed_end_is_confirmed_locally(
-    open_provider: DeepgramSpeechToText, server: Deepgram, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streams, "GRACE_SECONDS", 0.05)
+async def test_an_unconfirmed_end_is_confirmed_locally(open_provider: DeepgramSpeechToText, server: Deepgram) -> None:
     stream = await open_provider.transcribe(REQUEST)
     await stream.finalize()
     assert await receive_transcript(stream) == Transcript("", is_final=True, finalized=True)
@@ -155,10 +151,7 @@ async def test_an_unconfirmed_end_is_confirmed_locally(
     await stream.close()
 
 
-async def test_a_silent_stream_is_kept_alive(
-    open_provider: DeepgramSpeechToText, server: Deepgram, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streams, "KEEP_ALIVE_SECONDS", 0.01)
+async def test_a_silent_stream_is_kept_alive(open_provider: DeepgramSpeechToText, server: Deepgram) -> None:
     stream = await open_provider.transcribe(REQUEST)
     async with asyncio.timeout(10):
         await server.control_came.wait()

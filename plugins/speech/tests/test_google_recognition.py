@@ -9,7 +9,6 @@ import pytest_asyncio
 from pydantic import HttpUrl, SecretStr, ValidationError
 from switchboard.plugin_sdk import ProviderError, TranscriptionRequest
 from switchboard.plugin_sdk.testing import SpeechToTextContract
-from switchboard_speech import streams
 from switchboard_speech.google_recognition import GoogleSpeechToText, GoogleTranscriptionSettings
 
 from tests.fixtures.cloud_servers import ACCOUNT, PROJECT
@@ -107,9 +106,8 @@ async def test_audio_after_a_request_that_google_ended_begins_another(
 
 
 async def test_an_end_without_an_answer_does_not_hold_the_turn(
-    open_provider: GoogleSpeechToText, server: GoogleRecognizer, monkeypatch: pytest.MonkeyPatch
+    open_provider: GoogleSpeechToText, server: GoogleRecognizer
 ) -> None:
-    monkeypatch.setattr(streams, "GRACE_SECONDS", 0.05)
     server.answers = False
     stream = await open_provider.transcribe(REQUEST)
     await stream.send(b"\xff" * 1600)

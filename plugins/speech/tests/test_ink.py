@@ -8,7 +8,6 @@ import pytest_asyncio
 from pydantic import HttpUrl, SecretStr
 from switchboard.plugin_sdk import ProviderError, TranscriptionRequest
 from switchboard.plugin_sdk.testing import SpeechToTextContract
-from switchboard_speech import streams
 from switchboard_speech.ink import CartesiaSpeechToText, InkSettings
 
 from tests.fixtures.eventually import eventually
@@ -82,9 +81,8 @@ async def test_chunks_are_joined_as_they_are(open_provider: CartesiaSpeechToText
 
 
 async def test_a_flush_without_an_answer_does_not_hold_the_turn(
-    open_provider: CartesiaSpeechToText, server: Cartesia, monkeypatch: pytest.MonkeyPatch
+    open_provider: CartesiaSpeechToText, server: Cartesia
 ) -> None:
-    monkeypatch.setattr(streams, "GRACE_SECONDS", 0.05)
     server.answers = False
     stream = await open_provider.transcribe(REQUEST)
     await stream.finalize()
@@ -93,10 +91,7 @@ async def test_a_flush_without_an_answer_does_not_hold_the_turn(
     await stream.close()
 
 
-async def test_a_silent_stream_is_kept_alive(
-    open_provider: CartesiaSpeechToText, server: Cartesia, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streams, "KEEP_ALIVE_SECONDS", 0.01)
+async def test_a_silent_stream_is_kept_alive(open_provider: CartesiaSpeechToText, server: Cartesia) -> None:
     stream = await open_provider.transcribe(REQUEST)
 
     async def count_audio_bytes() -> int:

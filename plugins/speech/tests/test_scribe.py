@@ -7,7 +7,6 @@ import pytest_asyncio
 from pydantic import HttpUrl, SecretStr
 from switchboard.plugin_sdk import ProviderError, TranscriptionRequest
 from switchboard.plugin_sdk.testing import SpeechToTextContract
-from switchboard_speech import streams
 from switchboard_speech.scribe import ElevenLabsSpeechToText, ScribeSettings
 
 from tests.fixtures.eventually import eventually
@@ -88,9 +87,8 @@ async def test_nothing_is_committed_without_new_audio(
 
 
 async def test_a_commit_without_an_answer_does_not_hold_the_turn(
-    open_provider: ElevenLabsSpeechToText, server: ElevenLabs, monkeypatch: pytest.MonkeyPatch
+    open_provider: ElevenLabsSpeechToText, server: ElevenLabs
 ) -> None:
-    monkeypatch.setattr(streams, "GRACE_SECONDS", 0.05)
     server.answers = False
     stream = await open_provider.transcribe(REQUEST)
     await stream.send(b"\xff" * 4000)
@@ -100,10 +98,7 @@ async def test_a_commit_without_an_answer_does_not_hold_the_turn(
     await stream.close()
 
 
-async def test_a_silent_stream_is_kept_alive(
-    open_provider: ElevenLabsSpeechToText, server: ElevenLabs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streams, "KEEP_ALIVE_SECONDS", 0.01)
+async def test_a_silent_stream_is_kept_alive(open_provider: ElevenLabsSpeechToText, server: ElevenLabs) -> None:
     stream = await open_provider.transcribe(REQUEST)
     await eventually(server.list_sizes, lambda sizes: sizes[:2] == [0, 0])
     await stream.close()

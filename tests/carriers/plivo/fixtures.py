@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from switchboard.plugin_sdk import retries
 from switchboard.plugin_sdk.testing.vendors import VENDORS_ONLY
 from switchboard_telephony_plivo.provider import PlivoTelephony
 from switchboard_telephony_plivo.settings import PlivoSettings
@@ -34,7 +33,5 @@ async def carrier(plivo: PlivoServer) -> AsyncIterator[PlivoTelephony]:
 
 
 @pytest.fixture
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_pauses() -> None:
     """Shorten the pauses between attempts, and the deadlines."""
-    monkeypatch.setattr(retries, "BACKOFF_SECONDS", 0.01)
-    monkeypatch.setattr(retries, "ALL_SECONDS", 1.0)

@@ -4,9 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from switchboard.plugin_sdk import retries
 from switchboard.plugin_sdk.testing.vendors import VENDORS_ONLY
-from switchboard_telephony_telnyx import stock
 from switchboard_telephony_telnyx.provider import TelnyxTelephony
 from switchboard_telephony_telnyx.settings import TelnyxSettings
 
@@ -35,9 +33,5 @@ async def carrier(telnyx: TelnyxServer) -> AsyncIterator[TelnyxTelephony]:
 
 
 @pytest.fixture
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_pauses() -> None:
     """Shorten the pauses between attempts, and the deadlines."""
-    monkeypatch.setattr(retries, "BACKOFF_SECONDS", 0.01)
-    monkeypatch.setattr(retries, "ALL_SECONDS", 1.0)
-    monkeypatch.setattr(stock, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(stock, "ARRIVAL_SECONDS", 0.3)

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from pydantic import HttpUrl, SecretStr
-from switchboard.plugin_sdk import retries
 from switchboard.plugin_sdk.testing.vendors import VENDORS_ONLY
 from switchboard_telephony_twilio.provider import TwilioTelephony
 from switchboard_telephony_twilio.settings import TwilioSettings
@@ -38,7 +37,5 @@ async def carrier(twilio: TwilioServer) -> AsyncIterator[TwilioTelephony]:
 
 
 @pytest.fixture
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_pauses() -> None:
     """Shorten the pauses between attempts, and the deadlines."""
-    monkeypatch.setattr(retries, "BACKOFF_SECONDS", 0.01)
-    monkeypatch.setattr(retries, "ALL_SECONDS", 1.0)
