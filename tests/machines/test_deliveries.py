@@ -105,7 +105,7 @@ class DeliveryMachine(PlatformMachine):
         async def lapse() -> None:
             async with self.runtime.database.tenant(self.organization_id) as session:
                 await (await session.connection()).execute(
-                    text("update delivery set due_at = now() where status = 'pending'")
+                    text("update delivery set due_at = :now where status = 'pending'"), {"now": now()}
                 )
 
         self.run(lapse())
