@@ -98,6 +98,7 @@ def test_every_plugin_is_found(python: Path, tmp_path: Path, environment: dict[s
         assert f"({wheel.name.split('-')[0].replace('_', '-')} " in listed
 
 
+@pytest.mark.system
 async def test_the_wheels_answer_a_call_and_show_the_dashboard(
     python: Path, tmp_path: Path, environment: dict[str, str]
 ) -> None:

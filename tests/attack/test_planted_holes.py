@@ -287,6 +287,7 @@ async def holes(live: LivePlatform) -> AsyncIterator[Holes]:
         yield proxy
 
 
+@pytest.mark.system
 @pytest.mark.timeout(1200)
 async def test_each_attack_finds_its_planted_hole(holes: Holes, operator: Operator) -> None:
     credentials = await asyncio.to_thread(create_credentials, operator.ask)

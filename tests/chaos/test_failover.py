@@ -28,6 +28,7 @@ CALL_SECONDS = 300.0
 DEAD_CALLER = "+15550100002"
 
 
+@pytest.mark.system
 @pytest.mark.timeout(300 + 120 * ROUNDS)
 async def test_failovers_of_postgres_end_no_call(tmp_path: Path, receiver: Receiver) -> None:
     servers = ReplicatedServers(tmp_path)

@@ -96,6 +96,7 @@ def choose_faults() -> list[Fault]:
     return random.choices(KINDS, k=FAULTS) if FAULTS else random.sample(KINDS, len(KINDS))
 
 
+@pytest.mark.system
 @pytest.mark.timeout(600 + 90 * FAULTS)
 async def test_nothing_is_lost_or_doubled_whatever_fails(tmp_path: Path, receiver: Receiver) -> None:
     faults = choose_faults()

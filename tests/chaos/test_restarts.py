@@ -20,6 +20,7 @@ ROUNDS = int(os.environ.get("CHAOS_ROUNDS", "1"))
 CALL_SECONDS = (3.0, 12.0)
 
 
+@pytest.mark.system
 @pytest.mark.timeout(300 + 120 * ROUNDS)
 async def test_a_rolling_restart_ends_no_call_and_fails_no_request(tmp_path: Path, receiver: Receiver) -> None:
     async with start_traffic(tmp_path, receiver) as (cluster, traffic):

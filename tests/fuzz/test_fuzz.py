@@ -39,6 +39,7 @@ provider = "lancedb"
 """
 
 
+@pytest.mark.system
 @pytest.mark.timeout(0)
 async def test_responses_to_generated_requests_match_the_schema(tmp_path: Path) -> None:
     tenants = tmp_path / "tenants"
