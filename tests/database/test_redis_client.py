@@ -30,6 +30,7 @@ async def test_a_canceled_task_ends_wherever_its_command_is(servers: DataDirecto
     await redis.aclose()
 
 
+@pytest.mark.real_time
 async def test_an_event_loop_that_stands_still_does_not_use_up_the_time_of_a_command(
     servers: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

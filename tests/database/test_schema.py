@@ -149,7 +149,7 @@ async def test_a_migration_waits_for_locks_without_holding_others_up(
     await upgrade(own_database, "0001")
     async with read_calls(own_database):
         migrating = asyncio.create_task(upgrade(own_database))
-        began = perf_counter()  # of PostgreSQL's clock, which waits for locks
+        began = perf_counter()  # PostgreSQL waits for locks in real time.
         for _ in range(20):
             await run_statements(own_database, "select from call")
         assert perf_counter() - began < 60

@@ -64,6 +64,7 @@ async def test_without_a_plugin_on_the_stack_it_is_the_platform() -> None:
         await eventually(lambda: count_blocks("platform"), lambda count: count > before)
 
 
+@pytest.mark.real_time
 async def test_a_loop_that_waits_is_not_held() -> None:
     before = read_blocks("platform")
     async with watch_event_loop(PLUGINS):

@@ -84,7 +84,7 @@ class Faulty:
             case "refuse":
                 raise ProviderError("no credit left", code="402", retryable=False)
             case "block":
-                # Not asleep, which the tests' clock would wait for.
+                # The tests' clock would stand still during a sleep.
                 threading.Event().wait(BLOCK_SECONDS)
             case "leak":
                 while True:

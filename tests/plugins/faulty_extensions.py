@@ -176,5 +176,5 @@ def private_data_detectors() -> Sequence[type[FaultyDetector]]:
 def event_published(event: PublishedEvent) -> object:
     """Go wrong in a thread."""
     if Fault.current == "waits forever":
-        threading.Event().wait(BLOCK_SECONDS)  # Not asleep, which the tests' clock would wait for.
+        threading.Event().wait(BLOCK_SECONDS)  # The tests' clock would stand still during a sleep.
     return fail()
