@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -23,7 +23,7 @@ from switchboard.apps.embedded import DataDirectory, EmbeddedServers
 from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.tenant_files.apply import apply_tenant_file
 from switchboard.apps.tenant_files.files import read_file
-from switchboard.engine.conversation.call import TurnDetectionSettings
+from switchboard.engine.conversation.agent_settings import AgentSettings, TurnDetection
 from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
 from switchboard.resources.agents.models import Agent
@@ -202,17 +202,19 @@ def build_agent(organization_id: UUID, number: int) -> Agent:
     return Agent(
         organization_id=organization_id,
         name=f"Bench {number}",
-        system_prompt=f"Be brief on call-{number}",
-        greeting_message="We open at seven.",
-        interruption_min_words=10,
-        turn_detection=asdict(TurnDetectionSettings("silence")),
-        end_call_silence_seconds=600,
-        llm_provider="openai_compatible",
-        llm_model=MODEL,
-        tts_provider="elevenlabs",
-        tts_voice_id=f"voice-{number}",
-        stt_provider="deepgram",
-        stt_model=f"nova-3-{number}",
+        settings=AgentSettings(
+            system_prompt=f"Be brief on call-{number}",
+            greeting_message="We open at seven.",
+            interruption_min_words=10,
+            turn_detection=TurnDetection(mode="silence"),
+            end_call_silence_seconds=600,
+            llm_provider="openai_compatible",
+            llm_model=MODEL,
+            tts_provider="elevenlabs",
+            tts_voice_id=f"voice-{number}",
+            stt_provider="deepgram",
+            stt_model=f"nova-3-{number}",
+        ),
     )
 
 

@@ -8,10 +8,10 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
-from uuid import uuid4
+from typing import Literal
 
-from switchboard.engine.conversation.call import AgentSettings, CallResult, TurnDetectionSettings, TurnPredictor
+from switchboard.engine.conversation.agent_settings import AgentSettings, TurnDetection
+from switchboard.engine.conversation.call import CallResult, TurnPredictor
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.health import ServiceRecord
 from switchboard.engine.providers.turn_prediction import DeadlineTurnPredictor
@@ -32,8 +32,6 @@ from switchboard_turn_smart.model import SmartTurnModel
 from bench._turn_recordings import RATE, Recording
 from tests.fixtures.conversation import Model, Socket, Transcriber, create_call, list_candidates
 from tests.fixtures.virtual_clock import Clock, VirtualClockLoop
-
-NoiseSuppression: TypeAlias = Literal["off", "rnnoise"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +124,10 @@ def measure(
     recordings: Sequence[Recording],
     audio: Sequence[bytes],
     mode: Literal["silence", "text", "audio", "auto"],
-    noise_suppression: NoiseSuppression = "off",
 ) -> Measurement:
-    """Run a call for each recording, all at once, with an agent's `turn_detection` and `noise_suppression`."""
+    """Run a call for each recording, all at once, with an agent's `turn_detection`."""
     detector = _SmartTurn()
-    agent = AgentSettings(uuid4(), turn_detection=TurnDetectionSettings(mode), noise_suppression=noise_suppression)
+    agent = AgentSettings(turn_detection=TurnDetection(mode=mode))
     with asyncio.Runner(loop_factory=lambda: VirtualClockLoop(clock=Clock(), is_alone=True)) as runner:
         started_at = time.process_time()
         results = runner.run(_run_calls(recordings, audio, agent, detector))

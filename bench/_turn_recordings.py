@@ -80,30 +80,22 @@ def load_recordings() -> list[Recording]:
     return recordings
 
 
-def mix_calls(
-    recordings: Sequence[Recording], snr_decibels: float | None, noise: Noise | None = None, *, voices: bool = True
-) -> list[bytes]:
+def mix_calls(recordings: Sequence[Recording], snr_decibels: float | None) -> list[bytes]:
     """Return each caller's audio in mu-law, with silence around the recording, and noise over all of it.
 
-    `snr_decibels` is the level of the voice above that of the noise; None: no noise. Without `noise` the noises take
-    turns. Without `voices` there is the same noise alone.
+    `snr_decibels` is the level of the voice above that of the noise; None: no noise. The noises take turns.
     """
-    return [
-        encode_audio(_mix_call(recordings, index, snr_decibels, noise, voices=voices), "mulaw")
-        for index in range(len(recordings))
-    ]
+    return [encode_audio(_mix_call(recordings, index, snr_decibels), "mulaw") for index in range(len(recordings))]
 
 
-def _mix_call(
-    recordings: Sequence[Recording], index: int, snr_decibels: float | None, kind: Noise | None, *, voices: bool
-) -> Samples:
+def _mix_call(recordings: Sequence[Recording], index: int, snr_decibels: float | None) -> Samples:
     recording = recordings[index]
     lead, tail = (np.zeros(round(seconds * RATE)) for seconds in (LEAD_SECONDS, TAIL_SECONDS))
     clean = np.concatenate([lead, recording.samples, tail])
     if snr_decibels is not None:
         voiced = np.concatenate([clean[round(begin * RATE) : round(end * RATE)] for begin, end in recording.voices])
-        noise = _make_noise(kind or NOISES[index % len(NOISES)], len(clean), recordings, index)
-        clean = clean * voices + noise * (_compute_level(voiced) / _compute_level(noise) / 10 ** (snr_decibels / 20))
+        noise = _make_noise(NOISES[index % len(NOISES)], len(clean), recordings, index)
+        clean = clean + noise * (_compute_level(voiced) / _compute_level(noise) / 10 ** (snr_decibels / 20))
     return np.clip(clean, -32768, 32767).astype(np.int16)
 
 

@@ -19,13 +19,12 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, Scope
 from pydantic import SecretStr
+from switchboard.engine.conversation.agent_settings import AgentSettings, TurnDetection
 from switchboard.engine.conversation.call import (
-    AgentSettings,
     LiveCall,
     SpeechRenderer,
     Supervisor,
     TranscriptEntry,
-    TurnDetectionSettings,
     TurnLatency,
 )
 from switchboard.engine.conversation.engine import CallEngine
@@ -189,7 +188,8 @@ async def main(port: int, core: int, mode: Literal["silence", "text", "audio", "
                 direction="inbound",
                 from_number="+15550100001",
                 to_number="+15550100200",
-                agent=AgentSettings(uuid4(), interruption_min_words=10, turn_detection=TurnDetectionSettings(mode)),
+                agent_id=uuid4(),
+                agent=AgentSettings(interruption_min_words=10, turn_detection=TurnDetection(mode=mode)),
                 speech_to_text=FailoverSpeechToText(hearing, ServiceRecord(), **hedge),
                 text_to_speech=FailoverTextToSpeech(speaking, ServiceRecord(), **hedge),
                 llm=FailoverLLM(thinking, ServiceRecord(), **hedge),

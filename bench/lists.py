@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.process_runtime import open_process_runtime
 from switchboard.apps.server import app
+from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.foundation.database import TenantTable, new_id
 from switchboard.foundation.events.models import Delivery, EventTarget
 from switchboard.foundation.observability import logs
@@ -60,7 +61,7 @@ class List:
 
 def build_lists(organization: UUID) -> list[List]:
     org: dict[str, Any] = {"organization_id": organization}
-    providers = {"llm_provider": "a", "tts_provider": "b", "stt_provider": "c"}
+    providers = {"settings": AgentSettings(llm_provider="a", tts_provider="b", stt_provider="c")}
     agent = Agent(id=PARENT, name="Agent", **providers, **org)
     automation = Automation(id=PARENT, name="Automation", trigger_type="call.completed", **org)
     base = KnowledgeBase(id=PARENT, name="Base", **org)

@@ -1,6 +1,5 @@
 """Agents through the API."""
 
-import sys
 from uuid import uuid4
 
 import pytest
@@ -227,21 +226,6 @@ async def test_an_agent_decides_when_callers_have_finished(caller: Caller) -> No
     path = f"/v1/agents/{at(created.json, 'id')}"
     changed = await caller.send("PUT", path, {"turn_detection": {"mode": "text", "max_silence_seconds": 3}})
     assert changed.json["turn_detection"] == {"mode": "text", "min_silence_seconds": 0.2, "max_silence_seconds": 3.0}
-
-
-async def test_an_agent_suppresses_noise_only_if_it_is_asked_to(
-    caller: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    created = await caller.post("/v1/agents", {"name": "In the street"})
-    assert created.json["noise_suppression"] == "off"
-    path = f"/v1/agents/{at(created.json, 'id')}"
-    refused = await caller.send("PUT", path, {"noise_suppression": "magic"})
-    assert (refused.status, at(refused.json, "errors", 0, "field")) == (422, "noise_suppression")
-    assert (await caller.send("PUT", path, {"noise_suppression": "rnnoise"})).json["noise_suppression"] == "rnnoise"
-    monkeypatch.setitem(sys.modules, "pyrnnoise", None)
-    refused = await caller.post("/v1/agents", {"name": "Elsewhere", "noise_suppression": "rnnoise"})
-    assert refused.status == 422
-    assert "pip install --no-deps pyrnnoise" in str(at(refused.json, "errors", 0, "message"))
 
 
 async def test_an_agent_decides_about_voicemail(caller: Caller) -> None:

@@ -7,7 +7,8 @@ from uuid import UUID, uuid4
 
 import pytest
 from sqlmodel import update
-from switchboard.engine.conversation.call import AgentSettings, Tool
+from switchboard.engine.conversation.agent_settings import AgentSettings
+from switchboard.engine.conversation.call import Tool
 from switchboard.engine.conversation.model_numbers import ModelNumbers
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.tools import AgentRequests, SendTextMessage, TransferCall
@@ -221,7 +222,7 @@ OTHER_PARTY = "+15550100009"
 async def talk_into(agent: AgentSettings, tool: str, number: str) -> tuple[bool, Json]:
     """Let the model use a tool with a number; return whether it would be dialed or texted, and the tool's result."""
     requests, texts, numbers = AgentRequests(), Texts(), ModelNumbers.from_settings(agent)
-    context = ToolContext(uuid4(), agent.agent_id, uuid4(), OTHER_PARTY, "+15550100200")
+    context = ToolContext(uuid4(), uuid4(), uuid4(), OTHER_PARTY, "+15550100200")
     tools: list[Tool] = [TransferCall(requests, numbers), SendTextMessage(texts, numbers)]
     toolbox = Toolbox(tools, context, disabled=agent.disabled_tools)
     arguments: Json = {"to_number": number} if tool == "transfer_call" else {"to_number": number, "body": "Hello"}
@@ -246,7 +247,7 @@ async def talk_into(agent: AgentSettings, tool: str, number: str) -> tuple[bool,
 async def test_a_model_uses_only_numbers_that_its_agent_names(
     tool: str, number: str, settings: dict[str, Any], may: bool
 ) -> None:
-    done, result = await talk_into(AgentSettings(uuid4(), **settings), tool, number)
+    done, result = await talk_into(AgentSettings(**settings), tool, number)
     assert done is may, result
     assert ("error" in result) is not may
 
@@ -265,14 +266,14 @@ async def test_a_model_uses_only_numbers_that_its_agent_names(
 async def test_a_model_transfers_calls_only_to_clients_that_its_agent_names(
     settings: dict[str, Any], may: bool
 ) -> None:
-    agent = AgentSettings(uuid4(), **settings)
+    agent = AgentSettings(**settings)
     done, result = await talk_into(agent, "transfer_call", "client:reception")
     assert done is may, result
     assert not (await talk_into(agent, "send_sms", "client:reception"))[0], "a client gets no text messages"
 
 
 async def test_a_model_texts_the_other_party_but_does_not_dial_it() -> None:
-    agent = AgentSettings(uuid4())
+    agent = AgentSettings()
     assert (await talk_into(agent, "send_sms", OTHER_PARTY))[0]
     assert not (await talk_into(agent, "transfer_call", OTHER_PARTY))[0], "the caller id may be forged"
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pytest
-from switchboard.engine.conversation.call import CallResult, TurnDetectionSettings, TurnJudgment, TurnPredictor
+from switchboard.engine.conversation.agent_settings import TurnDetection
+from switchboard.engine.conversation.call import CallResult, TurnJudgment, TurnPredictor
 from switchboard.engine.conversation.endpointing.policy import COMPLETE, INCOMPLETE, judge_words, load_turn_ends
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.containment import contain
@@ -71,7 +72,7 @@ async def converse(
     **turn_detection: object,
 ) -> CallResult:
     """Let the caller say the texts, with a pause of half a second after each, press keys, and listen."""
-    settings = replace(TurnDetectionSettings(), **turn_detection)  # type: ignore[arg-type]
+    settings = TurnDetection.model_validate(turn_detection)
     call = create_call(Model("Certainly."), Transcriber(*texts), turn_detection=settings, end_call_silence_seconds=5)
     socket = Socket()
     running = asyncio.create_task(engine.run_call(replace(call, turn_predictor=predictor), socket))
@@ -119,7 +120,7 @@ async def test_words_that_go_on_after_a_pause_are_one_turn(engine: CallEngine) -
 @pytest.mark.parametrize("seconds", [0.36, 0.4, 0.42])
 async def test_a_turn_is_not_over_while_a_voice_starts(engine: CallEngine, seconds: float) -> None:
     voice = synthesize_voice_without_pauses(1.0)
-    settings = TurnDetectionSettings(min_silence_seconds=0.4)
+    settings = TurnDetection(min_silence_seconds=0.4)
     call = create_call(
         Model("Certainly."), Transcriber("I would like a table", "for four people"), turn_detection=settings
     )

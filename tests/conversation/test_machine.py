@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from switchboard.engine.conversation.agent_settings import VoicemailPolicy
 from switchboard.engine.conversation.call import (
     CallResult,
     EndedReason,
     LiveCall,
     MachineEvent,
-    VoicemailSettings,
 )
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.machine import judge_answer_words
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("task_check")
 GREETING = "Hi, this is Ann. I am out of the office today, and will be back on Monday, so please try again then."
 MESSAGE = "This is the bakery with a message for {{name}}."
 SPOKEN = "This is the bakery with a message for Ada."
-LEAVE = VoicemailSettings("leave_message", message=MESSAGE)
+LEAVE = VoicemailPolicy(action="leave_message", message=MESSAGE)
 
 
 def render_tone(hertz: float = 1000.0, seconds: float = 0.5) -> bytes:
@@ -33,7 +33,7 @@ def render_tone(hertz: float = 1000.0, seconds: float = 0.5) -> bytes:
 
 
 def create_outbound_call(
-    settings: VoicemailSettings,
+    settings: VoicemailPolicy,
     *texts: str,
     model: Model | None = None,
     judges: bool = True,
@@ -42,7 +42,7 @@ def create_outbound_call(
     """A call to somebody whose utterances are transcribed as these texts."""
     call = create_call(model or Model(), Transcriber(*texts), greeting_message=greeting_message)
     return replace(
-        call, direction="outbound", voicemail_settings=settings, judges_answer=judges, variables={"name": "Ada"}
+        call, direction="outbound", voicemail_policy=settings, judges_answer=judges, variables={"name": "Ada"}
     )
 
 
@@ -102,7 +102,7 @@ async def test_a_message_that_began_too_early_begins_again_after_the_beep(engine
 
 
 async def test_a_machine_is_hung_up_on_without_a_carrier_that_detects(engine: CallEngine) -> None:
-    call = create_outbound_call(VoicemailSettings(), "I am out of the office")
+    call = create_outbound_call(VoicemailPolicy(), "I am out of the office")
     result = await answer_call(engine, call, [synthesize_caller(GREETING)])
     assert (result.ended_reason, result.machine_answered) == (EndedReason.VOICEMAIL, True)
     assert result.duration_seconds < 5
@@ -112,14 +112,14 @@ async def test_a_machine_is_hung_up_on_without_a_carrier_that_detects(engine: Ca
     "hello", ["Hello, this is Ann.", "Good morning, this is Ann Miller speaking.", "Yes, who is this?"]
 )
 async def test_a_person_is_talked_to(engine: CallEngine, hello: str) -> None:
-    call = create_outbound_call(VoicemailSettings(), hello, model=Model("Hello, it is the bakery."))
+    call = create_outbound_call(VoicemailPolicy(), hello, model=Model("Hello, it is the bakery."))
     result = await answer_call(engine, call, [synthesize_caller(hello)])
     assert (result.ended_reason, result.machine_answered) == (EndedReason.CALLER_HUNG_UP, False)
     assert ("agent", "Hello, it is the bakery.") in list_transcript(result)
 
 
 async def test_words_of_a_greeting_decide_at_once(engine: CallEngine) -> None:
-    call = create_outbound_call(VoicemailSettings(), "You've reached Ann.")
+    call = create_outbound_call(VoicemailPolicy(), "You've reached Ann.")
     result = await answer_call(engine, call, [synthesize_caller("You've reached Ann.")])
     assert (result.ended_reason, result.duration_seconds < 3) == (EndedReason.VOICEMAIL, True)
 
@@ -149,7 +149,7 @@ async def test_a_machine_that_the_carrier_named_before_the_audio_hears_no_greeti
 
 async def test_the_model_writes_the_message_by_its_instructions(engine: CallEngine) -> None:
     model = Model("Hello Ada, your bread is ready.")
-    settings = VoicemailSettings("leave_message", prompt="Say that the bread is ready.")
+    settings = VoicemailPolicy(action="leave_message", prompt="Say that the bread is ready.")
     call = replace(create_outbound_call(settings, "Please try again", model=model), machine_answered=True)
     result = await answer_call(engine, call, [synthesize_caller(GREETING), render_tone()])
     assert list_transcript(result)[-1] == ("agent", "Hello Ada, your bread is ready.")
@@ -161,7 +161,7 @@ async def test_the_model_writes_the_message_by_its_instructions(engine: CallEngi
 async def test_a_screening_assistant_is_told_who_calls_and_why(engine: CallEngine) -> None:
     words = "Hi, if you record your name and reason for calling, I will see if this person is available."
     model = Model("It is the bakery, about your order.")
-    call = create_outbound_call(VoicemailSettings(), words, model=model)
+    call = create_outbound_call(VoicemailPolicy(), words, model=model)
     result = await answer_call(engine, call, [synthesize_caller("Please state your name.")], seconds=5)
     assert not result.machine_answered
     assert ("agent", "It is the bakery, about your order.") in list_transcript(result)
@@ -169,7 +169,7 @@ async def test_a_screening_assistant_is_told_who_calls_and_why(engine: CallEngin
 
 
 async def test_without_a_policy_nothing_is_judged(engine: CallEngine) -> None:
-    call = create_outbound_call(VoicemailSettings("off"), "You've reached Ann.", model=Model("Hello."))
+    call = create_outbound_call(VoicemailPolicy(action="off"), "You've reached Ann.", model=Model("Hello."))
     result = await answer_call(engine, call, [synthesize_caller(GREETING), render_tone()])
     assert (result.ended_reason, result.machine_answered) == (EndedReason.CALLER_HUNG_UP, False)
 

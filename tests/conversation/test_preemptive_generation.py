@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
-from switchboard.engine.conversation.call import CallResult, LiveCall, TurnDetectionSettings, TurnJudgment
+from switchboard.engine.conversation.agent_settings import TurnDetection
+from switchboard.engine.conversation.call import CallResult, LiveCall, TurnJudgment
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.plugin_sdk import (
     ChatEvent,
@@ -52,7 +53,7 @@ class IncompletePredictor:
 
 def create_patient_call(model: Model, *texts: str) -> LiveCall:
     """A call whose turns are over after 1.5 seconds."""
-    settings = TurnDetectionSettings("auto", max_silence_seconds=1.5)
+    settings = TurnDetection(mode="auto", max_silence_seconds=1.5)
     call = create_call(model, Transcriber(*texts), turn_detection=settings)
     return replace(call, turn_predictor=IncompletePredictor())
 

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
+from switchboard.engine.conversation.agent_settings import VoicemailPolicy
 from switchboard.engine.conversation.call import (
     CallResult,
     EndedReason,
@@ -14,7 +15,6 @@ from switchboard.engine.conversation.call import (
     MachineEvent,
     Supervisor,
     TranscriptEntry,
-    VoicemailSettings,
 )
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.conversation.handoff import supervision as supervision_module
@@ -263,9 +263,9 @@ async def test_a_lost_supervisor_is_noticed_while_another_follows(
 
 async def test_no_message_is_left_in_a_call_that_was_taken_over(engine: CallEngine) -> None:
     live = create_call(Model(), Transcriber(), greeting_message=GREETING)
-    policy = VoicemailSettings("leave_message", message="Please call back.")
+    policy = VoicemailPolicy(action="leave_message", message="Please call back.")
     monitored = await start_monitored_call(
-        engine, replace(live, direction="outbound", voicemail_settings=policy, judges_answer=True)
+        engine, replace(live, direction="outbound", voicemail_policy=policy, judges_answer=True)
     )
     await monitored.socket.spoke.wait()
     monitored.supervision.take_over(monitored.ada)

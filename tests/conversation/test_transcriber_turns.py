@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TypeAlias
 
 import pytest
-from switchboard.engine.conversation.call import CallResult, TurnDetectionSettings, TurnJudgment
+from switchboard.engine.conversation.agent_settings import TurnDetection
+from switchboard.engine.conversation.call import CallResult, TurnJudgment
 from switchboard.engine.conversation.engine import CallEngine
 from switchboard.engine.providers.containment import OutOfBounds, bound_transcripts, contain
 from switchboard.engine.providers.failover import FailoverSpeechToText
@@ -115,7 +116,7 @@ async def converse(
     transcriber = transcriber or contain(JudgingTranscriber, Plugin("judge", "switchboard-judge", "1.0"))(
         SETTINGS, *script
     )
-    settings = replace(TurnDetectionSettings(), **turn_detection)  # type: ignore[arg-type]
+    settings = TurnDetection.model_validate(turn_detection)
     call = create_call(model or Model("Certainly."), transcriber, turn_detection=settings)  # type: ignore[arg-type]
     speech_to_text = FailoverSpeechToText(list_candidates(transcriber), ServiceRecord(), hedge_after_seconds=1.0)
     socket = Socket()

@@ -102,7 +102,6 @@ async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person,
         "disclosure.countries": '{"US-CA": {"consent": "notice"}}',
         "turn_detection.mode": "text",
         "turn_detection.max_silence_seconds": "3.5",
-        "noise_suppression": "rnnoise",
         "voicemail_policy.action": "leave_message",
         "voicemail_policy.message": "Hello {{name}}, please call back.",
         "voicemail_policy.carrier_detection": "false",
@@ -120,7 +119,6 @@ async def test_every_field_is_saved_and_cleared_fields_are_empty(member: Person,
     assert (at(agent, "disclosure", "consent"), at(agent, "disclosure", "presets")) == ("ask", ["eu-de"])
     assert at(agent, "disclosure", "countries", "US-CA", "consent") == "notice"
     assert agent["turn_detection"] == {"mode": "text", "min_silence_seconds": 0.2, "max_silence_seconds": 3.5}
-    assert agent["noise_suppression"] == "rnnoise"
     assert agent["voicemail_policy"] == {
         "action": "leave_message",
         "message": "Hello {{name}}, please call back.",

@@ -38,9 +38,7 @@ async def test_a_query_without_a_filter_returns_only_the_tenants_rows(
 
 
 async def test_a_row_for_another_organization_is_refused(caller: Caller, stranger: Caller, runtime: Runtime) -> None:
-    row = Agent(
-        organization_id=stranger.organization_id, name="x", llm_provider="a", tts_provider="b", stt_provider="c"
-    )
+    row = Agent(organization_id=stranger.organization_id, name="x")
     with pytest.raises(DBAPIError, match="row-level security"):
         async with runtime.database.tenant(caller.organization_id) as session:
             session.add(row)

@@ -8,10 +8,10 @@ import phonenumbers
 import pytest
 from pydantic import JsonValue
 from switchboard.engine.disclosure.phrases import understand_key
-from switchboard.resources.disclosure.places import find_place, is_place
+from switchboard.engine.disclosure.places import find_place, is_place
+from switchboard.engine.disclosure.settings import DisclosureSettings
 from switchboard.resources.disclosure.presets import Preset, load_presets
 from switchboard.resources.disclosure.rules import AppliedRule, combine_rules, find_rule
-from switchboard.resources.disclosure.settings import DisclosureSettings
 
 PRESETS = load_presets()
 

@@ -46,7 +46,7 @@ async def test_a_call_that_begins_while_the_database_restarts_gets_its_providers
         open_conversation_providers(
             runtime.providers,
             configurations,
-            agent,
+            agent.settings,
             carrier=carrier.name,
             record=ServiceRecord(),
             predicts_turns=False,

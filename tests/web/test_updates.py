@@ -39,7 +39,6 @@ async def create_agent(caller: Caller) -> Json:
         "redaction": {"kinds": ["card_number"]},
         "disclosure": {},
         "turn_detection": {"mode": "text"},
-        "noise_suppression": "rnnoise",
         "voicemail_policy": {"action": "leave_message", "message": "Call us."},
     }
     return await create(caller, "/v1/agents", body)

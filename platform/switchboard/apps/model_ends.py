@@ -61,13 +61,13 @@ async def _list_chosen_models(session: TenantSession, capability: Capability, pr
     match capability:
         case Capability.SPEECH_TO_TEXT:
             users = await agents.list_agents_using_provider(session, capability, provider)
-            return [agent.stt_model for agent in users]
+            return [agent.settings.stt_model for agent in users]
         case Capability.TEXT_TO_SPEECH:
             users = await agents.list_agents_using_provider(session, capability, provider)
-            return [agent.tts_model for agent in users]
+            return [agent.settings.tts_model for agent in users]
         case Capability.LLM:
             users = await agents.list_agents_using_provider(session, capability, provider)
-            return [agent.llm_model for agent in users]
+            return [agent.settings.llm_model for agent in users]
         case Capability.EMBEDDING:
             bases = await knowledge_bases.list_knowledge_bases_using(session, provider)
             return [base.embedding_model for base in bases]

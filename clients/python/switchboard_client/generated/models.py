@@ -3048,6 +3048,23 @@ class AgentOut(Model):
     """
     Incremented by each update that changes something; an addition.
     """
+    required_simulations: list[str]
+    """
+    Names of the simulations that a draft must pass before it is published. With any, settings are changed by a
+    draft only. An addition.
+    """
+    created_at: AwareDatetime
+    """
+    Time of creation.
+    """
+    updated_at: AwareDatetime
+    """
+    Time of the last change.
+    """
+    system_prompt: str
+    """
+    The agent's instructions; `{{name}}` is replaced by a value of the call's `metadata`.
+    """
     llm_provider: str
     """
     One of the organization's providers; defaults to the first one.
@@ -3059,10 +3076,6 @@ class AgentOut(Model):
     llm_temperature: float
     """
     Randomness of the model's words, from 0 (the same answers) to 2.
-    """
-    system_prompt: str
-    """
-    The agent's instructions; `{{name}}` is replaced by a value of the call's `metadata`.
     """
     tts_provider: str
     """
@@ -3182,28 +3195,9 @@ class AgentOut(Model):
     """
     Rules by which a caller who pauses has finished; an addition.
     """
-    noise_suppression: Literal["off", "rnnoise"]
-    """
-    `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It can
-    help against loud, steady noise, cuts callers off more often in most others, and takes many times the
-    processor time of a call without it. Recordings keep the noise. An addition.
-    """
     voicemail_policy: VoicemailPolicy
     """
     What happens when voicemail answers an outbound call; an addition.
-    """
-    required_simulations: list[str]
-    """
-    Names of the simulations that a draft must pass before it is published. With any, settings are changed by a
-    draft only. An addition.
-    """
-    created_at: AwareDatetime
-    """
-    Time of creation.
-    """
-    updated_at: AwareDatetime
-    """
-    Time of the last change.
     """
 
 

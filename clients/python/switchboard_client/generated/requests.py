@@ -1975,12 +1975,6 @@ class AgentChanges(TypedDict):
     """
     Rules by which a caller who pauses has finished; an addition.
     """
-    noise_suppression: NotRequired[Literal["off", "rnnoise"]]
-    """
-    `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It can
-    help against loud, steady noise, cuts callers off more often in most others, and takes many times the
-    processor time of a call without it. Recordings keep the noise. An addition.
-    """
     voicemail_policy: NotRequired[VoicemailPolicy]
     """
     What happens when voicemail answers an outbound call; an addition.
@@ -2133,12 +2127,6 @@ class AgentCreate(TypedDict):
     turn_detection: NotRequired[TurnDetection]
     """
     Rules by which a caller who pauses has finished; an addition.
-    """
-    noise_suppression: NotRequired[Literal["off", "rnnoise"]]
-    """
-    `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It can
-    help against loud, steady noise, cuts callers off more often in most others, and takes many times the
-    processor time of a call without it. Recordings keep the noise. An addition.
     """
     voicemail_policy: NotRequired[VoicemailPolicy]
     """
@@ -2297,12 +2285,6 @@ class AgentUpdate(TypedDict):
     turn_detection: NotRequired[TurnDetection]
     """
     Rules by which a caller who pauses has finished; an addition.
-    """
-    noise_suppression: NotRequired[Literal["off", "rnnoise"]]
-    """
-    `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It can
-    help against loud, steady noise, cuts callers off more often in most others, and takes many times the
-    processor time of a call without it. Recordings keep the noise. An addition.
     """
     voicemail_policy: NotRequired[VoicemailPolicy]
     """

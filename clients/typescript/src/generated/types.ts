@@ -84,13 +84,6 @@ export interface components {
             max_call_duration_seconds?: number;
             /** @description Name for people. */
             name?: string;
-            /**
-             * @description `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It can
-             *     help against loud, steady noise, cuts callers off more often in most others, and takes many times the
-             *     processor time of a call without it. Recordings keep the noise. An addition.
-             * @enum {string}
-             */
-            noise_suppression?: "off" | "rnnoise";
             /** @description Pronunciation of words, in any letter case; an addition. */
             pronunciations?: {
                 [key: string]: string;
@@ -185,13 +178,6 @@ export interface components {
             max_call_duration_seconds?: number;
             /** @description Name for people. */
             name: string;
-            /**
-             * @description `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It can
-             *     help against loud, steady noise, cuts callers off more often in most others, and takes many times the
-             *     processor time of a call without it. Recordings keep the noise. An addition.
-             * @enum {string}
-             */
-            noise_suppression?: "off" | "rnnoise";
             /** @description Pronunciation of words, in any letter case; an addition. */
             pronunciations?: {
                 [key: string]: string;
@@ -306,13 +292,6 @@ export interface components {
             max_call_duration_seconds: number;
             /** @description Name for people. */
             name: string;
-            /**
-             * @description `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It can
-             *     help against loud, steady noise, cuts callers off more often in most others, and takes many times the
-             *     processor time of a call without it. Recordings keep the noise. An addition.
-             * @enum {string}
-             */
-            noise_suppression: "off" | "rnnoise";
             /** @description Pronunciation of words, in any letter case; an addition. */
             pronunciations: {
                 [key: string]: string;
@@ -422,13 +401,6 @@ export interface components {
             max_call_duration_seconds?: number;
             /** @description Name for people. */
             name?: string;
-            /**
-             * @description `rnnoise`: noise is removed from the caller's audio before voice activity detection and transcription. It can
-             *     help against loud, steady noise, cuts callers off more often in most others, and takes many times the
-             *     processor time of a call without it. Recordings keep the noise. An addition.
-             * @enum {string}
-             */
-            noise_suppression?: "off" | "rnnoise";
             /** @description Pronunciation of words, in any letter case; an addition. */
             pronunciations?: {
                 [key: string]: string;

@@ -143,7 +143,9 @@ def _find_detector_step(registry: Registry, rows: Sequence[ProviderConfiguration
 
 
 def _uses_offline_provider(agent: Agent) -> bool:
-    return any(getattr(agent, field) == EMBEDDED[capability] for field, capability in agents.PROVIDER_FIELDS.items())
+    return any(
+        getattr(agent.settings, field) == EMBEDDED[capability] for field, capability in agents.PROVIDER_FIELDS.items()
+    )
 
 
 async def _has_call(session: TenantSession, carrier: str) -> bool:

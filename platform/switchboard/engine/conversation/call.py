@@ -9,6 +9,7 @@ from uuid import UUID
 
 from opentelemetry.context import Context, get_current
 
+from switchboard.engine.conversation.agent_settings import AgentSettings, TurnDetection, VoicemailPolicy
 from switchboard.engine.conversation.knowledge import Knowledge
 from switchboard.engine.disclosure.disclosure import ConsentRecord, Disclosure
 from switchboard.engine.redaction.redactor import Redactor
@@ -34,69 +35,6 @@ Role: TypeAlias = Literal["user", "agent", "tool", "system"]
 Clock: TypeAlias = Callable[[], float]
 COMPLETE_FROM: Final = 0.5
 """Probability from which a turn counts as complete."""
-
-
-DETECTOR_MODES: Final = ("audio", "auto")
-"""Modes of turn detection that ask a turn detector."""
-
-
-@dataclass(frozen=True, slots=True)
-class TurnDetectionSettings:
-    """An agent's `turn_detection`; each field means the same as the field of that name of the API's Agent."""
-
-    mode: Literal["silence", "text", "audio", "auto"] = "auto"
-    min_silence_seconds: float = 0.2
-    max_silence_seconds: float = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class AgentSettings:
-    """An agent's settings for one call; each field means the same as the field of that name of the API's Agent."""
-
-    agent_id: UUID
-    system_prompt: str = ""
-    greeting_message: str = ""
-    llm_model: str | None = None
-    llm_temperature: float = 0.7
-    tts_voice_id: str | None = None
-    tts_model: str | None = None
-    voice_speed: float = 1.0
-    pronunciations: Mapping[str, str] = field(default_factory=dict)
-    stt_model: str | None = None
-    stt_language: str = "en-US"
-    end_call_silence_seconds: int = 30
-    max_call_duration_seconds: int = 1800
-    allow_interruptions: bool = True
-    interruption_min_words: int = 1
-    vad_confidence: float = 0.7
-    vad_start_secs: float = 0.2
-    vad_min_volume: float = 0.6
-    turn_detection: TurnDetectionSettings = field(default_factory=TurnDetectionSettings)
-    noise_suppression: Literal["off", "rnnoise"] = "off"
-    disabled_tools: Sequence[str] = ()
-    allowed_numbers: Sequence[str] = ()
-    any_number: bool = False
-    queue_wait_seconds: int | None = None
-    queue_fallback: Literal["agent", "callback"] = "agent"
-
-
-@dataclass(frozen=True, slots=True)
-class VoicemailSettings:
-    """Policy for machines that answer an outbound call: whether they are recognized, and what happens then.
-
-    A message is `message`, in which `{{name}}` is replaced, or what the model writes by the instructions `prompt`.
-    Without `carrier_detection` the platform judges the call's audio, and no carrier is asked or paid.
-    """
-
-    action: Literal["off", "hang_up", "leave_message"] = "hang_up"
-    message: str = ""
-    prompt: str = ""
-    carrier_detection: bool = True
-
-    @property
-    def asks_carrier(self) -> bool:
-        """Return whether the carrier is to recognize machines."""
-        return self.action != "off" and self.carrier_detection
 
 
 class EndedReason(StrEnum):
@@ -323,7 +261,7 @@ class LiveCall:
     speech-to-text to expect. With `voicemail` the engine is an answering machine: it speaks the greeting, beeps,
     records the message, and ends. With `digits_as_tones` keys are pressed as tones in the audio. `disclosure` opens the
     call; None: no notice is due, and the call is recorded. Without `turn_predictor` turns are judged by their words.
-    `voicemail_settings` apply if a machine answers; `judges_answer`: the engine finds that out itself, because no
+    `voicemail_policy` applies if a machine answers; `judges_answer`: the engine finds that out itself, because no
     carrier does; `machine_answered`: the carrier has said so already. Without `queue` the agent cannot ask for a
     person. `begins_with_person`: the other party, who wanted a callback, waits for a user from the first word on.
     `history` is what both have written before the call, which then begins without a greeting.
@@ -334,6 +272,7 @@ class LiveCall:
     direction: Literal["inbound", "outbound"]
     from_number: str
     to_number: str
+    agent_id: UUID
     agent: AgentSettings
     speech_to_text: SpeechToTextProvider[ProviderSettings]
     text_to_speech: TextToSpeechProvider[ProviderSettings]
@@ -352,16 +291,16 @@ class LiveCall:
     redactor: Redactor = field(default_factory=Redactor)
     disclosure: Disclosure | None = None
     turn_predictor: TurnPredictor | None = None
-    voicemail_settings: VoicemailSettings = field(default_factory=lambda: VoicemailSettings("off"))
+    voicemail_policy: VoicemailPolicy = field(default_factory=lambda: VoicemailPolicy(action="off"))
     judges_answer: bool = False
     machine_answered: bool = False
     queue: PersonQueue | None = None
     begins_with_person: bool = False
 
     @property
-    def turn_detection(self) -> TurnDetectionSettings:
+    def turn_detection(self) -> TurnDetection:
         """Settings for the ends of turns. Silence ends them where a message is taken: nobody waits for an answer."""
-        return TurnDetectionSettings("silence") if self.voicemail else self.agent.turn_detection
+        return TurnDetection(mode="silence") if self.voicemail else self.agent.turn_detection
 
 
 @dataclass(frozen=True, slots=True)

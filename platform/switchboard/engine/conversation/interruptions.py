@@ -8,7 +8,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Final, TypeAlias
 
-from switchboard.engine.conversation.call import AgentSettings, Clock
+from switchboard.engine.conversation.agent_settings import AgentSettings
+from switchboard.engine.conversation.call import Clock
 from switchboard.engine.conversation.media.playout import Playout
 from switchboard.engine.conversation.transcript import CallTranscript
 from switchboard.engine.redaction.redactor import RedactedText

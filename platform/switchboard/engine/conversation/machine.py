@@ -147,7 +147,7 @@ class MachineDialog:
         self._turns = turns
         self._speech_input = turns.speech_input
         self._lifetime = lifetime
-        self._settings = call.voicemail_settings
+        self._settings = call.voicemail_policy
         judges = call.judges_answer and self._settings.action != "off"
         self._detector = AnswerDetector(started_at) if judges else None
         self._beep_until = started_at + (BEEP_SECONDS if judges else 0.0)

@@ -17,8 +17,6 @@ from switchboard.engine.conversation.handoff.supervision import Supervision
 from switchboard.engine.conversation.lifetime import CallLifetime
 from switchboard.engine.conversation.machine import MachineDialog
 from switchboard.engine.conversation.media.recording import Channel, Recording
-from switchboard.engine.conversation.speech.noise_suppression import NoiseSuppressor
-from switchboard.engine.conversation.speech.rnnoise import RNNoiseMissing
 from switchboard.engine.conversation.speech.speech_input import BatchedDetection
 from switchboard.engine.conversation.transfer import Transfer
 from switchboard.engine.conversation.turn_taking import TurnTaking
@@ -43,21 +41,9 @@ class CarrierInput:
         self._machine = machine
         self._playout = turns.speech_output.playout
         self._lifetime = lifetime
-        self._suppressor = self._create_suppressor(context)
-
-    def _create_suppressor(self, context: SessionContext) -> NoiseSuppressor | None:
-        if self._call.agent.noise_suppression == "off":
-            return None
-        try:
-            return NoiseSuppressor(context.encoding, context.clock, self._turns.speech_input.add_audio)
-        except RNNoiseMissing as error:
-            logger.warning("call without noise suppression", call_id=str(self._call.call_id), reason=str(error))
-            return None
 
     async def run(self) -> None:
         """Read until the carrier closes the socket, which ends the call."""
-        if self._suppressor is not None:
-            self._lifetime.start(self._suppressor.run)
         dropped = 0
         while (message := await self._socket.receive()) is not None:
             try:
@@ -74,7 +60,7 @@ class CarrierInput:
     def _handle_message(self, message: Frame) -> None:
         event = self._call.codec.decode(message)
         if isinstance(event, bytes):
-            (self._suppressor or self._turns.speech_input).add_audio(event)
+            self._turns.speech_input.add_audio(event)
             self._machine.add_audio(event)
             self._playout.mix_caller_audio(event, self._clock())
         elif isinstance(event, MarkReached):

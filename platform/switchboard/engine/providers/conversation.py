@@ -3,11 +3,12 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 from uuid import UUID
 
 import structlog
 
+from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.engine.providers.failover import (
     HEDGE_AFTER_SECONDS,
     STALL_SECONDS,
@@ -40,14 +41,6 @@ CAPABILITIES: Final = (
 """Capabilities that a conversation may need."""
 
 
-class ProviderChoice(Protocol):
-    """The providers that an agent names."""
-
-    stt_provider: str
-    tts_provider: str
-    llm_provider: str
-
-
 @dataclass(frozen=True, slots=True)
 class ConversationProviders:
     """Providers of a conversation; each of them fails over by itself. Without a turn predictor words are judged."""
@@ -62,7 +55,7 @@ class ConversationProviders:
 async def open_conversation_providers(
     providers: Providers,
     configurations: Sequence[StoredConfiguration],
-    agent: ProviderChoice,
+    agent: AgentSettings,
     *,
     carrier: str,
     record: ServiceRecord,
@@ -90,7 +83,7 @@ async def open_conversation_providers(
 
 @asynccontextmanager
 async def open_agent_model(
-    providers: Providers, organization_id: UUID, agent: ProviderChoice, record: ServiceRecord | None = None
+    providers: Providers, organization_id: UUID, agent: AgentSettings, record: ServiceRecord | None = None
 ) -> AsyncIterator[LLMProvider[ProviderSettings]]:
     """Open the agent's model for written replies. Raises `ProviderError`.
 
@@ -121,14 +114,14 @@ class _Opening:
     configurations: Sequence[StoredConfiguration]
     record: ServiceRecord
 
-    async def open_all(self, base: type[ProviderT], first: str) -> list[RankedProvider[ProviderT]]:
+    async def open_all(self, base: type[ProviderT], first: str | None) -> list[RankedProvider[ProviderT]]:
         """Open every provider of a capability, the agent's choice first, and leave out those that cannot be opened.
 
         Degraded ones are left out too, unless there is no other. Raises the first `ProviderError` if none is left.
         """
         capability = find_capability(base)
         candidates = self._list_candidates(base, self.configurations)
-        if first not in (candidate.health.name for candidate in candidates):
+        if first not in [candidate.health.name for candidate in candidates]:
             logger.warning("the agent's provider is not configured", capability=capability.value, provider=first)
         # The sorts are stable, so the order of preference remains within each group.
         candidates.sort(key=lambda candidate: (candidate.health.degraded, candidate.health.name != first))

@@ -36,6 +36,8 @@ CLIENT_NAME = r"[A-Za-z0-9_]{1,50}"
 CLIENT = re.compile(CLIENT_PREFIX + CLIENT_NAME)
 YEARS = range(1970, 3000)
 """Years of a time in a request, far from those that a shift to another zone leaves the calendar in."""
+BOUNDS = {"default", "examples", "maxItems", "maxLength", "maxProperties", "maximum", "minLength", "minimum", "pattern"}
+"""Keywords of JSON schema that a request's field has and an answer's does not."""
 PIECE = 1000
 """Items of a long list that are validated at a time."""
 
@@ -254,6 +256,16 @@ class Answer(BaseModel):
     """A response's body."""
 
     model_config = ConfigDict(from_attributes=True)
+
+
+def show_as_answer(schema: dict[str, Any]) -> None:
+    """Write the JSON schema of an answer that has a request's fields: all are there, and nothing bounds them."""
+    properties = schema["properties"]
+    schema["required"] = list(properties)
+    for part in properties.values():
+        for shown in (part, *part.get("anyOf", ()), part.get("items", {})):
+            for keyword in shown.keys() & BOUNDS:
+                del shown[keyword]
 
 
 Item = TypeVar("Item", bound=BaseModel)

@@ -4,33 +4,33 @@ from dataclasses import fields
 
 import structlog
 
+from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.engine.disclosure.disclosure import Disclosure
 from switchboard.engine.disclosure.phrases import DisclosureTexts, get_phrases, has_phrases
+from switchboard.engine.disclosure.places import find_place
+from switchboard.engine.disclosure.settings import DisclosureSettings
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.disclosure.places import find_place
 from switchboard.resources.disclosure.presets import list_unknown_presets, load_presets
 from switchboard.resources.disclosure.rules import AppliedRule, combine_rules, find_rule
-from switchboard.resources.disclosure.settings import DisclosureSettings
 from switchboard.resources.identity.service import get_policy
 
 logger = structlog.get_logger()
 TEXTS = tuple(field.name for field in fields(DisclosureTexts))
 
 
-def check_disclosure(agent: Agent) -> None:
+def check_disclosure(agent: AgentSettings) -> None:
     """Raise `ValidationFailed` for an unknown preset, and for a sentence that is missing in the agent's language."""
     if agent.disclosure is None:
         return
-    settings = DisclosureSettings.model_validate(agent.disclosure)
-    for place, name in enumerate(settings.presets):
+    for place, name in enumerate(agent.disclosure.presets):
         if list_unknown_presets([name]):
             message = f"{name} is not a preset; there are {', '.join(load_presets())}"
             raise ValidationFailed.field(f"disclosure.presets.{place}", message)
     if has_phrases(agent.stt_language) or agent.stt_language == "mul":
         return
-    for name, text in settings.texts:
+    for name, text in agent.disclosure.texts:
         if text is None:
             message = f"is required: there is no standard sentence in {agent.stt_language}"
             raise ValidationFailed.field(f"disclosure.texts.{name}", message)
@@ -46,8 +46,8 @@ async def open_disclosure(
     """
     policy = await get_policy(session, session.organization_id)
     layers = {"organization": policy.disclosure}
-    if agent.disclosure is not None:
-        layers["agent"] = DisclosureSettings.model_validate(agent.disclosure)
+    if agent.settings.disclosure is not None:
+        layers["agent"] = agent.settings.disclosure
     if all(settings == DisclosureSettings() for settings in layers.values()):
         return None
     for name, settings in layers.items():
@@ -57,7 +57,7 @@ async def open_disclosure(
     rule = combine_rules(_name_layer(find_rule(settings, place), name) for name, settings in layers.items())
     if not rule.ai_notice and rule.consent == "none":
         return None
-    phrases = get_phrases(agent.stt_language)
+    phrases = get_phrases(agent.settings.stt_language)
     chosen = [layer.texts for layer in reversed(layers.values())]
     return Disclosure(
         announces_ai=rule.ai_notice,

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from sqlmodel import col, select
 
+from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, is_among, new_id, now
 from switchboard.foundation.web.errors import Conflict, InvalidState, NotFound
@@ -12,7 +13,13 @@ from switchboard.foundation.web.principal import Principal
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent, AgentDraft, Simulation
-from switchboard.resources.agents.publishing import DRAFTED, AgentPublisher, keep_agent_changes, read_stored_settings
+from switchboard.resources.agents.publishing import (
+    COLUMNS,
+    DRAFTED,
+    AgentPublisher,
+    keep_agent_changes,
+    read_stored_settings,
+)
 from switchboard.resources.agents.schemas import AgentChanges, AgentUpdate
 
 
@@ -34,8 +41,11 @@ async def get_draft(session: TenantSession, agent_id: UUID, *, lock: bool = Fals
 
 def build_drafted_agent(agent: Agent, draft: AgentDraft) -> Agent:
     """Return the agent as it would be published. It belongs to no session, so nothing saves it."""
-    changes = {name: value for name, value in draft.changes.items() if name in DRAFTED}
-    return Agent(**{**agent.model_dump(), **changes})
+    drafted, stored = agent.build_copy(), agent.settings.model_dump(mode="json") | draft.changes
+    drafted.settings = AgentSettings.model_validate(stored, strict=False, extra="ignore")
+    for name in COLUMNS & DRAFTED & draft.changes.keys():
+        setattr(drafted, name, draft.changes[name])
+    return drafted
 
 
 async def is_outdated(session: TenantSession, agent: Agent, draft: AgentDraft) -> bool:
@@ -82,9 +92,9 @@ class DraftEditor:
         draft = await find_draft(session, agent_id, lock=True)
         require_revision(draft, revision)
         update = keep_agent_changes(agent, data.as_update())
-        drafted = Agent(**agent.model_dump())
+        drafted = agent.build_copy()
         await self.publisher.apply_changes(session, drafted, update, principal)
-        stored = drafted.model_dump(mode="json", include=update.model_fields_set)
+        stored = {name: value for name, value in drafted.list_fields().items() if name in update.model_fields_set}
         if draft is None:
             draft = AgentDraft(organization_id=agent.organization_id, agent_id=agent_id, base_version=agent.version)
         elif draft.changes == stored and not await is_outdated(session, agent, draft):

@@ -1,21 +1,21 @@
 """Tables of agents and their versions."""
 
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from pydantic import JsonValue
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint, text
 from sqlmodel import Field
 
-from switchboard.engine.conversation.call import TurnDetectionSettings, VoicemailSettings
-from switchboard.foundation.database import TenantTable, json_column, new_id, now
+from switchboard.engine.conversation.agent_settings import AgentSettings
+from switchboard.foundation.database import TenantTable, document_column, json_column, new_id, now
 from switchboard.foundation.encryption import encrypted_content
 from switchboard.foundation.web.row_counts import RowCounter
 
 
 class Agent(TenantTable, table=True):
-    """An agent as published, with the API's Agent fields. The secret of its webhook is stored with its event target."""
+    """An agent as published. The secret of its webhook is stored with its event target."""
 
     __tablename__ = "agent"
     __row_counter__ = RowCounter(facets=("agent_type",))
@@ -29,43 +29,23 @@ class Agent(TenantTable, table=True):
     agent_type: str = "voice"
     status: str = "active"
     version: int = 1
-    llm_provider: str
-    llm_model: str | None = None
-    llm_temperature: float = 0.7
-    system_prompt: str = ""
-    tts_provider: str
-    tts_voice_id: str | None = None
-    tts_model: str | None = None
-    voice_speed: float = 1.0
-    pronunciations: dict[str, str] = json_column()
-    stt_provider: str
-    stt_model: str | None = None
-    stt_language: str = "en-US"
-    greeting_message: str = ""
-    end_call_silence_seconds: int = 30
-    max_call_duration_seconds: int = 1800
-    allow_interruptions: bool = True
-    interruption_min_words: int = 1
-    vad_confidence: float = 0.7
-    vad_start_secs: float = 0.2
-    vad_min_volume: float = 0.6
-    webhook_url: str | None = None
-    knowledge_base_ids: list[str] = json_column(list)
-    tools: list[Any] = json_column(list)
-    disabled_tools: list[str] = json_column(list)
-    allowed_numbers: list[str] = json_column(list)
-    any_number: bool = False
-    queue_wait_seconds: int | None = None
-    queue_fallback: str = "agent"
-    extraction_schema: dict[str, Any] | None = json_column(None)
-    redaction: dict[str, Any] | None = json_column(None)
-    disclosure: dict[str, Any] | None = json_column(None)
-    turn_detection: dict[str, Any] = json_column(lambda: asdict(TurnDetectionSettings()))
-    noise_suppression: str = "off"
-    voicemail_policy: dict[str, Any] = json_column(lambda: asdict(VoicemailSettings()))
+    settings: AgentSettings = document_column(AgentSettings)
     timezone: str | None = None
     required_simulations: list[str] = json_column(list)
     updated_at: datetime = Field(default_factory=now)
+
+    def build_copy(self) -> "Agent":
+        """Return a copy that belongs to no session, so that nothing saves it."""
+        return Agent(**{name: getattr(self, name) for name in Agent.model_fields})
+
+    def list_fields(self) -> dict[str, JsonValue]:
+        """Return what a version keeps of the agent: its settings and the other fields that an update changes."""
+        return {
+            **self.model_dump(
+                mode="json", include={"name", "agent_type", "status", "timezone", "required_simulations"}
+            ),
+            **self.settings.model_dump(mode="json"),
+        }
 
 
 class AgentVersion(TenantTable, table=True):

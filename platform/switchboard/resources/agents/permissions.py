@@ -1,7 +1,6 @@
 """Scopes for the addresses that an agent sends data to (docs/decisions/0033-scopes-of-actions.md)."""
 
 from switchboard.foundation.web.principal import Principal
-from switchboard.resources.agents.declared_tools import DeclaredTool
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.schemas import AgentFields
 
@@ -23,12 +22,11 @@ def require_receiver_scopes(principal: Principal | None, agent: Agent, data: Age
     if principal is None:
         return
     fields = data.model_fields_set
-    known = [DeclaredTool.model_validate(tool) for tool in agent.tools]
-    if "tools" in fields and any(tool not in known for tool in data.tools):
+    if "tools" in fields and any(tool not in agent.settings.tools for tool in data.tools):
         principal.require_scope(SCOPE, purpose="An agent's tool")
     if not principal.is_user:
         return
-    if "webhook_url" in fields and data.webhook_url not in (None, agent.webhook_url):
+    if "webhook_url" in fields and data.webhook_url not in (None, agent.settings.webhook_url):
         principal.require_scope(SCOPE, purpose="webhook_url")
     if "webhook_secret" in fields and data.webhook_secret is not None:
         principal.require_scope(SCOPE, purpose="webhook_secret")

@@ -8,7 +8,7 @@ from zoneinfo import available_timezones
 
 from pydantic import ValidationError
 
-from switchboard.engine.conversation.speech.rnnoise import RNNOISE_MISSING, find_rnnoise
+from switchboard.engine.conversation.agent_settings import BUILT_IN_TOOLS, DeclaredTool
 from switchboard.engine.providers.instances import choose_provider
 from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation.audit import AuditAction, record_audit
@@ -20,7 +20,6 @@ from switchboard.foundation.web.errors import InvalidState, ValidationFailed
 from switchboard.foundation.web.principal import Principal
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import service as agents
-from switchboard.resources.agents.declared_tools import DeclaredTool
 from switchboard.resources.agents.disclosure import check_disclosure
 from switchboard.resources.agents.models import Agent, AgentVersion
 from switchboard.resources.agents.permissions import require_receiver_scopes
@@ -37,9 +36,8 @@ from switchboard.resources.knowledge_bases import service as knowledge
 
 DRAFTED = frozenset(AgentChanges.model_fields)
 """Fields that a draft can change, and that the restoration of a version sets."""
-OBJECTS = {"disclosure", "turn_detection", "voicemail_policy"}
-"""Fields that are stored as objects."""
-UNVERSIONED = {"id", "organization_id", "created_at", "updated_at", "version"}
+COLUMNS = frozenset({"name", "status", "timezone", "required_simulations"})
+"""Fields of updates that are no settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +55,8 @@ class AgentPublisher:
         Raises `ValidationFailed` for a provider, voice, or address that cannot be used, and `InsufficientScope` for a
         tool or a webhook that the principal may not set.
         """
-        organization_id = session.organization_id
-        agent = Agent(
-            id=new_id(),
-            organization_id=organization_id,
-            name=data.name,
-            llm_provider="",
-            tts_provider="",
-            stt_provider="",
-        )
-        for field, capability in agents.PROVIDER_FIELDS.items():
-            setattr(agent, field, await choose_provider(session, capability, getattr(data, field), field=field))
-        require_receiver_scopes(principal, agent, data)
-        await self._change(session, agent, data)
-        await self._check_voice(agent)
+        agent = Agent(id=new_id(), organization_id=session.organization_id, name=data.name)
+        await self.apply_changes(session, agent, data, principal)
         session.add(agent)
         await session.flush()
         await self._change_target(session, agent, data)
@@ -119,22 +105,39 @@ class AgentPublisher:
         return agent
 
     async def apply_changes(
-        self, session: TenantSession, agent: Agent, data: AgentUpdate, principal: Principal
+        self, session: TenantSession, agent: Agent, data: AgentFields, principal: Principal | None
     ) -> None:
         """Check changes and set them on an agent, without a version. Raises what `create_agent` raises."""
         require_receiver_scopes(principal, agent, data)
-        given = data.model_fields_set
-        for field in given & agents.PROVIDER_FIELDS.keys():
-            setattr(
-                agent,
-                field,
-                await choose_provider(session, agents.PROVIDER_FIELDS[field], getattr(data, field), field=field),
-            )
-        if "timezone" in given and data.timezone not in available_timezones():
-            raise ValidationFailed.field("timezone", f"{data.timezone} is not an IANA time zone")
-        await self._change(session, agent, data)
-        if given & {"tts_provider", "tts_voice_id"}:
+        given = await self._resolve_settings(session, agent, data)
+        agent.settings = agent.settings.model_copy(update=given)
+        if "disabled_tools" in given:
+            self._check_disabled_tools(agent)
+        if given.keys() & {"disclosure", "stt_language"}:
+            check_disclosure(agent.settings)
+        if given.keys() & {"tts_provider", "tts_voice_id"}:
             await self._check_voice(agent)
+        for name in COLUMNS & data.model_fields_set:
+            setattr(agent, name, getattr(data, name))
+        if agent.timezone is not None and agent.timezone not in available_timezones():
+            raise ValidationFailed.field("timezone", f"{agent.timezone} is not an IANA time zone")
+
+    async def _resolve_settings(self, session: TenantSession, agent: Agent, data: AgentFields) -> dict[str, object]:
+        """Return the given settings as they are stored, with providers that the organization has."""
+        given = data.list_given()
+        for name, capability in agents.PROVIDER_FIELDS.items():
+            if name in given or getattr(agent.settings, name) is None:
+                given[name] = await choose_provider(session, capability, getattr(data, name), field=name)
+        if "tools" in given:
+            given["tools"] = _check_tools(data.tools, outbound=self.outbound)
+        if data.redaction is not None:
+            await check_redaction(session, data.redaction)
+        if "knowledge_base_ids" in given:
+            bases = await knowledge.resolve_knowledge_bases(session, data.knowledge_base_ids)
+            given["knowledge_base_ids"] = [str(base.id) for base in bases]
+        if "webhook_url" in given:
+            given["webhook_url"] = validate_public_url(self.outbound, data.webhook_url, field="webhook_url")
+        return given
 
     async def _publish(self, session: TenantSession, agent: Agent, data: AgentUpdate, principal: Principal) -> None:
         await self.apply_changes(session, agent, data, principal)
@@ -143,52 +146,20 @@ class AgentPublisher:
         agent.updated_at = now()
         _write_version(session, agent)
 
-    async def _change(self, session: TenantSession, agent: Agent, data: AgentFields) -> None:
-        fields = data.model_fields_set
-        _check_noise_suppression(data)
-        for field in (
-            fields
-            - agents.PROVIDER_FIELDS.keys()
-            - {"webhook_url", "webhook_secret", "knowledge_base_ids", "extraction_schema", "redaction", "tools"}
-            - OBJECTS
-        ):
-            setattr(agent, field, getattr(data, field))
-        if "tools" in fields:
-            agent.tools = _check_tools(data.tools, outbound=self.outbound)
-        if "disabled_tools" in fields:
-            self._check_disabled_tools(agent, data.disabled_tools)
-        if "extraction_schema" in fields:
-            agent.extraction_schema = (
-                data.extraction_schema.model_dump(exclude_none=True) if data.extraction_schema else None
-            )
-        if "redaction" in fields:
-            agent.redaction = await check_redaction(session, data.redaction)
-        for field in fields & OBJECTS:
-            value = getattr(data, field)
-            setattr(agent, field, value.model_dump() if value else None)
-        if fields & {"disclosure", "stt_language"}:
-            check_disclosure(agent)
-        if "knowledge_base_ids" in fields:
-            agent.knowledge_base_ids = [
-                str(base.id) for base in await knowledge.resolve_knowledge_bases(session, data.knowledge_base_ids)
-            ]
-        if "webhook_url" in fields:
-            agent.webhook_url = validate_public_url(self.outbound, data.webhook_url, field="webhook_url")
-
-    def _check_disabled_tools(self, agent: Agent, names: list[str]) -> None:
+    def _check_disabled_tools(self, agent: Agent) -> None:
         """Raise `ValidationFailed` for a name that no tool has, so that a typo does not leave a tool switched on."""
         known = list_tool_names(self.registry, agent)
-        for place, name in enumerate(names):
+        for place, name in enumerate(agent.settings.disabled_tools):
             if name not in known:
                 raise ValidationFailed.field(
                     f"disabled_tools.{place}", f"{name} is not a tool; there are {', '.join(known)}"
                 )
 
     async def _check_voice(self, agent: Agent) -> None:
-        voice = agent.tts_voice_id
-        if voice is not None and await self.voices.lacks_voice(agent.organization_id, agent.tts_provider, voice):
+        voice, provider = agent.settings.tts_voice_id, agent.settings.tts_provider or ""
+        if voice is not None and await self.voices.lacks_voice(agent.organization_id, provider, voice):
             raise ValidationFailed.field(
-                "tts_voice_id", f"{agent.tts_provider} has no voice {voice}; `switchboard voices` lists its voices"
+                "tts_voice_id", f"{provider} has no voice {voice}; `switchboard voices` lists its voices"
             )
 
     async def _change_target(self, session: TenantSession, agent: Agent, data: AgentFields) -> None:
@@ -196,7 +167,7 @@ class AgentPublisher:
         if not data.model_fields_set & {"webhook_url", "webhook_secret"}:
             return
         target = await get_or_create_target(session, "agent", agent.id)
-        target.url, target.updated_at = agent.webhook_url, now()
+        target.url, target.updated_at = agent.settings.webhook_url, now()
         if "webhook_secret" in data.model_fields_set:
             label = get_secret_label(target.kind, target.id, target.organization_id)
             target.secret = None if data.webhook_secret is None else self.keyring.encrypt(data.webhook_secret, label)
@@ -222,31 +193,29 @@ async def read_stored_settings(session: TenantSession, stored: Mapping[str, Any]
         raise ValidationFailed.from_error(error) from None
 
 
-def _check_noise_suppression(data: AgentFields) -> None:
-    if data.noise_suppression == "rnnoise" and find_rnnoise() is None:
-        raise ValidationFailed.field("noise_suppression", RNNOISE_MISSING)
-
-
-def _check_tools(tools: list[DeclaredTool], *, outbound: OutboundClient) -> list[dict[str, Any]]:
-    """Check addresses and tool names. Raises `ValidationFailed` for an address that is not public, and for a
-    duplicate tool name.
+def _check_tools(tools: list[DeclaredTool], *, outbound: OutboundClient) -> list[DeclaredTool]:
+    """Return the tools with checked addresses. Raises `ValidationFailed` for an address that is not public, and for a
+    name that is taken.
     """
+    taken, checked = set[str](), list[DeclaredTool]()
     for place, tool in enumerate(tools):
-        tool.url = validate_public_url(outbound, tool.url, field=f"tools.{place}.url") or ""
-        if tool.name in (earlier.name for earlier in tools[:place]):
+        if tool.name in BUILT_IN_TOOLS:
+            raise ValidationFailed.field(f"tools.{place}.name", f"{tool.name} is the name of a built-in tool")
+        if tool.name in taken:
             raise ValidationFailed.field(f"tools.{place}.name", f"another tool is named {tool.name}")
-    # An older program refuses fields that it does not know.
-    return [tool.model_dump(exclude=None if tool.keypad_entries else {"keypad_entries"}) for tool in tools]
+        taken.add(tool.name)
+        url = validate_public_url(outbound, tool.url, field=f"tools.{place}.url") or ""
+        checked.append(tool.model_copy(update={"url": url}))
+    return checked
 
 
 def _write_version(session: TenantSession, agent: Agent) -> None:
-    settings, made_by = agent.model_dump(mode="json", exclude=UNVERSIONED), session.actor
     session.add(
         AgentVersion(
             organization_id=agent.organization_id,
             agent_id=agent.id,
             version=agent.version,
-            settings=settings,
-            made_by=made_by,
+            settings=agent.list_fields(),
+            made_by=session.actor,
         )
     )

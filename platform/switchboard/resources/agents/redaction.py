@@ -1,10 +1,10 @@
 """Redactors of conversations, from the settings of the agent or of its organization."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import structlog
 
+from switchboard.engine.conversation.agent_settings import Redaction
 from switchboard.engine.providers.instances import ConfiguredExtension, ExtensionNotAvailable, configure_extensions
 from switchboard.engine.redaction.detectors import BUILT_IN
 from switchboard.engine.redaction.redactor import KEYPAD, Redactor
@@ -14,8 +14,8 @@ from switchboard.foundation.observability.logs import locate_error
 from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.plugin_sdk import PrivateDataDetector
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.agents.conversation_settings import Redaction
 from switchboard.resources.agents.models import Agent
+from switchboard.resources.identity.policy import RedactionDefault
 from switchboard.resources.identity.service import get_policy
 
 logger = structlog.get_logger()
@@ -27,13 +27,11 @@ def list_kinds(registry: Registry) -> dict[str, str]:
     return {**{detector.name: detector.title for detector in detectors}, KEYPAD: LazyText("Keys that callers press")}
 
 
-async def check_redaction(session: TenantSession, redaction: Redaction | None) -> dict[str, Any] | None:
-    """Check an agent's kinds and return them as they are stored.
+async def check_redaction(session: TenantSession, redaction: Redaction) -> None:
+    """Check an agent's kinds.
 
     Raises `ValidationFailed` for a kind that nothing detects, or whose detector lacks the organization's settings.
     """
-    if redaction is None:
-        return None
     known = list_kinds(session.info["registry"])
     configured = await _configure_detectors(session, redaction.kinds)
     reasons = {each.extension.name: each.reason for each in configured if each.settings is None}
@@ -43,7 +41,6 @@ async def check_redaction(session: TenantSession, redaction: Redaction | None) -
                 raise ValidationFailed.field(f"redaction.{field}.{place}", f"must be one of {', '.join(known)}")
             if kind in reasons:
                 raise ValidationFailed.field(f"redaction.{field}.{place}", reasons[kind])
-    return redaction.model_dump()
 
 
 async def open_redactor(session: TenantSession, agent: Agent | None) -> Redactor:
@@ -51,12 +48,11 @@ async def open_redactor(session: TenantSession, agent: Agent | None) -> Redactor
 
     The registry and the key ring come with the session, so that whatever keeps a text can redact it.
     """
-    if agent is not None and agent.redaction is not None:
-        settings = Redaction.model_validate(agent.redaction)
-        kinds, visible = frozenset(settings.kinds), frozenset(settings.visible_to_model)
+    if agent is not None and agent.settings.redaction is not None:
+        settings: Redaction | RedactionDefault = agent.settings.redaction
     else:
-        default = (await get_policy(session, session.organization_id)).redaction
-        kinds, visible = frozenset(default.kinds), frozenset(default.visible_to_model)
+        settings = (await get_policy(session, session.organization_id)).redaction
+    kinds, visible = frozenset(settings.kinds), frozenset(settings.visible_to_model)
     if unknown := kinds - list_kinds(session.info["registry"]).keys():
         logger.error("private data is not redacted: no plugin detects it", kinds=sorted(unknown))
     detectors, undetectable = list[PrivateDataDetector](), list[str]()
@@ -65,7 +61,7 @@ async def open_redactor(session: TenantSession, agent: Agent | None) -> Redactor
             detectors.append(detector)
         else:
             undetectable.append(configured.extension.name)
-    language = agent.stt_language if agent is not None else "mul"
+    language = agent.settings.stt_language if agent is not None else "mul"
     return Redactor(detectors, kinds, visible, language, undetectable)
 
 

@@ -6,14 +6,12 @@ from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.blueprint import ApiBlueprint
 from switchboard.foundation.web.endpoint import endpoint
 from switchboard.foundation.web.errors import Conflict, InvalidState
-from switchboard.foundation.web.paging import paginate, paginate_table
+from switchboard.foundation.web.paging import paginate
 from switchboard.foundation.web.principal import Principal
-from switchboard.foundation.web.row_answers import get_row_answer
 from switchboard.foundation.web.schemas import Page, PageQuery
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.drafts import DraftEditor, DraftPublisher
-from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import (
     AgentCreate,
@@ -33,8 +31,6 @@ blueprint = ApiBlueprint("agents", __name__, tags={"agents": "Voice agents and t
 @endpoint(scope="agents:read", query=AgentQuery, answer=Page[AgentOut])
 async def list_agents(session: TenantSession, query: AgentQuery) -> Page[AgentOut]:
     """List agents."""
-    if query.agent_type is None:
-        return await paginate_table(session, Agent, AgentOut, query)
     return await paginate(session, agents.list_agents(session, agent_type=query.agent_type), AgentOut.from_row, query)
 
 
@@ -55,7 +51,7 @@ async def create_agent(
 @endpoint(scope="agents:read", answer=AgentOut)
 async def get_agent(session: TenantSession, agent_id: UUID) -> AgentOut:
     """Get an agent."""
-    return await get_row_answer(session, Agent, AgentOut, agent_id)
+    return AgentOut.from_row(await agents.get_agent(session, agent_id))
 
 
 @blueprint.put("/v1/agents/<agent_id>")

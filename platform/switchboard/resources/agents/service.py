@@ -7,7 +7,7 @@ from sqlalchemy import func
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.engine.conversation.call import DETECTOR_MODES
+from switchboard.engine.conversation.agent_settings import DETECTOR_MODES
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.events.outbox import remove_target
@@ -43,7 +43,9 @@ async def list_agents_using_provider(session: TenantSession, capability: Capabil
     return list(
         (
             await session.exec(
-                list_agents(session).where(col(getattr(Agent, field)) == provider).order_by(col(Agent.created_at))
+                list_agents(session)
+                .where(col(Agent.settings)[field].astext == provider)
+                .order_by(col(Agent.created_at))
             )
         ).all()
     )
@@ -51,13 +53,13 @@ async def list_agents_using_provider(session: TenantSession, capability: Capabil
 
 async def list_agents_redacting(session: TenantSession, kind: str) -> list[Agent]:
     """List the agents that redact a kind of private data by their own settings, by name."""
-    rows = list_agents(session).where(col(Agent.redaction)["kinds"].contains([kind]))
+    rows = list_agents(session).where(col(Agent.settings)["redaction"]["kinds"].contains([kind]))
     return list((await session.exec(rows.order_by(Agent.name))).all())
 
 
 async def has_agent_with_turn_detector(session: TenantSession) -> bool:
     """Return whether the organization has an agent whose turn detection asks a turn detector."""
-    rows = list_agents(session).where(col(Agent.turn_detection)["mode"].astext.in_(DETECTOR_MODES))
+    rows = list_agents(session).where(col(Agent.settings)["turn_detection"]["mode"].astext.in_(DETECTOR_MODES))
     return (await session.exec(rows.limit(1))).first() is not None
 
 
@@ -71,7 +73,7 @@ async def get_agent(session: TenantSession, agent_id: UUID, *, lock: bool = Fals
 
 async def list_agents_using_knowledge_base(session: TenantSession, knowledge_base_id: UUID) -> list[Agent]:
     """List the agents that use a knowledge base, by name."""
-    rows = list_agents(session).where(col(Agent.knowledge_base_ids).contains([str(knowledge_base_id)]))
+    rows = list_agents(session).where(col(Agent.settings)["knowledge_base_ids"].contains([str(knowledge_base_id)]))
     return list((await session.exec(rows.order_by(Agent.name))).all())
 
 
@@ -101,10 +103,6 @@ async def list_models_in_use(
     session: TenantSession, field: Literal["llm_model", "tts_model", "stt_model"]
 ) -> list[str]:
     """List the language models that the organization's agents use, to suggest them in forms."""
-    column = {"llm_model": col(Agent.llm_model), "tts_model": col(Agent.tts_model), "stt_model": col(Agent.stt_model)}[
-        field
-    ]
-    rows = select(column).where(session.owns(Agent), column.is_not(None))
-    return [
-        model for model in (await session.exec(rows.distinct().order_by(column).limit(MODELS_SHOWN))).all() if model
-    ]
+    model = col(Agent.settings)[field].astext
+    rows = select(model).where(session.owns(Agent), model.is_not(None))
+    return list((await session.exec(rows.distinct().order_by(model).limit(MODELS_SHOWN))).all())

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import JsonValue
 
+from switchboard.engine.conversation.agent_settings import DeclaredTool
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, new_id
 from switchboard.foundation.events.outbox import decrypt_secret
@@ -16,7 +17,6 @@ from switchboard.foundation.web.principal import Limit, Principal
 from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.plugin_sdk import ToolContext
 from switchboard.resources.agents import service as agents
-from switchboard.resources.agents.declared_tools import DeclaredTool
 from switchboard.resources.agents.permissions import SCOPE
 from switchboard.resources.agents.tools import ToolEndpoint, build_tool_request
 

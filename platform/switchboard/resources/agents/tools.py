@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from switchboard.engine.conversation.agent_settings import BUILT_IN_TOOLS, DeclaredTool
 from switchboard.engine.conversation.call import Tool
 from switchboard.engine.providers.instances import Extensions
 from switchboard.foundation.database import Database
@@ -14,7 +15,6 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundAnswer, OutboundClient, OutboundError, signature_headers
 from switchboard.plugin_sdk import AgentTool, JsonObject, KeypadEntry, ToolContext, ToolError, ToolParameters
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.agents.declared_tools import BUILT_IN_TOOLS, DeclaredTool
 from switchboard.resources.agents.models import Agent
 
 ANSWER_BYTES: Final = 64 * 1024
@@ -95,21 +95,20 @@ def _describe_context(context: ToolContext) -> dict[str, str | None]:
 
 def list_tool_names(registry: Registry, agent: Agent) -> list[str]:
     """List the names of the tools that an agent can have: built-in ones, those of plugins, and its own."""
-    return sorted({*BUILT_IN_TOOLS, *(tool.name for tool in registry.tools), *(tool["name"] for tool in agent.tools)})
+    return sorted(
+        {*BUILT_IN_TOOLS, *(tool.name for tool in registry.tools), *(tool.name for tool in agent.settings.tools)}
+    )
 
 
 async def build_declared_tools(
     database: Database, keyring: KeyRing, outbound: OutboundClient, agent: Agent
 ) -> list[HttpTool]:
     """Build the tools that an agent declares."""
-    if not agent.tools:
+    if not agent.settings.tools:
         return []
     async with database.tenant(agent.organization_id) as session:
         secret = await decrypt_secret(session, "agent", agent.id, keyring)
-    return [
-        HttpTool(ToolEndpoint(outbound, DeclaredTool.model_validate(tool), (secret,) if secret else ()))
-        for tool in agent.tools
-    ]
+    return [HttpTool(ToolEndpoint(outbound, tool, (secret,) if secret else ())) for tool in agent.settings.tools]
 
 
 @dataclass(frozen=True, slots=True)

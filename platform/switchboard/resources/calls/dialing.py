@@ -132,7 +132,7 @@ class CallDialer:
                 return
             call.dialing_at, call.watch_at = now(), now() + CARRIER_TIMEOUT
             agent = await session.find(Agent, call.agent_id) if call.agent_id else None
-            max_seconds = agent.max_call_duration_seconds if agent else RING_SECONDS
+            max_seconds = agent.settings.max_call_duration_seconds if agent else RING_SECONDS
             others = [name for name in await list_provider_names(session, Capability.TELEPHONY) if name != call.carrier]
         error = await self._request_call(call, max_seconds)
         while error is not None and error.retryable and others:
@@ -206,7 +206,7 @@ class CallDialer:
     def _build_order(
         self, call: Call, carrier: TelephonyProvider[ProviderSettings], max_duration_seconds: int
     ) -> OutboundCall:
-        voicemail = calls.get_voicemail_settings(call)
+        voicemail = calls.get_voicemail_policy(call)
         detects = voicemail.asks_carrier and carrier.capabilities.machine_detection
         return OutboundCall(
             reference=str(call.id),

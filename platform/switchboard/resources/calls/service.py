@@ -10,7 +10,7 @@ from sqlalchemy import and_, bindparam, or_
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
-from switchboard.engine.conversation.call import VoicemailSettings
+from switchboard.engine.conversation.agent_settings import VoicemailPolicy
 from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, TenantSession, is_among, new_id, now
 from switchboard.foundation.events.outbox import get_cause_depth
@@ -104,13 +104,13 @@ def choose_caller_id(call: Call, destination: str) -> str:
     return other if is_client(destination) and other.startswith("+") else get_own_number(call)
 
 
-def get_voicemail_settings(call: Call) -> VoicemailSettings:
+def get_voicemail_policy(call: Call) -> VoicemailPolicy:
     """Return the policy for machines that answer a call: nothing for inbound calls, and the default for outbound ones
     from before the policy.
     """
     if call.direction == "inbound":
-        return VoicemailSettings("off")
-    return VoicemailSettings(**call.voicemail_policy) if call.voicemail_policy else VoicemailSettings()
+        return VoicemailPolicy(action="off")
+    return VoicemailPolicy.model_validate(call.voicemail_policy or {})
 
 
 async def find_call(session: TenantSession, call_id: UUID, *, lock: bool = False) -> Call | None:
@@ -226,7 +226,7 @@ async def prepare_outbound_call(
         carrier=number.carrier,
         call_metadata=kept,
         prompt_variables=for_model if for_model != kept else None,
-        voicemail_policy=voicemail_policy or agent.voicemail_policy,
+        voicemail_policy=voicemail_policy or agent.settings.voicemail_policy.model_dump(),
         watch_at=now(),
         cause_depth=get_cause_depth(session),
     )

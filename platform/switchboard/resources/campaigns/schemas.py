@@ -5,6 +5,7 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
+from switchboard.engine.conversation.agent_settings import VoicemailPolicy
 from switchboard.foundation.web.schemas import (
     Answer,
     BoundedObject,
@@ -19,7 +20,6 @@ from switchboard.foundation.web.schemas import (
     UpdatedAt,
     validate_in_pieces,
 )
-from switchboard.resources.agents.conversation_settings import VoicemailPolicy
 from switchboard.resources.campaigns.models import Campaign, CampaignContact
 
 CampaignStatus = Literal["draft", "scheduled", "running", "paused", "completed", "canceled", "failed"]

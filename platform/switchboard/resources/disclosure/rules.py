@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from switchboard.engine.disclosure.disclosure import ConsentMode
+from switchboard.engine.disclosure.settings import DisclosureSettings
 from switchboard.resources.disclosure.presets import find_presets
-from switchboard.resources.disclosure.settings import DisclosureSettings
 
 STRICTNESS: tuple[ConsentMode, ...] = ("none", "notice", "ask")
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 import phonenumbers
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from switchboard.resources.disclosure.settings import DisclosureSettings
+from switchboard.engine.disclosure.settings import DisclosureSettings
 from switchboard.resources.identity.weekly_hours import DAYS, Clock, Day
 
 Price = Annotated[float, Field(ge=0, le=1_000_000)]

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.engine.conversation.text_response import TextResponder
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.tools import AgentRequests, EndCall
 from switchboard.plugin_sdk import LLMProvider, Message, ModelUsage, ProviderSettings, ToolContext
-from switchboard.resources.agents.models import Agent, Simulation
+from switchboard.resources.agents.models import Simulation
 
 OPENING = "(The call is answered. Nobody speaks yet.)"
 INSTRUCTION = (
@@ -41,14 +42,18 @@ class PersonaCaller:
     def __init__(
         self,
         llm: LLMProvider[ProviderSettings],
-        agent: Agent,
+        agent: AgentSettings,
         simulation: Simulation,
         context: ToolContext,
         usage: list[ModelUsage],
     ) -> None:
         self._requests = AgentRequests()
         self._responder = TextResponder(
-            llm, agent.llm_model, agent.llm_temperature, Toolbox([EndCall(self._requests)], context), usage
+            llm,
+            agent.llm_model,
+            agent.llm_temperature,
+            Toolbox([EndCall(self._requests)], context),
+            usage,
         )
         self._system = (
             Message(

@@ -101,7 +101,7 @@ class AgentChat:
             redactor = await open_redactor(session, agent)
         played = SimulatedConversation()
         found = build_agent_knowledge(
-            self.database, self.providers, agent.organization_id, agent.knowledge_base_ids, played.embeddings
+            self.database, self.providers, agent.organization_id, agent.settings.knowledge_base_ids, played.embeddings
         )
         knowledge = _NotedKnowledge(found) if found is not None else None
         tools = RecordedTools(
@@ -113,7 +113,7 @@ class AgentChat:
             runs_others=message.runs_tools,
         )
         try:
-            async with open_agent_model(self.providers, agent.organization_id, agent) as llm:
+            async with open_agent_model(self.providers, agent.organization_id, agent.settings) as llm:
                 conversation = TextConversation(
                     agent,
                     llm,

@@ -128,11 +128,11 @@ async def _ask_model(
     transcript = "\n".join(f"{entry.role}: {entry.content}" for entry in played.spoken)
     request = ChatRequest(
         messages=(Message("system", INSTRUCTION.format(question=assertion.question)), Message("user", transcript)),
-        model=agent.llm_model,
+        model=agent.settings.llm_model,
         temperature=0.0,
         response_schema=JudgeVerdict.model_json_schema(),
     )
-    async with open_agent_model(providers, agent.organization_id, agent) as model:
+    async with open_agent_model(providers, agent.organization_id, agent.settings) as model:
         events = [event async for event in model.chat(request)]
     text = "".join(event.text for event in events if isinstance(event, TextDelta))
     played.models.extend(event for event in events if isinstance(event, ModelUsage))

@@ -38,7 +38,7 @@ class RecordedTools:
         """`others`, the tools of the agent and of plugins, are offered to the model unchanged, and run only if
         `runs_others`.
         """
-        numbers = ModelNumbers.from_settings(agent)
+        numbers = ModelNumbers.from_settings(agent.settings)
         self.requests = AgentRequests()
         self._played = played
         own: list[Tool] = [
@@ -50,7 +50,7 @@ class RecordedTools:
         ]
         known = [SearchKnowledge(knowledge)] if knowledge else []
         tools = [*own, *known, *(others if runs_others else map(_Harmless, others))]
-        self._toolbox = Toolbox(tools, context, disabled=agent.disabled_tools)
+        self._toolbox = Toolbox(tools, context, disabled=agent.settings.disabled_tools)
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:

@@ -37,7 +37,7 @@ class TextMode:
     async def hold_conversation(self, simulation: Simulation, agent: Agent, played: SimulatedConversation) -> None:
         """Hold the conversation; `played` holds what was said even if it fails. Raises `ProviderError`."""
         knowledge = build_agent_knowledge(
-            self.database, self.providers, agent.organization_id, agent.knowledge_base_ids, played.embeddings
+            self.database, self.providers, agent.organization_id, agent.settings.knowledge_base_ids, played.embeddings
         )
         context = ToolContext(agent.organization_id, agent.id, None, CALLER, CALLED)
         tools = RecordedTools(
@@ -45,11 +45,11 @@ class TextMode:
         )
         async with self.database.tenant(agent.organization_id) as session:
             redactor = await open_redactor(session, agent)
-        async with open_agent_model(self.providers, simulation.organization_id, agent) as llm:
+        async with open_agent_model(self.providers, simulation.organization_id, agent.settings) as llm:
             caller = (
                 FixedLinesCaller(simulation.lines)
                 if simulation.lines
-                else PersonaCaller(llm, agent, simulation, context, played.models)
+                else PersonaCaller(llm, agent.settings, simulation, context, played.models)
             )
             conversation = TextConversation(agent, llm, knowledge, tools, played, redactor=redactor)
             await conversation.hold(caller, simulation.max_turns)
@@ -75,12 +75,14 @@ class TextConversation:
     ) -> None:
         self._played = played
         self._redactor = redactor
-        self._greeting = fill_placeholders(agent.greeting_message, variables)
-        self._prompt = Message("system", fill_placeholders(agent.system_prompt, variables))
+        self._greeting = fill_placeholders(agent.settings.greeting_message, variables)
+        self._prompt = Message("system", fill_placeholders(agent.settings.system_prompt, variables))
         self._retrieval_seconds = retrieval_seconds
         self._knowledge = knowledge
         self._tools = tools
-        self._responder = TextResponder(llm, agent.llm_model, agent.llm_temperature, tools, played.models)
+        self._responder = TextResponder(
+            llm, agent.settings.llm_model, agent.settings.llm_temperature, tools, played.models
+        )
         self._history = list(history)
 
     def greet(self) -> str:

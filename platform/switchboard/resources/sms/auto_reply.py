@@ -117,7 +117,7 @@ class AutoReplier:
         try:
             async with (
                 asyncio.timeout(THINKING_SECONDS),
-                open_agent_model(self.providers, organization_id, claim.agent) as model,
+                open_agent_model(self.providers, organization_id, claim.agent.settings) as model,
             ):
                 while not await _conclude(self.database, claim, await self._think(claim, model)):
                     logger.debug("messages arrived while the agent was answering", conversation_id=str(conversation_id))
@@ -138,7 +138,7 @@ class AutoReplier:
             conversation_id=conversation.id,
         )
         knowledge = build_agent_knowledge(
-            self.database, self.providers, agent.organization_id, agent.knowledge_base_ids, claim.embeddings
+            self.database, self.providers, agent.organization_id, agent.settings.knowledge_base_ids, claim.embeddings
         )
         tools: list[Tool] = [
             OptOut(partial(_opt_out, self.database, claim)),
@@ -148,9 +148,13 @@ class AutoReplier:
         known = await retrieve_context(
             knowledge, claim.history[-1].content if claim.history else "", seconds=UNHURRIED_SECONDS
         )
-        system = (Message("system", fill_placeholders(agent.system_prompt, {})), Message("system", INSTRUCTION), *known)
-        toolbox = Toolbox(tools, context, disabled=agent.disabled_tools)
-        responder = TextResponder(model, agent.llm_model, agent.llm_temperature, toolbox, claim.usage)
+        system = (
+            Message("system", fill_placeholders(agent.settings.system_prompt, {})),
+            Message("system", INSTRUCTION),
+            *known,
+        )
+        toolbox = Toolbox(tools, context, disabled=agent.settings.disabled_tools)
+        responder = TextResponder(model, agent.settings.llm_model, agent.settings.llm_temperature, toolbox, claim.usage)
         return await responder.respond(system, claim.history)
 
 

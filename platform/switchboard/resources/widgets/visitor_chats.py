@@ -181,20 +181,20 @@ class VisitorChats:
 
     async def _think(self, turn: _Turn) -> str:
         """Generate the agent's answer. Tools run on the way. Raises `ProviderError`."""
-        agent = turn.agent
+        agent, settings = turn.agent, turn.agent.settings
         knowledge = build_agent_knowledge(
-            self.database, self.providers, agent.organization_id, agent.knowledge_base_ids, turn.embeddings
+            self.database, self.providers, agent.organization_id, settings.knowledge_base_ids, turn.embeddings
         )
         tools: list[Tool] = [
             *([SearchKnowledge(knowledge)] if knowledge else []),
             *await self.agent_tools.build_tools(agent),
         ]
         context = ToolContext(agent.organization_id, agent.id, turn.chat.id, VISITOR, VISITOR)
-        toolbox = _LoggedTools(Toolbox(tools, context, disabled=agent.disabled_tools), turn)
+        toolbox = _LoggedTools(Toolbox(tools, context, disabled=settings.disabled_tools), turn)
         known = await retrieve_context(knowledge, turn.history[-1].content, seconds=UNHURRIED_SECONDS)
-        prompt = fill_placeholders(agent.system_prompt, {})
-        async with open_agent_model(self.providers, agent.organization_id, agent, turn.record) as model:
-            responder = TextResponder(model, agent.llm_model, agent.llm_temperature, toolbox, turn.usage)
+        prompt = fill_placeholders(settings.system_prompt, {})
+        async with open_agent_model(self.providers, agent.organization_id, settings, turn.record) as model:
+            responder = TextResponder(model, settings.llm_model, settings.llm_temperature, toolbox, turn.usage)
             system = (Message("system", prompt), Message("system", INSTRUCTION), *known)
             said = await responder.respond(system, turn.history)
         await turn.redactor.search(said)
@@ -219,7 +219,7 @@ class VisitorChats:
 
 def build_greeting(agent: Agent) -> str:
     """Return the agent's greeting for a visitor: no name or other value is known for its placeholders."""
-    return fill_placeholders(agent.greeting_message, {})
+    return fill_placeholders(agent.settings.greeting_message, {})
 
 
 def _add_cost(chat: Call, part: str, amount: Decimal) -> None:

@@ -8,15 +8,19 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from switchboard.apps.dashboard.forms.rows import Row, list_filled_rows, parse_with_errors, rename_error_fields
+from switchboard.engine.conversation.agent_settings import (
+    NO_ARGUMENTS,
+    AgentSettings,
+    Redaction,
+    TurnDetection,
+    VoicemailPolicy,
+)
+from switchboard.engine.disclosure.settings import DisclosureSettings
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import FieldError
-from switchboard.resources.agents.conversation_settings import TurnDetection, VoicemailPolicy
-from switchboard.resources.agents.declared_tools import NO_ARGUMENTS
 from switchboard.resources.agents.models import Agent
-from switchboard.resources.agents.schemas import DraftableFields
-from switchboard.resources.disclosure.settings import DisclosureSettings
 
-Fields = TypeVar("Fields", bound=DraftableFields)
+Fields = TypeVar("Fields", bound=AgentSettings)
 LISTS = ("knowledge_base_ids", "disabled_tools", "required_simulations")
 TURN_DETECTION = tuple(f"turn_detection.{name}" for name in TurnDetection.model_fields)
 VOICEMAIL = tuple(f"voicemail_policy.{name}" for name in VoicemailPolicy.model_fields)
@@ -34,33 +38,35 @@ OF_THE_FORM = (
 
 def agent_to_form(agent: Agent) -> dict[str, JsonValue]:
     """Return the form's values of an agent."""
-    values: dict[str, JsonValue] = agent.model_dump(mode="json")
-    values["pronunciations"] = "\n".join(f"{word} = {reading}" for word, reading in agent.pronunciations.items())
-    values["allowed_numbers"] = "\n".join(agent.allowed_numbers)
+    settings, values = agent.settings, agent.list_fields()
+    values["pronunciations"] = "\n".join(f"{word} = {reading}" for word, reading in settings.pronunciations.items())
+    values["allowed_numbers"] = "\n".join(settings.allowed_numbers)
     values["tools"] = [
-        {
-            **tool,
-            "parameters": json.dumps(tool["parameters"], indent=2, ensure_ascii=False),
-            "keypad_entries": _format_json(tool.get("keypad_entries")),
+        tool.model_dump(mode="json")
+        | {
+            "parameters": json.dumps(tool.parameters, indent=2, ensure_ascii=False),
+            "keypad_entries": _format_json([entry.model_dump() for entry in tool.keypad_entries]),
         }
-        for tool in agent.tools
+        for tool in settings.tools
     ]
-    values["redaction"] = {**(agent.redaction or {}), "own": agent.redaction is not None}
-    disclosure = DisclosureSettings.model_validate(agent.disclosure or {}).model_dump()
+    redaction = settings.redaction or Redaction(kinds=[])
+    values["redaction"] = {**redaction.model_dump(mode="json"), "own": settings.redaction is not None}
+    disclosure = (settings.disclosure or DisclosureSettings()).model_dump()
     values["disclosure"] = disclosure | {
         "countries": _format_json(disclosure["countries"]),
         "texts": _format_json({name: text for name, text in disclosure["texts"].items() if text is not None}),
     }
-    schema = agent.extraction_schema or {"properties": {}}
+    schema = settings.extraction_schema
+    properties, required = (schema.properties, schema.required) if schema is not None else ({}, [])
     values["extraction"] = [
         {
             "name": name,
-            "type": field["type"],
-            "description": field.get("description", ""),
-            "enum": ", ".join(field.get("enum") or []),
-            "required": name in schema.get("required", []),
+            "type": field.type,
+            "description": field.description,
+            "enum": ", ".join(field.enum or []),
+            "required": name in required,
         }
-        for name, field in schema["properties"].items()
+        for name, field in properties.items()
     ]
     return values
 
@@ -106,7 +112,7 @@ def read_agent_form(model: type[Fields], values: Mapping[str, JsonValue], *, sho
     }
     data = parse_with_errors(model, fields, places, faults)
     if data.disclosure == DisclosureSettings():
-        data.disclosure = None
+        data = data.model_copy(update={"disclosure": None})
     with rename_error_fields(places):
         yield data
 

@@ -9,9 +9,11 @@ from typing import Final, Literal, TypeAlias
 
 from pydantic import JsonValue
 
+from switchboard.apps.dashboard.ui.rendering import field_name
+from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.foundation.languages import LazyText
 
-NAMES: Final = {
+_NAMES: Final = {
     "name": LazyText("Name"),
     "greeting_message": LazyText("Greeting"),
     "system_prompt": LazyText("Prompt"),
@@ -33,7 +35,6 @@ NAMES: Final = {
     "allow_interruptions": LazyText("Callers can interrupt"),
     "interruption_min_words": LazyText("Words needed to interrupt"),
     "turn_detection": LazyText("Ends of turns"),
-    "noise_suppression": LazyText("Noise suppression"),
     "voicemail_policy": LazyText("Voicemail"),
     "end_call_silence_seconds": LazyText("Seconds of silence"),
     "queue_wait_seconds": LazyText("Longest wait for a person"),
@@ -51,7 +52,7 @@ NAMES: Final = {
     "webhook_url": LazyText("Webhook"),
     "required_simulations": LazyText("Required simulations"),
 }
-"""The fields in the order of the form."""
+"""Names of fields in words, in the order of the form."""
 AROUND: Final = 2
 MOST_LINES: Final = 3000
 """Longer texts are shown as removed and added lines: comparing takes time in proportion to their product."""
@@ -79,11 +80,16 @@ class Change:
     lines: tuple[Line, ...] = ()
 
 
+def _name_fields() -> dict[str, str]:
+    """Return the names of all fields that versions have: a setting without a name of its own has the API's."""
+    return {field: _NAMES.get(field) or field_name(field) for field in (*_NAMES, *AgentSettings.model_fields)}
+
+
 def list_changed_fields(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue]) -> list[str]:
     """Return the names of the changed fields. A field that one version lacks does not count, nor does a field whose
     lines differ only in their line ends.
     """
-    return [name for field, name in NAMES.items() if _is_changed(field, old, new)]
+    return [name for field, name in _name_fields().items() if _is_changed(field, old, new)]
 
 
 def compare_settings(
@@ -91,7 +97,7 @@ def compare_settings(
 ) -> list[Change]:
     """Return the changed fields. `bases` holds the names of knowledge bases by id."""
     found = []
-    for field, name in NAMES.items():
+    for field, name in _name_fields().items():
         if _is_changed(field, old, new):
             before, after = _format_value(field, old[field], bases), _format_value(field, new[field], bases)
             is_short = max(len(before), len(after)) <= SHORT and "\n" not in before + after

@@ -8,6 +8,7 @@ from uuid import UUID
 import structlog
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
+from switchboard.engine.conversation.agent_settings import AgentSettings, ExtractedField
 from switchboard.engine.providers.conversation import open_agent_model
 from switchboard.engine.providers.health import ServiceRecord
 from switchboard.engine.providers.instances import Providers
@@ -130,40 +131,41 @@ async def _request_analysis(
     if agent is None:
         raise ProviderError("the call's agent has been deleted")
     transcript = "\n".join(f"{line.role}: {line.content}" for line in lines)
+    instruction = INSTRUCTION.format(prompt=agent.settings.system_prompt)
     request = ChatRequest(
-        messages=(Message("system", INSTRUCTION.format(prompt=agent.system_prompt)), Message("user", transcript)),
-        model=agent.llm_model,
+        messages=(Message("system", instruction), Message("user", transcript)),
+        model=agent.settings.llm_model,
         temperature=0.0,
         response_schema=_build_schema(agent),
     )
     text = []
-    async with open_agent_model(providers, call.organization_id, agent, record) as model:
+    async with open_agent_model(providers, call.organization_id, agent.settings, record) as model:
         async for event in model.chat(request):
             if isinstance(event, TextDelta):
                 text.append(event.text)
             elif isinstance(event, ModelUsage):
                 usage.append(event)
     analysis = Analysis.model_validate_json("".join(text))
-    analysis.extracted_data = _keep_requested(analysis.extracted_data, agent.extraction_schema)
+    analysis.extracted_data = _keep_requested(analysis.extracted_data, agent.settings)
     return analysis
 
 
 def _build_schema(agent: Agent) -> dict[str, Any]:
     schema = Analysis.model_json_schema()
-    if agent.extraction_schema is not None:
-        schema["properties"]["extracted_data"] = agent.extraction_schema
+    if agent.settings.extraction_schema is not None:
+        schema["properties"]["extracted_data"] = agent.settings.extraction_schema.model_dump(exclude_none=True)
     return schema
 
 
-def _keep_requested(found: dict[str, Value], schema: dict[str, Any] | None) -> dict[str, Value]:
+def _keep_requested(found: dict[str, Value], agent: AgentSettings) -> dict[str, Value]:
     """Keep the facts that match the agent's extraction schema: models add fields and mistake types."""
-    if schema is None:
+    if agent.extraction_schema is None:
         return {name: value for name, value in found.items() if value is not None}
-    wanted = schema["properties"]
+    wanted = agent.extraction_schema.properties
     return {name: value for name, value in found.items() if name in wanted and _fits(value, wanted[name])}
 
 
-def _fits(value: Value, field: dict[str, Any]) -> bool:
+def _fits(value: Value, field: ExtractedField) -> bool:
     kinds: dict[str, tuple[type, ...]] = {
         "string": (str,),
         "number": (int, float),
@@ -171,9 +173,9 @@ def _fits(value: Value, field: dict[str, Any]) -> bool:
         "boolean": (bool,),
     }
     # In Python, but not in JSON, True is an int.
-    if isinstance(value, bool) != (field["type"] == "boolean"):
+    if isinstance(value, bool) != (field.type == "boolean"):
         return False
-    return isinstance(value, kinds[field["type"]]) and value in field.get("enum", [value])
+    return isinstance(value, kinds[field.type]) and (field.enum is None or value in field.enum)
 
 
 async def _save(

@@ -8,15 +8,13 @@ from uuid import UUID
 
 import structlog
 
+from switchboard.engine.conversation.agent_settings import DETECTOR_MODES
 from switchboard.engine.conversation.call import (
-    DETECTOR_MODES,
-    AgentSettings,
     CallResult,
     EndedReason,
     LiveCall,
     MediaSocket,
     Tool,
-    TurnDetectionSettings,
     TurnLatency,
 )
 from switchboard.engine.conversation.engine import CallEngine
@@ -160,7 +158,7 @@ class CallRunner:
             carrier_row = choose_configuration(claimed.configurations, Capability.TELEPHONY, call.carrier)
             async with self.providers.use_configuration(carrier_row, TelephonyProvider) as provider:
                 leg = ProviderCarrierLeg(self.settings, self.database, self.registry, call, provider)
-                if call.answered_by == "machine" and calls.get_voicemail_settings(call).action == "hang_up":
+                if call.answered_by == "machine" and calls.get_voicemail_policy(call).action == "hang_up":
                     await leg.hang_up()
                     await _finish_without_result(self.database, call, EndedReason.VOICEMAIL, None, record)
                     return
@@ -204,17 +202,17 @@ class CallRunner:
         self, claimed: _ClaimedCall, leg: ProviderCarrierLeg, socket: MediaSocket, record: ServiceRecord, media_url: str
     ) -> None:
         call, agent, disclosure = claimed.call, claimed.agent, claimed.disclosure
-        settings, voicemail = build_agent_settings(agent), calls.get_voicemail_settings(call)
+        voicemail = calls.get_voicemail_policy(call)
         embeddings: list[ModelUsage] = []
         log = DatabaseCallLog(self.database, call)
         async with (
             open_conversation_providers(
                 self.providers,
                 claimed.configurations,
-                agent,
+                agent.settings,
                 carrier=call.carrier,
                 record=record,
-                predicts_turns=settings.turn_detection.mode in DETECTOR_MODES,
+                predicts_turns=agent.settings.turn_detection.mode in DETECTOR_MODES,
             ) as providers,
             log,
         ):
@@ -224,7 +222,8 @@ class CallRunner:
                 direction="inbound" if call.direction == "inbound" else "outbound",
                 from_number=call.from_number,
                 to_number=call.to_number,
-                agent=settings,
+                agent_id=agent.id,
+                agent=agent.settings,
                 speech_to_text=providers.speech_to_text,
                 text_to_speech=providers.text_to_speech,
                 llm=providers.llm,
@@ -235,16 +234,16 @@ class CallRunner:
                 tools=await self._build_tools(call, agent),
                 variables={name: str(value) for name, value in (call.prompt_variables or call.call_metadata).items()},
                 history=claimed.history,
-                hints=_list_hints(providers.llm.list_expected_phrases(agent.system_prompt), disclosure),
+                hints=_list_hints(providers.llm.list_expected_phrases(agent.settings.system_prompt), disclosure),
                 voicemail=call.voicemail,
                 digits_as_tones=not leg.carrier.capabilities.send_digits,
                 knowledge=build_agent_knowledge(
-                    self.database, self.providers, call.organization_id, agent.knowledge_base_ids, embeddings
+                    self.database, self.providers, call.organization_id, agent.settings.knowledge_base_ids, embeddings
                 ),
                 redactor=claimed.redactor,
                 disclosure=disclosure,
                 turn_predictor=providers.turn_predictor,
-                voicemail_settings=voicemail,
+                voicemail_policy=voicemail,
                 judges_answer=not (voicemail.asks_carrier and leg.carrier.capabilities.machine_detection),
                 machine_answered=call.answered_by == "machine",
                 queue=_open_queue(self.database, claimed),
@@ -259,7 +258,7 @@ class CallRunner:
 
     async def _build_tools(self, call: Call, agent: Agent) -> list[Tool]:
         return [
-            SendTextMessage(CallTextSender(self.database, call), ModelNumbers.from_settings(agent)),
+            SendTextMessage(CallTextSender(self.database, call), ModelNumbers.from_settings(agent.settings)),
             OptOut(partial(_opt_out, self.database, call)),
             *await self.agent_tools.build_tools(agent),
         ]
@@ -267,7 +266,7 @@ class CallRunner:
 
 def _open_queue(database: Database, claimed: _ClaimedCall) -> DatabasePersonQueue | None:
     """Return the queue for an agent that may ask for a person, and for a callback, which begins with one."""
-    if claimed.agent.queue_wait_seconds is None and not claimed.begins_with_person:
+    if claimed.agent.settings.queue_wait_seconds is None and not claimed.begins_with_person:
         return None
     return DatabasePersonQueue(database, claimed.call)
 
@@ -333,10 +332,3 @@ async def _finish_without_result(
 def _save_record(call: Call, record: ServiceRecord) -> None:
     call.served_by = record.served
     call.provider_failures = [asdict(failure) for failure in record.failures]
-
-
-def build_agent_settings(agent: Agent) -> AgentSettings:
-    """Convert an agent to the engine's settings."""
-    values = {field.name: getattr(agent, field.name) for field in fields(AgentSettings) if field.name != "agent_id"}
-    values["turn_detection"] = TurnDetectionSettings(**agent.turn_detection)
-    return AgentSettings(agent_id=agent.id, **values)

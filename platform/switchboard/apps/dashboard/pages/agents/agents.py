@@ -51,10 +51,13 @@ async def new_agent_page(session: TenantSession, query: AgentStartQuery, form: F
     """Show the form of a new agent, with the defaults or a template filled in."""
     template = load_templates().get(query.template or "")
     shown = await build_fresh_agent(session)
+    given: dict[str, object] = {}
     if query.knowledge_base_id is not None:
-        shown.knowledge_base_ids = [str(query.knowledge_base_id)]
-    for name in ("name", "greeting_message", "system_prompt") if template is not None else ():
-        setattr(shown, name, getattr(template, name))
+        given["knowledge_base_ids"] = [str(query.knowledge_base_id)]
+    if template is not None:
+        shown.name = template.name
+        given |= {"greeting_message": template.greeting_message, "system_prompt": template.system_prompt}
+    shown.settings = shown.settings.model_copy(update=given)
     return await form_page.render_new(session, form, shown, started_from=template)
 
 

@@ -23,9 +23,8 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents import drafts
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.drafts import DraftEditor
-from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.permissions import may_set_receivers
-from switchboard.resources.agents.publishing import UNVERSIONED, AgentPublisher
+from switchboard.resources.agents.publishing import AgentPublisher
 from switchboard.resources.agents.schemas import AgentChanges, AgentUpdate
 from switchboard.resources.knowledge_bases import service as knowledge
 from switchboard.resources.simulations import service as simulations
@@ -52,9 +51,7 @@ async def save_draft(session: TenantSession, viewer: Viewer, agent_id: UUID, edi
 async def draft_page(session: TenantSession, agent_id: UUID) -> str:
     """Show the differences between the draft and the published agent."""
     agent, draft = await agents.get_agent(session, agent_id), await drafts.get_draft(session, agent_id)
-    old, new = [
-        each.model_dump(mode="json", exclude=UNVERSIONED) for each in (agent, drafts.build_drafted_agent(agent, draft))
-    ]
+    old, new = agent.list_fields(), drafts.build_drafted_agent(agent, draft).list_fields()
     bases = {str(base.id): base.name for base in await knowledge.resolve_knowledge_bases(session, None)}
     return await render(
         "dashboard/agents/draft.html",
@@ -98,7 +95,7 @@ async def chat_with_agent(
         message = _read_message(str(values.get("chat", "")))
         with forms.read_agent_form(AgentUpdate, values, shows_receivers=shows_receivers) as data:
             async with database.tenant(viewer.organization_id) as session:
-                agent = Agent(**(await agents.get_agent(session, agent_id)).model_dump())
+                agent = (await agents.get_agent(session, agent_id)).build_copy()
                 await publisher.apply_changes(session, agent, data, viewer.principal)
         return jsonify(asdict(await chat.answer(agent, message)))
     except ApiError as refusal:

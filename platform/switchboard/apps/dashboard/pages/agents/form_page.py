@@ -5,12 +5,13 @@ from typing import Final
 from uuid import UUID
 from zoneinfo import available_timezones
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from switchboard.apps.dashboard.forms import agent as forms
 from switchboard.apps.dashboard.forms.form import Form
 from switchboard.apps.dashboard.ui.actors import get_actor_names
 from switchboard.apps.dashboard.ui.rendering import render
+from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.engine.providers.instances import Extensions, list_provider_names
 from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation.database import TenantSession
@@ -106,12 +107,13 @@ class AgentFormPage:
             voices=await self.voices.list_voices(session.organization_id, speaker) if has_voices else (),
             languages=LANGUAGES,
             zones=sorted(available_timezones()),
+            bounds=_list_bounds(AgentSettings),
             **context,
         )
 
     async def _list_offered_kinds(self, session: TenantSession, agent: Agent) -> list[tuple[str, str]]:
         """List the kinds of private data that can be redacted, and those that the agent redacts, with their titles."""
-        chosen = agent.redaction["kinds"] if agent.redaction else ()
+        chosen = agent.settings.redaction.kinds if agent.settings.redaction else ()
         missing = (await self.extensions.list_reasons(session, PrivateDataDetector)).keys() - set(chosen)
         return [(kind, _(title)) for kind, title in list_kinds(self.extensions.registry).items() if kind not in missing]
 
@@ -125,10 +127,12 @@ class AgentStartQuery(Query):
 
 async def build_fresh_agent(session: TenantSession) -> Agent:
     """Return an agent with the defaults of a new one, which is not saved."""
-    fresh = Agent(organization_id=session.organization_id, name="", llm_provider="", tts_provider="", stt_provider="")
-    for field, capability in agents.PROVIDER_FIELDS.items():
-        setattr(fresh, field, next(iter(await list_provider_names(session, capability)), ""))
-    return fresh
+    first = {
+        field: next(iter(await list_provider_names(session, capability)), "")
+        for field, capability in agents.PROVIDER_FIELDS.items()
+    }
+    settings = AgentSettings().model_copy(update=first)
+    return Agent(organization_id=session.organization_id, name="", settings=settings)
 
 
 async def list_known_variables(session: TenantSession, agent_id: UUID | None = None) -> dict[str, str]:
@@ -138,6 +142,22 @@ async def list_known_variables(session: TenantSession, agent_id: UUID | None = N
         **dict.fromkeys(seen, _("in recent calls of this agent")),
         **dict.fromkeys(CONTACT_METADATA, _("in campaigns")),
     }
+
+
+def _list_bounds(model: type[BaseModel], prefix: str = "") -> dict[str, dict[str, object]]:
+    """Return the attributes of the inputs of a model's numbers, and of those of its objects, by dotted name."""
+    found: dict[str, dict[str, object]] = {}
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            found |= _list_bounds(field.annotation, f"{prefix}{name}.")
+            continue
+        attributes: dict[str, object] = {"step": "any"} if field.annotation is float else {}
+        for rule in field.metadata:
+            for attribute, bound in (("min", "ge"), ("max", "le")):
+                if hasattr(rule, bound):
+                    attributes[attribute] = getattr(rule, bound)
+        found[prefix + name] = attributes
+    return found
 
 
 def _list_texts(values: object) -> list[str]:

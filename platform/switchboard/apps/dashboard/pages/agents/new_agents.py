@@ -50,8 +50,9 @@ async def import_agent(
     if not may_set_receivers(viewer.principal) and (data.tools or data.webhook_url):
         raise ValidationFailed.field("file", _("has tools or a webhook, which owners of the organization import"))
     shown = await build_fresh_agent(session)
-    for name, value in data.model_dump(mode="json", exclude_unset=True, exclude_none=True).items():
-        setattr(shown, name, value)
+    shown.name = data.name
+    given = {name: value for name, value in data.list_given().items() if value is not None}
+    shown.settings = shown.settings.model_copy(update=given)
     return await form_page.render_new(session, Form(), shown)
 
 
@@ -76,7 +77,7 @@ async def duplicate_agent(session: TenantSession, viewer: Viewer, agent_id: UUID
     fields = {
         **export_agent(agent),
         "name": f"Copy of {agent.name}"[:NAME_CHARACTERS],
-        "knowledge_base_ids": agent.knowledge_base_ids,
+        "knowledge_base_ids": agent.settings.knowledge_base_ids,
     }
     copy = await publisher.create_agent(session, AgentCreate.model_validate(fields), viewer.principal)
     if agent.timezone:

@@ -10,10 +10,10 @@ from switchboard.apps.dashboard.blueprint import dashboard
 from switchboard.apps.dashboard.decorators import action
 from switchboard.apps.dashboard.pages.agents.client_sdks import refuse_call
 from switchboard.apps.dashboard.viewer import Viewer
+from switchboard.engine.conversation.agent_settings import DeclaredTool
 from switchboard.foundation.languages import gettext as _
 from switchboard.foundation.web.errors import ApiError, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
-from switchboard.resources.agents.declared_tools import DeclaredTool
 from switchboard.resources.agents.tool_tests import ToolTester
 from switchboard.resources.agents.voice_samples import VoiceSample, VoiceSampler
 

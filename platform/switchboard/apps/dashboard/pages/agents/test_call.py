@@ -31,13 +31,14 @@ class TestCall(CallCreate):
 async def try_page(session: TenantSession, agent_id: UUID, form: Form) -> str:
     """Show the form of a test call, and the agent's latest calls."""
     agent = await agents.get_agent(session, agent_id)
+    names = find_placeholders(agent.settings.greeting_message, agent.settings.system_prompt)
     return await render(
         "dashboard/agents/try.html",
         agent=agent,
         form=form,
         numbers=[(number.id, number_name(number)) for number in await numbers.list_active_numbers(session)],
         # The form would turn a name with a dot into an object.
-        names=[name for name in find_placeholders(agent.greeting_message, agent.system_prompt) if "." not in name],
+        names=[name for name in names if "." not in name],
         latest=await load_list(
             session, filter_calls(session, CallQuery(agent_id=str(agent_id))), PageQuery(limit=LATEST)
         ),

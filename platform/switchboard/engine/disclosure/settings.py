@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from switchboard.engine.disclosure.disclosure import ConsentMode
+from switchboard.engine.disclosure.places import is_place
 from switchboard.foundation.web.schemas import RequestBody
-from switchboard.resources.disclosure.places import is_place
 
 MAX_TEXT_CHARACTERS = 1000
 

@@ -1,0 +1,330 @@
+"""Settings of an agent: one declaration for the API, the stored document, and the comparison of versions."""
+
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import ConfigDict, Field, JsonValue, field_validator, model_validator
+
+from switchboard.engine.disclosure.settings import DisclosureSettings
+from switchboard.foundation.web.schemas import Destination, ReferenceId, RequestBody
+
+Label = Annotated[str, Field(min_length=1, max_length=255)]
+Prompt = Annotated[str, Field(max_length=100_000)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Reading = Annotated[str, Field(min_length=1, max_length=255, pattern=r"\S")]
+DataKind = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+Url = Annotated[str, Field(max_length=2048, examples=["https://example.com/hooks/agent"])]
+BUILT_IN_TOOLS = (
+    "end_call",
+    "transfer_call",
+    "press_digits",
+    "send_sms",
+    "opt_out",
+    "search_knowledge",
+    "ask_for_person",
+    "note_callback",
+)
+MAX_SCHEMA_CHARACTERS = 16_000
+NO_ARGUMENTS: dict[str, JsonValue] = {"type": "object", "properties": {}}
+DETECTOR_MODES: Final = ("audio", "auto")
+"""Modes of turn detection that ask a turn detector."""
+
+
+class TurnDetection(RequestBody):
+    """Rules by which a caller who pauses has finished."""
+
+    mode: Literal["silence", "text", "audio", "auto"] = Field(
+        "auto",
+        description=(
+            "`silence`: every pause of `min_silence_seconds` ends the turn. `text`: unless the words are incomplete. "
+            "`audio`: unless the organization's turn detector judges it incomplete. `auto`: by the words, and by the "
+            "turn detector where they leave doubt."
+        ),
+    )
+    min_silence_seconds: float = Field(0.2, ge=0.2, le=5, description="Shortest pause that ends a turn.")
+    max_silence_seconds: float = Field(2.0, ge=0.2, le=10, description="Pause that ends an incomplete turn, too.")
+
+    @model_validator(mode="after")
+    def _order_silences(self) -> Self:
+        if self.min_silence_seconds > self.max_silence_seconds:
+            raise ValueError("max_silence_seconds must not be less than min_silence_seconds")
+        return self
+
+
+class VoicemailPolicy(RequestBody):
+    """Policy for machines that answer outbound calls."""
+
+    action: Literal["off", "hang_up", "leave_message"] = Field(
+        "hang_up",
+        description=(
+            "`off`: machines are not recognized, and the agent talks to them. `hang_up`: the call ends. "
+            "`leave_message`: the agent is silent until the greeting is over, says the message, and hangs up."
+        ),
+    )
+    message: str = Field(
+        "", max_length=2000, description="Spoken after the beep; `{{name}}` is replaced by a value of `metadata`."
+    )
+    prompt: str = Field(
+        "", max_length=10_000, description="Instructions by which the model writes the message, instead of `message`."
+    )
+    carrier_detection: bool = Field(
+        True,
+        description=(
+            "The carrier recognizes machines, which most bill for each call. Otherwise, and where a carrier cannot, "
+            "the platform judges the audio."
+        ),
+    )
+
+    @property
+    def asks_carrier(self) -> bool:
+        """Return whether the carrier is to recognize machines."""
+        return self.action != "off" and self.carrier_detection
+
+    @model_validator(mode="after")
+    def _say_something(self) -> Self:
+        if self.action == "leave_message" and bool(self.message.strip()) == bool(self.prompt.strip()):
+            raise ValueError("leave_message needs either message or prompt")
+        return self
+
+
+class Redaction(RequestBody):
+    """Private data of an agent's conversations that is replaced before it is kept or sent."""
+
+    kinds: list[DataKind] = Field(
+        max_length=50,
+        description=(
+            "Kinds to redact: `card_number`, `iban`, `national_id`, `pin`, `phone_number`, `email_address`, `keypad`, "
+            "and those of plugins. Empty: nothing, whatever the organization's default is."
+        ),
+        examples=[["card_number", "pin", "keypad"]],
+    )
+    visible_to_model: list[DataKind] = Field(
+        default_factory=list,
+        max_length=50,
+        description="Those of the kinds that the agent's model sees during a call, because it needs them.",
+    )
+
+
+class ExtractedField(RequestBody):
+    """A value to extract from a call."""
+
+    type: Literal["string", "number", "integer", "boolean"] = Field(description="JSON type of the value.")
+    description: str = Field("", max_length=1000, description="Description of the value for the analysis.")
+    enum: list[str] | None = Field(None, min_length=1, max_length=100, description="The only texts allowed.")
+
+
+class ExtractionSchema(RequestBody):
+    """The values that the analysis after a call extracts, as a JSON schema: an object of plain values."""
+
+    type: Literal["object"] = Field("object", description="Always `object`.")
+    properties: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")], ExtractedField] = Field(
+        min_length=1, max_length=50, description="Values to extract, by their name in `extracted_data`."
+    )
+    required: list[str] = Field(
+        default_factory=list, max_length=50, description="Names of the values that must not be missing."
+    )
+
+
+class KeypadArgument(RequestBody):
+    """An argument of a tool that the caller enters on the phone's keypad. The model does not see it."""
+
+    parameter: str = Field(min_length=1, max_length=64, description="Name of a property of `parameters`.")
+    prompt: str = Field("", max_length=500, description="Spoken before the entry.")
+    max_digits: int = Field(20, ge=1, le=50, description="The entry ends after so many digits, or with `#`.")
+
+
+class DeclaredTool(RequestBody):
+    """A function of the organization that the agent's model may call, in calls and text messages."""
+
+    name: str = Field(
+        pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$",
+        examples=["find_order"],
+        description="Name by which the model calls the tool, not one of a built-in tool.",
+    )
+    description: str = Field(
+        min_length=1, max_length=2000, description="Tells the model when to call the tool and what it does."
+    )
+    url: Url = Field(
+        description=(
+            "Receives a POST with `tool`, `arguments`, and the conversation, signed with the agent's "
+            "`webhook_secret`; returns a JSON object."
+        )
+    )
+    parameters: dict[str, JsonValue] = Field(
+        default_factory=lambda: dict(NO_ARGUMENTS), description="JSON schema of the arguments, of type object."
+    )
+    time_limit_seconds: float = Field(
+        10.0, ge=1, le=60, description="Seconds after which the request counts as failed, and the model is told so."
+    )
+    keypad_entries: list[KeypadArgument] = Field(
+        default_factory=list,
+        max_length=10,
+        description="Arguments that the caller enters on the keypad before the tool is called, in this order.",
+    )
+
+    @field_validator("parameters")
+    @classmethod
+    def _is_an_objects_schema(cls, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        if value.get("type") != "object" or not isinstance(value.get("properties", {}), dict):
+            raise ValueError("must be a JSON schema of type object")
+        if len(str(value)) > MAX_SCHEMA_CHARACTERS:
+            raise ValueError(f"must have at most {MAX_SCHEMA_CHARACTERS} characters")
+        return value
+
+    @model_validator(mode="after")
+    def _enter_parameters(self) -> Self:
+        properties = self.parameters.get("properties")
+        names = [entry.parameter for entry in self.keypad_entries]
+        for name in names:
+            if not isinstance(properties, dict) or name not in properties or names.count(name) > 1:
+                raise ValueError(f"keypad_entries: {name} must be a property of parameters, and entered once")
+        return self
+
+
+class AgentSettings(RequestBody):
+    """Settings of an agent, but for its name and what decides about its publication. A draft can change each of them.
+
+    The agents of the database have all providers; a request may leave them open.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    system_prompt: Prompt = Field(
+        "", description="The agent's instructions; `{{name}}` is replaced by a value of the call's `metadata`."
+    )
+    llm_provider: Label | None = Field(
+        None, description="One of the organization's providers; defaults to the first one."
+    )
+    llm_model: Label | None = Field(None, description="Name of the provider's model; null: the provider's default.")
+    llm_temperature: float = Field(
+        0.7, ge=0, le=2, description="Randomness of the model's words, from 0 (the same answers) to 2."
+    )
+    tts_provider: Label | None = Field(
+        None, description="Provider of the voice, one of the organization's; defaults to the first one."
+    )
+    tts_voice_id: Label | None = Field(
+        None, description="Id of the voice at the provider; null: the provider's default."
+    )
+    tts_model: Label | None = Field(
+        None, description="Name of the voice provider's model; null: the provider's default."
+    )
+    voice_speed: float = Field(
+        1.0,
+        ge=0.5,
+        le=2.0,
+        description="Speed of the voice as a multiple of the normal one; not every provider can change it.",
+    )
+    pronunciations: dict[Reading, Reading] = Field(
+        {},
+        max_length=200,
+        description="Pronunciation of words, in any letter case; an addition.",
+        examples=[{"Siobhan": "Shivawn"}],
+    )
+    stt_provider: Label | None = Field(
+        None, description="Provider that transcribes, one of the organization's; defaults to the first one."
+    )
+    stt_model: Label | None = Field(
+        None, description="Name of the transcribing provider's model; null: the provider's default."
+    )
+    stt_language: str = Field(
+        "en-US",
+        pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$",
+        max_length=35,
+        description="BCP 47 tag; `mul` if callers switch between languages.",
+    )
+    greeting_message: Prompt = Field("", description="The agent's first words; empty: the agent waits for the caller.")
+    end_call_silence_seconds: int = Field(
+        30, ge=5, le=600, description="Seconds without speech of either party after which the call ends."
+    )
+    max_call_duration_seconds: int = Field(
+        1800, ge=30, le=14_400, description="Seconds after which the call ends, whatever happens in it."
+    )
+    allow_interruptions: bool = Field(
+        True, description="False: the agent finishes what it says, and then answers what the caller said meanwhile."
+    )
+    interruption_min_words: int = Field(
+        1,
+        ge=0,
+        le=10,
+        description=(
+            "Number of words that interrupt the agent; 0: any speech interrupts. From 1 on, backchannels such as "
+            '"mhm" and "okay" never do.'
+        ),
+    )
+    vad_confidence: Share = Field(0.7, description="Least probability, from 0 to 1, at which audio counts as speech.")
+    vad_start_secs: Share = Field(
+        0.2, description="Seconds of speech after which the caller counts as speaking, from 0 to 1."
+    )
+    vad_min_volume: Share = Field(0.6, description="Least volume, from 0 to 1, at which audio counts as speech.")
+    webhook_url: Url | None = Field(None, description="Receives the events of this agent's calls, signed.")
+    knowledge_base_ids: list[ReferenceId] = Field(
+        default_factory=list,
+        max_length=100,
+        description="Knowledge bases that the agent searches, in calls and text messages; an addition.",
+    )
+    tools: list[DeclaredTool] = Field(
+        default_factory=list, max_length=50, description="Functions that the model may call; an addition."
+    )
+    disabled_tools: list[Label] = Field(
+        default_factory=list,
+        max_length=100,
+        description="Names of tools that the agent does not have, such as `transfer_call`; an addition.",
+        examples=[["transfer_call"]],
+    )
+    allowed_numbers: list[Destination] = Field(
+        default_factory=list,
+        max_length=100,
+        description=(
+            "Phone numbers to which the model may transfer calls and send text messages, and clients (`client:<name>`) "
+            "to which it may transfer calls, besides those in `system_prompt`; an addition."
+        ),
+        examples=[["+15550100001", "client:reception"]],
+    )
+    any_number: bool = Field(
+        False,
+        description=(
+            "The model may transfer calls and send text messages to any number that the organization may call, also "
+            "to one that a caller asks for; an addition."
+        ),
+    )
+    queue_wait_seconds: int | None = Field(
+        None,
+        ge=10,
+        le=3600,
+        description=(
+            "Longest wait of a caller for a person; null: the agent has no `ask_for_person` and `note_callback`. An "
+            "addition."
+        ),
+    )
+    queue_fallback: Literal["agent", "callback"] = Field(
+        "agent",
+        description=(
+            "What happens if no person answers in time. `agent`: the agent says so and goes on. `callback`: a callback "
+            "is noted, too. An addition."
+        ),
+    )
+    extraction_schema: ExtractionSchema | None = Field(
+        None,
+        description="Schema of `extracted_data` of this agent's calls; null: the analysis decides. An addition.",
+    )
+    redaction: Redaction | None = Field(
+        None,
+        description="Private data to redact; null: the default of the organization's tenant file. An addition.",
+    )
+    disclosure: DisclosureSettings | None = Field(
+        None,
+        description=(
+            "Notice of AI and recording, and consent, at the beginning of calls. The organization's tenant file may "
+            "demand more, and never less. An addition."
+        ),
+    )
+    turn_detection: TurnDetection = Field(
+        default_factory=TurnDetection, description="Rules by which a caller who pauses has finished; an addition."
+    )
+    voicemail_policy: VoicemailPolicy = Field(
+        default_factory=VoicemailPolicy,
+        description="What happens when voicemail answers an outbound call; an addition.",
+    )
+
+    def list_given(self) -> dict[str, object]:
+        """Return the settings that were given, by name, and not left to their defaults."""
+        return {name: getattr(self, name) for name in self.model_fields_set & AgentSettings.model_fields.keys()}
