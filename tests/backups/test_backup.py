@@ -16,6 +16,14 @@ import pytest
 import pytest_asyncio
 from pydantic import SecretStr
 from sqlalchemy.engine import make_url
+from switchboard.apps.backups import (
+    BackupRecordings,
+    check_target,
+    load_backup,
+    read_header,
+    verify_archive,
+    write_backup,
+)
 from switchboard.apps.embedded import DataDirectory
 from switchboard.apps.embedded import servers as embedded_servers
 from switchboard.apps.process_runtime import open_process_runtime
@@ -24,10 +32,12 @@ from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.settings import Settings
 from switchboard.migrations import upgrade
 from switchboard.plugin_sdk.registry import Registry
+from switchboard.resources.stored_files import open_recording_store
 from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Organizations
 from tests.fixtures.command_line import CommandResult, Operator
+from tests.fixtures.next_version import REVISION, become_next_version
 from tests.fixtures.secret_values import create_secret_values
 from tests.fixtures.servers import REPOSITORY, SECRET_KEY, Databases, administrate
 from tests.fixtures.table_rows import count_table_rows
@@ -160,24 +170,27 @@ async def test_a_backup_is_one_snapshot_of_a_serving_platform(
         assert (await again.get("/v1/contacts?limit=1")).json["total"] == counted["contact"]
 
 
-async def test_an_older_schema_is_restored_and_migrated(
-    databases: Databases, operator: Operator, tmp_path: Path
-) -> None:
+async def test_an_older_schema_is_restored_and_migrated(databases: Databases, tmp_path: Path) -> None:
     source, target, file = await databases.create(), await databases.create(), tmp_path / "backup.tar"
-    await upgrade(source, "0001")
+    await upgrade(source)
     connection = await asyncpg.connect(source)
     await connection.execute(
-        "insert into organization values (gen_random_uuid(), 'Older', 'older', 'UTC', '{}', now());"
+        "insert into organization (id, name, slug, timezone, policy, created_at)"
+        " values (gen_random_uuid(), 'Older', 'older', 'UTC', '{}', now());"
         "insert into do_not_call_entry (id, organization_id, created_at, phone_number, source, note)"
         " select gen_random_uuid(), id, now(), '+15550100001', 'api', '' from organization"
     )
     await connection.close()
-    assert (await ask(operator, source, "backup", str(file)))["rows"] == 3  # and one of row_count
-    await ask(operator, target, "restore", str(file))
-    await upgrade(target)
-    assert (await count_table_rows(target))["do_not_call_entry"] == 1
+    recordings = BackupRecordings(open_recording_store(Settings(data_dir=tmp_path / "data")))
+    with become_next_version(tmp_path, 'op.execute("alter table do_not_call_entry add origin text default 1")'):
+        written = await write_backup(file, source, recordings, report=print)
+        assert written.rows == 3  # and one of row_count
+        header = read_header(file)
+        await check_target(header, target, KeyRing([SECRET_KEY]).fingerprints)
+        await load_backup(file, header, verify_archive(file), target, recordings, report=print)
     connection = await asyncpg.connect(target)
-    assert await connection.fetchval("select version_num from alembic_version") != "0001"
+    assert await connection.fetchval("select array_agg(origin) from do_not_call_entry") == ["1"]
+    assert await connection.fetchval("select version_num from alembic_version") == REVISION
     await connection.close()
 
 

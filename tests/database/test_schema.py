@@ -17,19 +17,17 @@ from alembic.operations import Operations
 from sqlalchemy import Connection
 from switchboard.apps.embedded import DataDirectory
 from switchboard.foundation.database import create_engine
-from switchboard.migrations import MigrationError, upgrade
+from switchboard.migrations import MigrationError, upgrade, wait_for_schema
 from switchboard.migrations.indexes import create_index_concurrently
 
 from tests.fixtures.command_line import Operator, start_command
 from tests.fixtures.eventually import eventually, wait_for_port
 from tests.fixtures.free_ports import find_free_port
+from tests.fixtures.next_version import REVISION, become_next_version
 
 UPGRADE = importlib.import_module("switchboard.migrations.upgrade")  # the package's `upgrade` is the function
-NEXT_VERSION = (
-    "alter table contact add column nickname text",
-    "create table novelty (id uuid primary key)",
-    "update alembic_version set version_num = '9999'",
-)
+ADD_NICKNAME = 'op.execute("alter table call add column nickname text")'
+INDEX_DATES = 'create_index_concurrently("ix_call_dates", "call", ["organization_id", "started_at"])'
 
 
 async def run_statements(url: str, *statements: str) -> None:
@@ -112,7 +110,8 @@ async def test_a_program_works_on_the_schema_of_the_next_version(
     servers: DataDirectory, own_database: str, tmp_path: Path
 ) -> None:
     await upgrade(own_database)
-    await run_statements(own_database, *NEXT_VERSION)
+    with become_next_version(tmp_path, 'op.execute("alter table contact add column nickname text")'):
+        await upgrade(own_database)
     port = find_free_port()
     operator = build_operator(servers, own_database, tmp_path, port)
     created = operator.ask("orgs", "create", "--name", "Old program, new schema")
@@ -129,45 +128,77 @@ async def test_a_program_works_on_the_schema_of_the_next_version(
 async def test_a_schema_that_only_newer_programs_can_use_is_refused(
     servers: DataDirectory, own_database: str, tmp_path: Path
 ) -> None:
-    await upgrade(own_database)
-    await run_statements(own_database, *NEXT_VERSION, "update schema_compatibility set oldest_program = '9999'")
+    with become_next_version(tmp_path, ADD_NICKNAME, oldest_program=REVISION):
+        await upgrade(own_database)
     operator = build_operator(servers, own_database, tmp_path, find_free_port())
     for role in ("serve", "worker"):
         result = operator.run(role)
         assert result.returncode == 1
-        assert result.stderr.startswith("switchboard: the database has schema 9999, which only a newer version"), role
+        assert result.stderr.startswith("switchboard: the database has schema 9999, which this version"), role
     result = operator.run("migrate")
     assert result.returncode == 1
     assert "schema 9999, which this version of Switchboard does not know" in result.stderr
 
 
 async def test_a_migration_waits_for_locks_without_holding_others_up(
-    own_database: str, monkeypatch: pytest.MonkeyPatch
+    own_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(UPGRADE, "LOCK_TIMEOUT", "100ms")
     monkeypatch.setattr(UPGRADE, "RETRY_SECONDS", 0.1)
-    await upgrade(own_database, "0001")
-    async with read_calls(own_database):
-        migrating = asyncio.create_task(upgrade(own_database))
-        began = perf_counter()  # PostgreSQL waits for locks in real time.
-        for _ in range(20):
-            await run_statements(own_database, "select from call")
-        assert perf_counter() - began < 60
-        assert not migrating.done()
-    await migrating
-    await run_statements(own_database, "select recording_error from call")
+    await upgrade(own_database)
+    with become_next_version(tmp_path, ADD_NICKNAME):
+        async with read_calls(own_database):
+            migrating = asyncio.create_task(upgrade(own_database))
+            began = perf_counter()  # PostgreSQL waits for locks in real time.
+            for _ in range(20):
+                await run_statements(own_database, "select from call")
+            assert perf_counter() - began < 60
+            assert not migrating.done()
+        await migrating
+    await run_statements(own_database, "select nickname from call")
 
 
 async def test_a_lock_that_stays_is_an_error_and_changes_nothing(
-    own_database: str, monkeypatch: pytest.MonkeyPatch
+    own_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(UPGRADE, "LOCK_TIMEOUT", "50ms")
     monkeypatch.setattr(UPGRADE, "RETRY_SECONDS", 0)
-    await upgrade(own_database, "0001")
+    await upgrade(own_database)
     async with read_calls(own_database) as reader:
-        with pytest.raises(MigrationError, match="again later"):
+        before = await reader.fetchval("select version_num from alembic_version")
+        with (
+            become_next_version(tmp_path, ADD_NICKNAME),
+            pytest.raises(MigrationError, match="again later"),
+        ):
             await upgrade(own_database)
-        assert await reader.fetchval("select version_num from alembic_version") == "0001"
+        assert await reader.fetchval("select version_num from alembic_version") == before
+        assert before != REVISION
+
+
+async def test_two_upgrades_at_once_build_an_index(own_database: str, tmp_path: Path) -> None:
+    await asyncio.gather(upgrade(own_database), upgrade(own_database))
+    with become_next_version(tmp_path, INDEX_DATES):
+        await asyncio.gather(upgrade(own_database), upgrade(own_database))
+    connection = await asyncpg.connect(own_database)
+    assert await connection.fetchval("select indisvalid from pg_index where indexrelid = 'ix_call_dates'::regclass")
+    assert await connection.fetchval("select version_num from alembic_version") == REVISION
+    await connection.close()
+
+
+@pytest.mark.parametrize("revision", ["0001", "0052"])
+async def test_a_schema_of_a_development_version_is_refused(own_database: str, revision: str) -> None:
+    """Before the first release there were migrations with these names, which are none of this version."""
+    await run_statements(
+        own_database,
+        "create table alembic_version (version_num varchar(32) primary key)",
+        f"insert into alembic_version values ('{revision}')",  # noqa: S608 - ours
+        "create table schema_compatibility (oldest_program text not null)",
+        "insert into schema_compatibility values ('0001')",
+    )
+    with pytest.raises(MigrationError, match=f"schema {revision}, which this version of Switchboard does not know"):
+        await upgrade(own_database)
+    with pytest.raises(MigrationError, match=f"schema {revision}, which this version of Switchboard cannot use"):
+        await wait_for_schema(own_database, asyncio.Event())
 
 
 async def test_an_index_is_built_while_rows_are_written(own_database: str) -> None:

@@ -17,7 +17,7 @@ async def wait_for_schema(url: str, stop: asyncio.Event) -> None:
     """Wait until the database answers and has this program's schema, or a newer one that it works with.
 
     So processes may be started before, or while, `switchboard migrate` runs. Return when `stop` is set, too. Raises
-    `MigrationError` for a schema that only a newer version can use.
+    `MigrationError` for a schema that only another version can use.
     """
     engine = create_engine(url, hide_parameters=True)
     reported: str | None = None
@@ -44,8 +44,9 @@ def _find_obstacle(schema: Schema) -> str | None:
     """Return what the process waits for. Raises `MigrationError` if no waiting helps."""
     if schema.state is SchemaState.UNKNOWN:
         raise MigrationError(
-            f"the database has schema {schema.revision}, which only a newer version of Switchboard can use; "
-            f"this one needs {schema.expected}: install the newer version, or restore a backup from before the upgrade"
+            f"the database has schema {schema.revision}, which this version of Switchboard cannot use; it "
+            f"needs {schema.expected}: install the version that created the schema, restore a backup from before the "
+            "upgrade, or start with an empty database"
         )
     if schema.state is SchemaState.PENDING:
         return f"the database has schema {schema.revision}, needed is {schema.expected}: run `switchboard migrate`"

@@ -14,6 +14,9 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
+FOLDER = Path(__file__).parent
+"""Folder of `env.py` and of the migrations in `versions`."""
+
 
 class SchemaState(Enum):
     """Comparison of a database's schema with the program's."""
@@ -47,7 +50,7 @@ class Scripts:
 def load_scripts() -> Scripts:
     """Load the migrations."""
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent))
+    config.set_main_option("script_location", str(FOLDER))
     directory = ScriptDirectory.from_config(config)
     scripts = list(directory.walk_revisions())
     return Scripts(config, scripts[0].revision, {script.revision: script.module.oldest_program for script in scripts})

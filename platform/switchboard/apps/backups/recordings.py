@@ -11,10 +11,9 @@ from switchboard.foundation.object_store import ObjectNotFound, ObjectStore
 from switchboard.resources.calls.recordings.file_formats import FILE_FORMATS, RecordingFormat
 
 RECORDED_CALLS = """
-select organization_id || '/' || id || '.' || coalesce(to_jsonb(call)->>'recording_format', 'wav')
-from call where has_recording
+select organization_id || '/' || id || '.' || recording_format from call where has_recording
 """
-"""Keys of the recordings. A schema from before the formats has WAV files."""
+"""Keys of the recordings."""
 KEY = re.compile(rf"[0-9a-f-]{{36}}/[0-9a-f-]{{36}}\.({'|'.join(FILE_FORMATS)})")
 
 

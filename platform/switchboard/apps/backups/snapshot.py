@@ -84,7 +84,7 @@ async def read_revision(connection: AsyncConnection) -> str | None:
 
 async def list_tables(connection: AsyncConnection) -> list[ArchivedTable]:
     """Return Switchboard's tables, each after those that it refers to."""
-    columns: dict[str, list[str]] = dict((await connection.execute(text(TABLES))).tuples().all())
+    columns: dict[str, list[str]] = dict((await connection.execute(text(TABLES))).all())
     order = TopologicalSorter({name: set[str]() for name in sorted(columns)})
     for table, referred in await connection.execute(text(REFERENCES)):
         if table in columns and referred in columns:

@@ -12,8 +12,8 @@ from switchboard.resources.identity.retention import ExpiringRows, RowDeleter
 ENDED_DELIVERIES = ExpiringRows(Delivery, (col(Delivery.status) != "pending",))
 HANDLED_EVENTS = ExpiringRows(Event, (col(Event.watch_due_at).is_(None), col(Event.trigger_due_at).is_(None)))
 
-# By target, because that is how the pending ones are indexed. Deliveries of the program before schema 0016 have no
-# subject, and plain bodies.
+# By target, because that is how the pending ones are indexed. Deliveries from before `subject_id` have none, and
+# plain bodies.
 _AWAITED = text(
     """
     select distinct coalesce(
