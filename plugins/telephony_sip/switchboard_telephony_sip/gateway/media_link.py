@@ -55,13 +55,9 @@ class MediaLink:
         try:
             await self._receive()
         finally:
-            self.detach()
+            self._media.detach()
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
-
-    def detach(self) -> None:
-        """Pass nothing more on to the platform."""
-        self._media.on_audio = self._media.on_digit = self._media.on_mark = _ignore
 
     async def close(self, *, stopped: bool) -> None:
         """Close the socket. `stopped`: tell the platform that the caller has hung up, or that the call was moved.
@@ -69,7 +65,7 @@ class MediaLink:
         `run` goes on meanwhile: a socket that closes without reading on is reset, and the platform, whose next audio
         then fails, never reads the last message.
         """
-        self.detach()
+        self._media.detach()
         with suppress(ConnectionError, RuntimeError, TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 if stopped and not self._socket.closed:
@@ -111,7 +107,3 @@ class MediaLink:
             self._media.mark(command.mark.name)
         else:
             self._media.clear()
-
-
-def _ignore(_: object) -> None:
-    pass

@@ -48,7 +48,6 @@ class PlayoutBuffer:
 
     def __init__(self) -> None:
         self.late = 0
-        self.concealed = 0
         self._concealer = Concealer()
         self._positions: list[int] = []
         self._fragments: dict[int, Fragment] = {}
@@ -175,5 +174,4 @@ class PlayoutBuffer:
     def _fill(self, samples: int) -> bytes:
         if self._noise and (self._head is None or self._noise[0] <= self._head):
             return make_noise(self._noise[1], samples)
-        self.concealed += 1
         return self._concealer.conceal(samples)

@@ -42,7 +42,9 @@ class RtcpReporter:
 
     def make_report(self, sent: OutgoingStream, received: IncomingStream | None, now: float) -> bytes:
         """Return a sender or receiver report with the canonical name. `now` is in seconds of a monotonic clock."""
-        blocks = [self._make_block(received, now)] if received else []
+        last, at = self._last_report or (0, now)
+        delay = min(int((now - at) * 65536), TIMESTAMP_CYCLE - 1)
+        blocks = [received.report(last, delay)] if received else []
         report: RtcpSrPacket | RtcpRrPacket
         if sent.packets:
             info = RtcpSenderInfo(_read_ntp_clock(), sent.timestamp, sent.packets, sent.octets % TIMESTAMP_CYCLE)
@@ -69,19 +71,6 @@ class RtcpReporter:
                 for block in packet.reports:
                     if block.ssrc == sent.source:
                         self._take_block(block)
-
-    def _make_block(self, received: IncomingStream, now: float) -> RtcpReceiverInfo:
-        report = received.report()
-        last, at = self._last_report or (0, now)
-        return RtcpReceiverInfo(
-            ssrc=received.source,
-            fraction_lost=report.fraction_lost,
-            packets_lost=report.lost,
-            highest_sequence=report.highest_sequence,
-            jitter=report.jitter,
-            lsr=last,
-            dlsr=min(int((now - at) * 65536), TIMESTAMP_CYCLE - 1),
-        )
 
     def _take_block(self, block: RtcpReceiverInfo) -> None:
         self.remote_loss_share = block.fraction_lost / 256

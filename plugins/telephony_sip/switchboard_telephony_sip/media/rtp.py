@@ -1,9 +1,10 @@
 """RTP packets (RFC 3550): their header, a stream that is sent, and the statistics of one that is received."""
 
 import secrets
-from dataclasses import dataclass
 from struct import Struct
 from typing import Final, NamedTuple
+
+from aiortp.packet import RtcpReceiverInfo
 
 HEADER: Final = Struct("!BBHII")
 VERSION: Final = 2
@@ -72,16 +73,6 @@ class OutgoingStream:
         self.timestamp = (self.timestamp + units) % TIMESTAMP_CYCLE
 
 
-@dataclass(frozen=True, slots=True)
-class ReceptionReport:
-    """Report block of RTCP. `fraction_lost` is of 256, since the last report; `jitter` is in units of the clock."""
-
-    fraction_lost: int
-    lost: int
-    highest_sequence: int
-    jitter: int
-
-
 class IncomingStream:
     """Sequence numbers, losses, and jitter of one received stream (RFC 3550, appendices A.1, A.3, and A.8)."""
 
@@ -91,7 +82,8 @@ class IncomingStream:
         self._first = self._highest = packet.sequence - 1
         self._suspect: int | None = None
         self._transit: float | None = None
-        self._jitter = 0.0
+        self.jitter = 0.0
+        """Jitter, in units of the clock."""
         self._reported = (0, 0)
 
     def accept(self, packet: RtpPacket) -> bool:
@@ -117,26 +109,24 @@ class IncomingStream:
             difference = abs(transit - self._transit)
             # A jump of more than a second is a new timeline, not jitter.
             if difference < clock_rate:
-                self._jitter += (difference - self._jitter) / 16
+                self.jitter += (difference - self.jitter) / 16
         self._transit = transit
 
     @property
     def expected(self) -> int:
         return self._highest - self._first
 
-    @property
-    def lost(self) -> int:
-        return max(0, self.expected - self.received)
-
-    @property
-    def jitter(self) -> float:
-        """Jitter, in units of the clock."""
-        return self._jitter
-
-    def report(self) -> ReceptionReport:
-        """Return the report block since the last one."""
+    def report(self, last_report: int, delay: int) -> RtcpReceiverInfo:
+        """Return the report block since the last one, with its LSR and DLSR (RFC 3550, 6.4.1)."""
         expected, received = self.expected - self._reported[0], self.received - self._reported[1]
         self._reported = (self.expected, self.received)
         share = max(0, expected - received) * 256 // expected if expected > 0 else 0
-        highest = self._highest % TIMESTAMP_CYCLE
-        return ReceptionReport(min(share, 255), min(self.lost, 0x7FFFFF), highest, int(self._jitter))
+        return RtcpReceiverInfo(
+            ssrc=self.source,
+            fraction_lost=min(share, 255),
+            packets_lost=min(max(0, self.expected - self.received), 0x7FFFFF),
+            highest_sequence=self._highest % TIMESTAMP_CYCLE,
+            jitter=int(self.jitter),
+            lsr=last_report,
+            dlsr=delay,
+        )
