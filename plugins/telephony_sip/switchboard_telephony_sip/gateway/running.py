@@ -55,7 +55,7 @@ class RunningGateway:
             switching = Switching(place, directory, http, media_place, metrics, context.find_number_owner)
             agent = SipUserAgent(self._list_listeners(), switching, advertised_host=address)
             switching.agent = agent
-            agent.set_trace(switching.traces.record)
+            agent.endpoint.trace = switching.traces.record
             _report_refusals(agent, metrics)
             metrics.live.set_function(lambda: len(switching.calls))
             trunks = Trunks(agent, directory, metrics)
@@ -72,7 +72,7 @@ class RunningGateway:
                         await self._listen(listening, agent, control)
                         logger.info("SIP gateway is ready", place=place)
                     await trunks.follow_accounts()
-                agent.accepts_calls, control.is_draining = False, True
+                agent.reception.accepts_calls, control.is_draining = False, True
                 await trunks.close()
                 await test_calls.close()
                 await self._drain(switching, context)

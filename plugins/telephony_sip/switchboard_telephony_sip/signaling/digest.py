@@ -5,7 +5,7 @@ import hmac
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from aiosipua.auth import SipDigestAuth, build_credentials
@@ -76,18 +76,14 @@ class DigestVerifier:
     again.
     """
 
-    def __init__(self, read_clock: Callable[[], float] = time.time) -> None:
+    def __init__(self) -> None:
         self._secret = secrets.token_bytes(32)
-        self._read_clock = read_clock
         self._counts: OrderedDict[str, int] = OrderedDict()
 
     def build_challenge(self, realm: str, host: str, *, stale: bool = False) -> str:
         """Return the value of WWW-Authenticate. The algorithm is MD5, because many telephone systems have no other."""
-        parameters = {
-            "realm": realm,
-            "nonce": self._build_nonce(int(self._read_clock()), host, secrets.token_hex(4)),
-            "qop": "auth",
-        }
+        nonce = self._build_nonce(int(time.time()), host, secrets.token_hex(4))
+        parameters = {"realm": realm, "nonce": nonce, "qop": "auth"}
         if stale:
             parameters["stale"] = "true"
         return stringify_auth(AuthChallenge("Digest", {**parameters, "algorithm": "MD5"}))
@@ -105,7 +101,7 @@ class DigestVerifier:
             return False
         expected = self._build_nonce(seconds, host, rest.partition("-")[0])
         genuine = hmac.compare_digest(expected.encode(), nonce.encode())
-        return genuine and 0 <= self._read_clock() - seconds <= NONCE_SECONDS
+        return genuine and 0 <= time.time() - seconds <= NONCE_SECONDS
 
     def verify(
         self, request: SipRequest, realm: str, accounts: Mapping[str, Sequence[DigestAccount]], host: str
@@ -117,7 +113,7 @@ class DigestVerifier:
         value = request.headers.get_first("Authorization")
         if value is None or len(value) > 4096:
             return []
-        given = {name.lower(): text for name, text in parse_auth(value, credentials=True).params.items()}
+        given = _read_credentials(value)
         nonce, count = given.get("nonce", ""), given.get("nc", "")
         if given.get("realm") != realm or given.get("uri") != request.uri:
             return []
@@ -143,10 +139,11 @@ class DigestVerifier:
     def was_stale(self, request: SipRequest, host: str) -> bool:
         """Return whether the request answers a challenge that is too old or was for another address."""
         value = request.headers.get_first("Authorization")
-        if value is None:
-            return False
-        given = {name.lower(): text for name, text in parse_auth(value, credentials=True).params.items()}
-        return not self.is_fresh(given.get("nonce", ""), host)
+        return value is not None and not self.is_fresh(_read_credentials(value).get("nonce", ""), host)
+
+
+def _read_credentials(value: str) -> dict[str, str]:
+    return {name.lower(): text for name, text in parse_auth(value, credentials=True).params.items()}
 
 
 def _is_proven(account: DigestAccount, request: SipRequest, given: Mapping[str, str]) -> bool:

@@ -2,20 +2,20 @@
 
 import asyncio
 import random
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from aiosipua.message import SipResponse
 
-from switchboard_telephony_sip.signaling.dialog_state import MAX_FORWARDS, create_tag
+from switchboard_telephony_sip.signaling.dialog_state import DialogState
 from switchboard_telephony_sip.signaling.digest import SipCredentials, answer_challenge, is_stale
 from switchboard_telephony_sip.signaling.endpoint import SipEndpoint
-from switchboard_telephony_sip.signaling.messages import build_request, read_address, read_uri_text
+from switchboard_telephony_sip.signaling.messages import USER_AGENT, read_address, read_uri_text
 from switchboard_telephony_sip.signaling.peers import Peer, PeerUnreachable, resolve_peer
 from switchboard_telephony_sip.signaling.transactions import TransactionTimeout
 
+EXPIRES_SECONDS = 300
 FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 2.0, 60.0
 REFRESH_SHARE = 0.8
 MIN_REFRESH_SECONDS = 5.0
@@ -26,12 +26,11 @@ MAX_CHALLENGES = 2
 
 @dataclass(frozen=True, slots=True)
 class RegistrationAccount:
-    """An address of record, such as `sip:alice@pbx.example`, and its registrar; `expires` in seconds."""
+    """An address of record, such as `sip:alice@pbx.example`, and its registrar."""
 
     registrar: Peer
     address_of_record: str
     credentials: SipCredentials
-    expires: int = 300
 
 
 class Registration:
@@ -46,31 +45,22 @@ class Registration:
         self.failure = ""
         self.on_change: Callable[[], None] | None = None
         self._endpoint = endpoint
-        self._call_id = secrets.token_hex(16)
-        self._tag = create_tag()
-        self._cseq = 0
-        self._expires = account.expires
+        record = f"<{account.address_of_record}>"
+        self._user, _, domain = account.address_of_record.partition(":")[2].rpartition("@")
+        self._requests = DialogState.begin(record, record, f"sip:{domain}", account.registrar)
+        self._expires = EXPIRES_SECONDS
         self._peer: Peer | None = None
-        self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        self._task = self._endpoint.spawn(self._run())
+        self._task = endpoint.spawn(self._run())
 
     async def close(self) -> None:
         """Stop, and remove the binding if there is one; waits for the registrar at most two seconds."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
         if self.is_registered:
             with suppress(PeerUnreachable, TransactionTimeout, TimeoutError):
                 async with asyncio.timeout(2.0):
                     await self._register(0)
             self._change(registered=False)
-
-    def refresh_now(self) -> None:
-        """Register at once, for example after a change of the network."""
-        self._wake.set()
 
     async def _run(self) -> None:
         delay = FIRST_RETRY_SECONDS
@@ -89,13 +79,10 @@ class Registration:
         """Wait for the next attempt, and keep the NAT's binding open meanwhile."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
-        while (rest := end - loop.time()) > 0 and not self._wake.is_set():
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(rest, KEEP_ALIVE_SECONDS)):
-                    await self._wake.wait()
+        while (rest := end - loop.time()) > 0:
+            await asyncio.sleep(min(rest, KEEP_ALIVE_SECONDS))
             if self.is_registered and self._peer is not None:
                 self._endpoint.send_keep_alive(self._peer)
-        self._wake.clear()
 
     async def _try_once(self) -> float | None:
         """Register, and return the seconds that the registrar grants, or None after a failure."""
@@ -127,21 +114,13 @@ class Registration:
         answers: list[tuple[str, str]] = []
         challenges = 0
         while True:
-            self._cseq += 1
-            user, _, domain = self.account.address_of_record.partition(":")[2].rpartition("@")
-            contact = self._endpoint.build_contact(peer, user)
             headers = [
-                ("Max-Forwards", MAX_FORWARDS),
-                ("From", f"<{self.account.address_of_record}>;tag={self._tag}"),
-                ("To", f"<{self.account.address_of_record}>"),
-                ("Call-ID", self._call_id),
-                ("CSeq", f"{self._cseq} REGISTER"),
-                ("Contact", contact),
+                ("Contact", self._endpoint.build_contact(peer, self._user)),
                 ("Expires", str(expires)),
-                ("User-Agent", self._endpoint.user_agent),
+                ("User-Agent", USER_AGENT),
                 *answers,
             ]
-            request = build_request("REGISTER", f"sip:{domain}", headers)
+            request = self._requests.build_request("REGISTER", headers)
             response = await self._endpoint.ask(request, peer)
             if response.status_code == 423 and expires and (longer := _read_minimum(response)) > expires:
                 expires = self._expires = longer
