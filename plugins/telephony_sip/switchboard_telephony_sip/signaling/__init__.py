@@ -13,7 +13,6 @@ from switchboard_telephony_sip.signaling.reception import (
     DigestRequired,
     TrunkUndecided,
     UnknownCaller,
-    UserAgentEvents,
 )
 from switchboard_telephony_sip.signaling.registration import Registration, RegistrationAccount
 from switchboard_telephony_sip.signaling.user_agent import SipUserAgent
@@ -46,5 +45,4 @@ __all__ = [
     "TrunkQuota",
     "TrunkUndecided",
     "UnknownCaller",
-    "UserAgentEvents",
 ]

@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Final, TypeAlias
+from urllib.parse import quote
 
 from aiosipua.message import SipMessage, SipRequest, SipResponse
 from aiosipua.session_timer import watchdog_delay
@@ -24,7 +25,6 @@ from switchboard_telephony_sip.signaling.messages import (
     SessionInterval,
     SessionTooShort,
     accept_session,
-    build_refer_to,
     build_response,
     list_options,
     read_cseq,
@@ -92,7 +92,7 @@ class Acknowledgments:
                 while not ack.done():
                     await asyncio.wait((ack,), timeout=interval)
                     if not ack.done():
-                        transaction.repeat_success()
+                        transaction.transmit()
                     interval = min(interval * 2, T2)
         except TimeoutError as error:
             raise CallTimeout("the peer did not acknowledge the answer") from error
@@ -219,15 +219,14 @@ class Dialog:
             raise RuntimeError("a transfer is under way")
         referral: asyncio.Queue[int | None] = asyncio.Queue()
         self._referral = referral
-        taken_over = None
-        if replaces is not None:
+        refer_to = f"<{target}>"
+        if replaces is not None:  # An attended transfer (RFC 3891, section 2).
             taken_over = ReplacesHeader(replaces.call_id, replaces.remote_tag, replaces.local_tag)
+            refer_to = f"<{target}?Replaces={quote(str(taken_over), safe='')}>"
         local_uri = self.state.local.partition(";tag=")[0]
         try:
-            response = await self.request(
-                "REFER",
-                [("Refer-To", build_refer_to(target, taken_over)), ("Referred-By", local_uri), self.build_contact()],
-            )
+            headers = [("Refer-To", refer_to), ("Referred-By", local_uri), self.build_contact()]
+            response = await self.request("REFER", headers)
             if response.status_code >= 300:
                 raise CallRefused(response)
             while (status := await referral.get()) is not None:
@@ -257,17 +256,12 @@ class Dialog:
             except TransactionTimeout as error:
                 self.lose()
                 raise CallTimeout(str(error)) from error
-            if answer or (found := self._answer_challenge(response, request)) is None:
+            if answer or (found := answer_challenge(response, self.state.credentials, request)) is None:
                 break
             answer = [found]
         if response.status_code in (408, 481):
             self.lose()
         return response
-
-    def _answer_challenge(self, response: SipResponse, request: SipRequest) -> tuple[str, str] | None:
-        if response.status_code not in (401, 407) or self.state.credentials is None:
-            return None
-        return answer_challenge(response, self.state.credentials, request)
 
     async def _invite(self, sdp: str) -> SipResponse:
         self.is_inviting = True
@@ -275,7 +269,8 @@ class Dialog:
         headers += self.session.list_headers()
         try:
             response, attempt = await self._attempt(headers, sdp)
-            if (answer := self._answer_challenge(response, attempt.request)) is not None:
+            answer = answer_challenge(response, self.state.credentials, attempt.request)
+            if answer is not None:
                 response, attempt = await self._attempt([*headers, answer], sdp)
             if response.status_code < 300:
                 self.state.update_target(response)

@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import re
 import secrets
 import time
 from collections import OrderedDict
@@ -17,6 +18,7 @@ from switchboard_telephony_sip.signaling.messages import BREAKS
 
 NONCE_SECONDS = 300
 MAX_USED_NONCES = 10_000
+NONCE_COUNT = re.compile(r"[0-9A-Fa-f]{8}")
 # Strongest first; build_credentials of aiosipua has both.
 ALGORITHMS = ("SHA-256", "MD5")
 
@@ -37,8 +39,12 @@ class DigestAccount:
     trunk: TrunkQuota
 
 
-def answer_challenge(response: SipResponse, credentials: SipCredentials, request: SipRequest) -> tuple[str, str] | None:
-    """Return the header that answers a 401 or 407, or None if no challenge can be answered."""
+def answer_challenge(
+    response: SipResponse, credentials: SipCredentials | None, request: SipRequest
+) -> tuple[str, str] | None:
+    """Return the header that answers a 401 or 407, or None for another response, or if no challenge can be answered."""
+    if response.status_code not in (401, 407) or credentials is None:
+        return None
     asks, answers = ("WWW-Authenticate", "Authorization")
     if response.status_code == 407:
         asks, answers = ("Proxy-Authenticate", "Proxy-Authorization")
@@ -119,7 +125,7 @@ class DigestVerifier:
             return []
         if given.get("qop") != "auth" or not given.get("cnonce") or not self.is_fresh(nonce, host):
             return []
-        if not (len(count) == 8 and count.isascii() and count.isalnum()) or not self._is_next(nonce, count):
+        if not NONCE_COUNT.fullmatch(count) or int(count, 16) <= self._counts.get(nonce, 0):
             return []
         named = accounts.get(given.get("username", ""), ())
         proven = [account for account in named if _is_proven(account, request, given)]
@@ -129,12 +135,6 @@ class DigestVerifier:
             if len(self._counts) > MAX_USED_NONCES:
                 self._counts.popitem(last=False)
         return proven
-
-    def _is_next(self, nonce: str, count: str) -> bool:
-        try:
-            return int(count, 16) > self._counts.get(nonce, 0)
-        except ValueError:
-            return False
 
     def was_stale(self, request: SipRequest, host: str) -> bool:
         """Return whether the request answers a challenge that is too old or was for another address."""

@@ -20,10 +20,9 @@ from switchboard_telephony_sip.signaling.messages import (
 )
 from switchboard_telephony_sip.signaling.peers import ListenAddress, Peer, PeerUnreachable
 from switchboard_telephony_sip.signaling.transactions import (
-    ClientKey,
     ClientTransaction,
-    ServerKey,
     ServerTransaction,
+    TransactionKey,
     find_reply_address,
     find_server_key,
     ignore,
@@ -86,8 +85,8 @@ class SipEndpoint:
         self.is_welcome, self.note_peer = handler.is_welcome, handler.note_peer
         self._advertised_host = advertised_host
         self._transports = SipTransports(listeners, self, trusted_certificates=trusted_certificates)
-        self._clients: dict[ClientKey, ClientTransaction] = {}
-        self._servers: dict[ServerKey, ServerTransaction] = {}
+        self._clients: dict[TransactionKey, ClientTransaction] = {}
+        self._servers: dict[TransactionKey, ServerTransaction] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:

@@ -1,7 +1,7 @@
 """A call that came in, until it is answered or refused (RFC 3261, section 13.3)."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from aiosipua.message import SipResponse
 
@@ -55,13 +55,12 @@ class IncomingInvite:
         self._dialogs = dialogs
         self._tag = create_tag()
         self._repetition: asyncio.TimerHandle | None = None
-        self._on_settled: list[Callable[[], None]] = []
+        self._slot: CallSlot | None = None
         self.is_settled = False
 
     def enter(self, trunk: TrunkQuota, slot: CallSlot) -> None:
         """Count the call as one of a trunk, in a place of its quota, until it is over or was refused."""
-        self.trunk = trunk
-        self.on_settled(slot.release)
+        self.trunk, self._slot = trunk, slot
 
     def ring(self, sdp: str | None = None) -> None:
         """Report that the telephone rings (180), or early media with its description (183)."""
@@ -116,14 +115,10 @@ class IncomingInvite:
         if self._repetition is not None:
             self._repetition.cancel()
 
-    def on_settled(self, callback: Callable[[], None]) -> None:
-        """Call back when the call is over, or was refused."""
-        self._on_settled.append(callback)
-
     def _settle(self) -> None:
-        callbacks, self._on_settled = self._on_settled, []
-        for callback in callbacks:
-            callback()
+        """Give the place back: the call is over, or was refused."""
+        if self._slot is not None:
+            self._slot.release()
 
     def _list_contact(self) -> list[tuple[str, str]]:
         return [("Contact", self._endpoint.build_contact(self._transaction.reply_to))]

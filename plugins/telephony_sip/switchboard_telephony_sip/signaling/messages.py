@@ -7,7 +7,7 @@ transactions and dialogs depend are checked here.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from aiosipua.headers import Address, Via, parse_address, parse_uri, parse_via
 from aiosipua.message import SipMessage, SipRequest, SipResponse
@@ -305,20 +305,11 @@ class ReplacesHeader:
 def read_replaces(value: str) -> ReplacesHeader | None:
     """Parse a Replaces header; None if a tag is missing or the Call-ID is empty."""
     call_id, *parameters = (part.strip() for part in value.split(";"))
-    named = dict(_split_parameter(parameter) for parameter in parameters)
+    parts = (parameter.partition("=") for parameter in parameters)
+    named = {name.strip().lower(): value.strip() for name, _, value in parts}
     if not call_id or not named.get("to-tag") or not named.get("from-tag"):
         return None
     return ReplacesHeader(call_id, named["to-tag"], named["from-tag"], "early-only" in named)
-
-
-def _split_parameter(text: str) -> tuple[str, str]:
-    name, _, value = text.partition("=")
-    return name.strip().lower(), value.strip()
-
-
-def build_refer_to(target: str, replaces: ReplacesHeader | None) -> str:
-    """Return the value of Refer-To, for an attended transfer with the dialog to replace (RFC 3891, section 2)."""
-    return f"<{target}?Replaces={quote(str(replaces), safe='')}>" if replaces else f"<{target}>"
 
 
 def read_refer_to(request: SipRequest) -> tuple[str, ReplacesHeader | None] | None:

@@ -33,7 +33,7 @@ class OutgoingInvite:
     headers: tuple[tuple[str, str], ...] = ()
     credentials: SipCredentials | None = None
     quota: TrunkQuota | None = None
-    on_progress: Callable[[int, str | None], None] | None = None
+    on_progress: Callable[[int, str | None], None] = lambda _status, _sdp: None
     first_response_seconds: float = TIMEOUT
     session_seconds: int = 1800
     contact_user: str = ""

@@ -109,9 +109,7 @@ class Reception:
 
     def is_welcome(self, host: str) -> bool:
         """Return whether to read a message: always from trunks, and within limits from strangers."""
-        if self._is_known(host):
-            return True
-        return not self._guard.is_ignored(host) and self._guard.admit_stranger()
+        return self._is_known(host) or (not self._guard.is_ignored(host) and self._guard.admit_stranger())
 
     def note_peer(self, host: str) -> None:
         """Read the answers of a host to which the gateway has sent a request."""
@@ -238,7 +236,9 @@ class Reception:
             raise _Refused(503, ("Retry-After", "5"))
         if request.body and read_sdp(request) is None:
             raise _Refused(415, ("Accept", SDP))
-        if not {SDP, "application/*", "*/*"} & (_list_accepted(request) or {SDP}):
+        # Without the header Accept, the caller accepts descriptions.
+        accepted = {value.partition(";")[0].strip() for value in list_options(request, "accept")} or {SDP}
+        if not {SDP, "application/*", "*/*"} & accepted:
             raise _Refused(406, ("Accept", SDP))
         if any(_identify_call(request) == _identify_call(invite.request) for invite, _ in self._ringing.values()):
             raise _Refused(482)  # A fork of the same call that came by another way (section 8.2.2.2).
@@ -307,8 +307,3 @@ class Reception:
 
 def _identify_call(request: SipRequest) -> tuple[str | None, str | None, str]:
     return request.call_id, request.headers.get_first("cseq"), read_tag(request.headers.get_first("from"))
-
-
-def _list_accepted(request: SipRequest) -> set[str]:
-    """Return the media types that the caller accepts in responses, none without the header Accept."""
-    return {value.partition(";")[0].strip() for value in list_options(request, "accept")}

@@ -89,22 +89,17 @@ class Registration:
         try:
             response = await self._register(self._expires)
         except (PeerUnreachable, TransactionTimeout) as error:
-            self._fail(str(error))
+            self._change(registered=False, failure=str(error))
             return None
         if response.status_code >= 300:
-            self._fail(f"{response.status_code} {response.reason_phrase}")
+            self._change(registered=False, failure=f"{response.status_code} {response.reason_phrase}")
             return None
-        self.failure = ""
         self._change(registered=True)
         return self._read_granted(response)
 
-    def _fail(self, reason: str) -> None:
-        self.failure = reason
-        self._change(registered=False)
-
-    def _change(self, *, registered: bool) -> None:
+    def _change(self, *, registered: bool, failure: str = "") -> None:
         changed = registered != self.is_registered
-        self.is_registered = registered
+        self.is_registered, self.failure = registered, failure
         if changed and self.on_change is not None:
             self.on_change()
 
@@ -128,24 +123,18 @@ class Registration:
                 answers, challenges = [], 0
                 continue
             is_new = challenges == 0 or (challenges < MAX_CHALLENGES and is_stale(response))
-            if response.status_code not in (401, 407) or not is_new:
-                return response
-            challenges += 1
-            answer = answer_challenge(response, self.account.credentials, request)
+            answer = answer_challenge(response, self.account.credentials, request) if is_new else None
             if answer is None:
                 return response
-            answers = [answer]
+            answers, challenges = [answer], challenges + 1
 
     def _read_granted(self, response: SipResponse) -> float:
         """Return the seconds for which our Contact is bound; Expires counts for a binding without its own."""
-        user = read_address(self.account.address_of_record).uri.user
+        ours = self._peer and read_uri_text(self._endpoint.build_contact(self._peer, self._user))
         for value in response.headers.get("contact"):
-            address = read_address(value)
-            granted = address.params.get("expires") or ""
-            if address.uri.user == user and granted.isascii() and granted.isdigit():
-                ours = self._peer and read_uri_text(self._endpoint.build_contact(self._peer, user or ""))
-                if read_uri_text(value) == ours:
-                    return float(granted[:9])
+            granted = read_address(value).params.get("expires") or ""
+            if read_uri_text(value) == ours and granted.isascii() and granted.isdigit():
+                return float(granted[:9])
         header = response.headers.get_first("expires") or ""
         return float(header[:9]) if header.isascii() and header.isdigit() else float(self._expires)
 

@@ -16,8 +16,7 @@ TIMEOUT = 64 * T1
 
 
 MAGIC_COOKIE = "z9hG4bK"
-ClientKey = tuple[str, ...]
-ServerKey = tuple[str, ...]
+TransactionKey = tuple[str, ...]
 
 
 class TransactionTimeout(Exception):
@@ -31,19 +30,42 @@ class Wire(Protocol):
         self, message: SipRequest | SipResponse, peer: Peer, on_failure: Callable[[PeerUnreachable], None]
     ) -> None: ...
 
-    def end_transaction(self, key: tuple[str, ...]) -> None: ...
+    def end_transaction(self, key: TransactionKey) -> None: ...
 
 
 def ignore(_: object) -> None:
     """Ignore a response that nobody needs, or a failure: the other end repeats its own message, or gives up."""
 
 
-def key_of(message: SipRequest | SipResponse, method: str) -> ClientKey:
+def key_of(message: SipRequest | SipResponse, method: str) -> TransactionKey:
     """Return the key under which a client transaction waits for its responses (section 17.1.3)."""
     return read_via(message).branch or "", method
 
 
-class ClientTransaction:
+class _Transaction:
+    """A request with the timers of its transaction."""
+
+    def __init__(self, wire: Wire, request: SipRequest, peer: Peer, key: TransactionKey) -> None:
+        self.request, self.key = request, key
+        self._wire = wire
+        self._is_invite = request.method == "INVITE"
+        self._is_reliable = peer.transport != "udp"
+        self._timers: list[asyncio.TimerHandle] = []
+
+    def end(self) -> None:
+        self._cancel_timers()
+        self._wire.end_transaction(self.key)
+
+    def _call_later(self, seconds: float, callback: Callable[..., None], *arguments: object) -> None:
+        self._timers.append(asyncio.get_running_loop().call_later(seconds, callback, *arguments))
+
+    def _cancel_timers(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+
+
+class ClientTransaction(_Transaction):
     """One request that was sent, with its retransmissions.
 
     `on_response` gets each provisional and final response, for an INVITE also repeated 2xx responses. `on_failure` gets
@@ -58,15 +80,9 @@ class ClientTransaction:
         on_response: Callable[[SipResponse], None],
         on_failure: Callable[[Exception], None],
     ) -> None:
-        self.request, self.peer = request, peer
-        self.key = key_of(request, request.method)
-        self._wire = wire
+        super().__init__(wire, request, peer, key_of(request, request.method))
+        self.peer = peer
         self._on_response, self._on_failure = on_response, on_failure
-        self._is_invite = request.method == "INVITE"
-        self._is_reliable = peer.transport != "udp"
-        self._loop = asyncio.get_running_loop()
-        self._retransmission: asyncio.TimerHandle | None = None
-        self._deadline: asyncio.TimerHandle | None = None
         self._has_provisional = False
         self._final: SipResponse | None = None
         self._ack: SipRequest | None = None
@@ -74,9 +90,9 @@ class ClientTransaction:
 
     def start(self) -> None:
         silence = TransactionTimeout(f"{self.peer} did not answer {self.request.method}")
-        self._deadline = self._loop.call_later(TIMEOUT, self.fail, silence)
+        self._call_later(TIMEOUT, self.fail, silence)
         if not self._is_reliable:
-            self._retransmission = self._loop.call_later(T1, self._retransmit, T1)
+            self._call_later(T1, self._retransmit, T1)
         self._wire.transmit(self.request, self.peer, self.fail)
 
     def _retransmit(self, interval: float) -> None:
@@ -84,7 +100,7 @@ class ClientTransaction:
         longer = interval * 2 if self._is_invite else min(interval * 2, T2)
         if self._has_provisional:
             longer = T2
-        self._retransmission = self._loop.call_later(longer, self._retransmit, longer)
+        self._call_later(longer, self._retransmit, longer)
         self._wire.transmit(self.request, self.peer, self.fail)
 
     def receive(self, response: SipResponse) -> None:
@@ -110,7 +126,7 @@ class ClientTransaction:
         stay = TIMEOUT if self._is_invite else T4
         if self._is_reliable and not (self._is_invite and response.status_code < 300):
             stay = 0.0
-        self._deadline = self._loop.call_later(stay, self.end)
+        self._call_later(stay, self.end)
         self._on_response(response)
 
     def _receive_again(self, response: SipResponse) -> None:
@@ -127,13 +143,7 @@ class ClientTransaction:
 
     def end(self) -> None:
         self._is_over = True
-        self._cancel_timers()
-        self._wire.end_transaction(self.key)
-
-    def _cancel_timers(self) -> None:
-        for timer in (self._retransmission, self._deadline):
-            if timer is not None:
-                timer.cancel()
+        super().end()
 
 
 def build_in_transaction(method: str, invite: SipRequest, to: str) -> SipRequest:
@@ -149,7 +159,7 @@ def build_in_transaction(method: str, invite: SipRequest, to: str) -> SipRequest
     return request
 
 
-def find_server_key(request: SipRequest, method: str) -> ServerKey:
+def find_server_key(request: SipRequest, method: str) -> TransactionKey:
     """Return the key of the server transaction to which a request belongs (section 17.2.3).
 
     `method` is INVITE for an ACK and for the transaction that a CANCEL cancels. Peers of RFC 2543 have no magic
@@ -165,19 +175,13 @@ def find_server_key(request: SipRequest, method: str) -> ServerKey:
     return (request.uri, sender, headers.get_first("call-id") or "", str(number), via.host, branch, method)
 
 
-class ServerTransaction:
+class ServerTransaction(_Transaction):
     """One request that was received, with the responses to it; a repeated request gets the last response again."""
 
     def __init__(self, wire: Wire, request: SipRequest, source: Peer, reply_to: Peer) -> None:
-        self.request, self.source = request, source
-        self.reply_to = reply_to
-        self.key = find_server_key(request, request.method)
+        super().__init__(wire, request, reply_to, find_server_key(request, request.method))
+        self.source, self.reply_to = source, reply_to
         self.last_response: SipResponse | None = None
-        self._wire = wire
-        self._is_invite = request.method == "INVITE"
-        self._is_reliable = reply_to.transport != "udp"
-        self._loop = asyncio.get_running_loop()
-        self._timers: list[asyncio.TimerHandle] = []
         self._is_acknowledged = False
 
     @property
@@ -189,56 +193,36 @@ class ServerTransaction:
         if self.is_final:
             return
         self.last_response = response
-        self._transmit()
-        if not self.is_final:
-            return
-        if not self._is_invite:
-            self._end_later(0.0 if self._is_reliable else TIMEOUT)  # timer J
-        elif response.status_code < 300:
-            self._end_later(TIMEOUT)  # timer L
-        else:
-            self._end_later(TIMEOUT)  # timer H
-            if not self._is_reliable:
-                self._timers.append(self._loop.call_later(T1, self._retransmit, T1))  # timer G
-
-    def repeat_success(self) -> None:
-        """Send the 2xx response again, until the ACK comes: the dialog's timer calls it."""
-        self._transmit()
+        self.transmit()
+        if self.is_final:
+            is_over = self._is_reliable and not self._is_invite
+            self._call_later(0.0 if is_over else TIMEOUT, self.end)  # Timer J; L and H for an INVITE.
+            if self._is_invite and not self._is_reliable and response.status_code >= 300:
+                self._call_later(T1, self._retransmit, T1)  # timer G
 
     def receive_again(self) -> None:
         """Answer a repeated request. The dialog repeats 2xx responses to an INVITE."""
         if self.last_response is None or self._is_acknowledged:
             return
         if not (self._is_invite and 200 <= self.last_response.status_code < 300):
-            self._transmit()
+            self.transmit()
 
     def receive_ack(self) -> None:
         """Stop repeating a refusal (timer I)."""
         if self.is_final and not self._is_acknowledged:
             self._is_acknowledged = True
             self._cancel_timers()
-            self._end_later(0.0 if self._is_reliable else T4)
-
-    def end(self) -> None:
-        self._cancel_timers()
-        self._wire.end_transaction(self.key)
+            self._call_later(0.0 if self._is_reliable else T4, self.end)
 
     def _retransmit(self, interval: float) -> None:
         longer = min(interval * 2, T2)
-        self._timers.append(self._loop.call_later(longer, self._retransmit, longer))
-        self._transmit()
+        self._call_later(longer, self._retransmit, longer)
+        self.transmit()
 
-    def _transmit(self) -> None:
+    def transmit(self) -> None:
+        """Send the last response; the dialog's timer repeats a 2xx response until the ACK comes."""
         if self.last_response is not None:
             self._wire.transmit(self.last_response, self.reply_to, ignore)
-
-    def _end_later(self, seconds: float) -> None:
-        self._timers.append(self._loop.call_later(seconds, self.end))
-
-    def _cancel_timers(self) -> None:
-        for timer in self._timers:
-            timer.cancel()
-        self._timers.clear()
 
 
 def find_reply_address(request: SipRequest, source: Peer) -> Peer:

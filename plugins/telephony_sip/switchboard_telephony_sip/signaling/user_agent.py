@@ -95,10 +95,7 @@ class SipUserAgent:
         return dialog
 
     async def options(self, peer: Peer, uri: str) -> int:
-        """Ask whether a peer is alive, and return its status.
-
-        Raises `CallTimeout` or `PeerUnreachable`.
-        """
+        """Ask whether a peer is alive, and return its status; raises `CallTimeout` or `PeerUnreachable`."""
         local = f"<sip:switchboard@{uri.partition(':')[2].rpartition('@')[2]}>"
         return (await self._request("OPTIONS", peer, uri, local)).status_code
 
@@ -130,8 +127,6 @@ class SipUserAgent:
                 response = await self.endpoint.ask(request, hop)
             except TransactionTimeout as error:
                 raise CallTimeout(str(error)) from error
-            if response.status_code not in (401, 407) or credentials is None:
-                break
             answer = answer_challenge(response, credentials, request)
             if answer is None:
                 break
@@ -158,7 +153,12 @@ class _Call:
         peer = await resolve_peer(self._invite.peer)
         for _ in range(MAX_ATTEMPTS):
             request = self._build_invite(peer)
-            attempt = self._attempt = InviteAttempt(self._endpoint, request, peer, self._report_progress)
+            attempt = self._attempt = InviteAttempt(
+                self._endpoint,
+                request,
+                peer,
+                lambda response: self._invite.on_progress(response.status_code, read_sdp(response)),
+            )
             response = await attempt.wait(self._invite.first_response_seconds)
             if response.status_code < 300:
                 return self._establish(attempt, response)
@@ -190,10 +190,6 @@ class _Call:
         ]
         return self._requests.build_request("INVITE", headers, invite.sdp)
 
-    def _report_progress(self, response: SipResponse) -> None:
-        if self._invite.on_progress is not None:
-            self._invite.on_progress(response.status_code, read_sdp(response))
-
     def _adapt(self, response: SipResponse, request: SipRequest) -> bool:
         """Answer a challenge, or lengthen the session's interval; return whether to try again."""
         if response.status_code == 422 and not self._has_longer_session:
@@ -202,12 +198,9 @@ class _Call:
             self._answers = []  # A nonce count is not accepted again.
             self._min_session = int(wanted[:9]) if wanted.isascii() and wanted.isdigit() else MIN_SESSION_SECONDS
             return self._min_session > MIN_SESSION_SECONDS
-        credentials = self._invite.credentials
-        if response.status_code not in (401, 407) or credentials is None:
-            return False
         if self._answers and not is_stale(response):
             return False
-        answer = answer_challenge(response, credentials, request)
+        answer = answer_challenge(response, self._invite.credentials, request)
         self._answers = [answer] if answer else []
         return answer is not None
 
