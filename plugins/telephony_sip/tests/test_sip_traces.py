@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import pytest
-from switchboard_telephony_sip.cli.ladder import draw_ladder
+from switchboard_telephony_sip.cli.call_trace import draw_ladder
 from switchboard_telephony_sip.commands import TraceEntry
 from switchboard_telephony_sip.gateway import call_traces
 from switchboard_telephony_sip.gateway.call_traces import (

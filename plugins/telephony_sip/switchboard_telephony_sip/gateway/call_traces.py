@@ -6,11 +6,12 @@ from collections import OrderedDict, deque
 from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from secrets import token_hex
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from aiosipua.utils import format_addr
 
 from switchboard_telephony_sip.commands import TraceEntry, TraceResult
+from switchboard_telephony_sip.gateway.calls import GatewayCall
 from switchboard_telephony_sip.gateway.dialing import CallInviter
 from switchboard_telephony_sip.signaling import Dialog, OutgoingInvite, TracedMessage
 
@@ -49,13 +50,6 @@ _NUMBERED: Final = re.compile(
 )
 """Lines that name the parties."""
 _KEYS: Final = re.compile(r"^(Content-Type\s*:\s*application/dtmf\s*(?:;.*)?$.*?^\s*$\s*)\S.*", re.I | re.M | re.S)
-
-
-class TracedCall(Protocol):
-    """A call of the gateway."""
-
-    call_id: str
-    account_key: str
 
 
 class KeptMessage(NamedTuple):
@@ -117,7 +111,7 @@ class CallTraces:
                 self._undecided.popitem(last=False)
         found.add(KeptMessage(time.time(), replace(message, data=message.data[:MESSAGE_BYTES])))
 
-    def link(self, call: TracedCall, sip_id: str) -> None:
+    def link(self, call: GatewayCall, sip_id: str) -> None:
         """Count the messages with this SIP Call-ID among those of a call."""
         messages = self._calls.get(call.call_id)
         if messages is None:
@@ -128,10 +122,6 @@ class CallTraces:
             for kept in earlier.messages:
                 messages.add(kept)
         self._drop_old()
-
-    def follow(self, call: TracedCall, inviter: CallInviter) -> CallInviter:
-        """Return an inviter whose calls are parts of this one."""
-        return _TracedInviter(self, call, inviter)
 
     def find(self, account_key: str, call_id: str) -> TraceResult | None:
         """Return the masked messages of a call; None for one of another account, and one that is not kept."""
@@ -154,9 +144,11 @@ class CallTraces:
 
 
 @dataclass(frozen=True, slots=True)
-class _TracedInviter:
+class TracedInviter:
+    """An inviter whose calls are parts of a call of the gateway."""
+
     traces: CallTraces
-    call: TracedCall
+    call: GatewayCall
     inviter: CallInviter
 
     async def invite(self, invite: OutgoingInvite) -> Dialog:

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from switchboard_telephony_sip.callbacks import TextDeliveredNotice
 from switchboard_telephony_sip.commands import (
+    COMMANDS,
     COMMANDS_PATH,
     NOT_SERVED,
     AccountCommand,
@@ -35,7 +36,6 @@ from switchboard_telephony_sip.commands import (
     TextCommand,
     TraceCommand,
     TransferCommand,
-    read_gateway_command,
 )
 from switchboard_telephony_sip.gateway import transfers
 from switchboard_telephony_sip.gateway.calls import GatewayCall
@@ -105,7 +105,7 @@ class ControlApi:
             logger.warning("command refused", reason=fault or "it was sent before")
             return _respond(403, CommandRefusal(fault or "the command was sent before"))
         try:
-            return _respond(200, await self._execute(account, read_gateway_command(body)))
+            return _respond(200, await self._execute(account, COMMANDS.decode(body)))
         except NoSuchCall:
             return _respond(404, CommandRefusal("there is no such call", "call_gone"))
         except CommandRefused as error:
@@ -118,15 +118,12 @@ class ControlApi:
         if isinstance(command, OperatorCommand):
             if account is not None:
                 raise CommandRefused("only the operator of the installation may give this command")
-            return self._execute_for_operator(command)
+            if isinstance(command, BansCommand):
+                return CommandResult(bans=self._guard.list_ignored())
+            return CommandResult(bans={command.address: 0.0} if self._guard.forgive(command.address) else {})
         if account is None:
             raise CommandRefused("only the account of a call or a trunk may give this command")
         return await self._execute_for_account(account, command)
-
-    def _execute_for_operator(self, command: OperatorCommand) -> CommandResult:
-        if isinstance(command, BansCommand):
-            return CommandResult(bans=self._guard.list_ignored())
-        return CommandResult(bans={command.address: 0.0} if self._guard.forgive(command.address) else {})
 
     async def _execute_for_account(self, account: GatewayAccount, command: AccountCommand) -> CommandResult:
         if self.is_draining and isinstance(command, PlaceCommand | TextCommand | MeasureCommand):
@@ -151,17 +148,14 @@ class ControlApi:
                 call = self._find_live_call(account, call_id)
                 await transfers.connect(call, self._find_target(account, target_id))
             case TextCommand():
-                return CommandResult(await self._send_text_message(account, command))
+                await self._trunks.send_text_message(account, command)
+                text_id = uuid4().hex
+                link = PlatformLink(self._switching.http, account.secret)
+                self._switching.spawn(link.deliver_late(command.events_url, TextDeliveredNotice(text_id)))
+                return CommandResult(text_id)
             case _:
                 return await self._diagnose(account, command)
         return CommandResult()
-
-    async def _send_text_message(self, account: GatewayAccount, command: TextCommand) -> str:
-        await self._trunks.send_text_message(account, command)
-        text_id = uuid4().hex
-        link = PlatformLink(self._switching.http, account.secret)
-        self._switching.spawn(link.deliver_late(command.events_url, TextDeliveredNotice(text_id)))
-        return text_id
 
     async def _diagnose(self, account: GatewayAccount, command: DiagnosticCommand) -> CommandResult:
         match command:

@@ -119,16 +119,11 @@ class TrunkAddresses:
 
 def build_account(account: ProviderAccount[SipSettings]) -> GatewayAccount:
     """Build an account from its configuration. The addresses of its hosts are not resolved yet."""
-    secret = account.settings.signing_secret.get_secret_value()
-    built = GatewayAccount(
-        account.organization_id,
-        account.settings,
-        account.callbacks.events,
-        derive_account_key(secret),
-        account.settings.digest,
-    )
-    for trunk in account.settings.trunks:
-        quota = TrunkQuota(f"{built.key}/{trunk.name}", trunk.max_calls, trunk.calls_per_second)
+    settings = account.settings
+    key = derive_account_key(settings.signing_secret.get_secret_value())
+    built = GatewayAccount(account.organization_id, settings, account.callbacks.events, key, settings.digest)
+    for trunk in settings.trunks:
+        quota = TrunkQuota(f"{key}/{trunk.name}", trunk.max_calls, trunk.calls_per_second)
         built.lines.append(TrunkLine(built, trunk, quota, tuple(_read_host(host, trunk) for host in trunk.hosts)))
     return built
 

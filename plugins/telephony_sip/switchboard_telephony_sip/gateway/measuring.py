@@ -12,7 +12,6 @@ from switchboard_telephony_sip.commands import MeasureCommand, Measurement, Trun
 from switchboard_telephony_sip.gateway.dialing import CallInviter, DialFailed, DialOrder, dial
 from switchboard_telephony_sip.gateway.directory import GatewayAccount
 from switchboard_telephony_sip.gateway.legs import Leg
-from switchboard_telephony_sip.gateway.outcomes import CallEnd
 from switchboard_telephony_sip.media import MediaPlace
 from switchboard_telephony_sip.media.frames import SAMPLE_RATE
 from switchboard_telephony_sip.media.tones import make_sines
@@ -98,8 +97,10 @@ class TestCalls:
             try:
                 leg = await dial(self.agent, self.place, replace(account, lines=[line]), order)
             except DialFailed as error:
-                refusals.append(_describe_refusal(line.trunk.name, error.end))
-                if error.end.status in ANSWERS_OF_PEOPLE:
+                end = error.end
+                status = int(end.code) if end.code and end.code.isdecimal() else end.status
+                refusals.append(TrunkRefusal(line.trunk.name, status, end.message or "nobody answered"))
+                if end.status in ANSWERS_OF_PEOPLE:
                     break
                 continue
             return await self._listen(leg, refusals)
@@ -131,8 +132,3 @@ class TestCalls:
             has_echo=heard.has_echo,
             remote_loss_share=quality.remote_loss_share,
         )
-
-
-def _describe_refusal(trunk: str, end: CallEnd) -> TrunkRefusal:
-    is_status = end.code is not None and end.code.isdecimal()
-    return TrunkRefusal(trunk, int(end.code or 0) if is_status else end.status, end.message or "nobody answered")

@@ -8,7 +8,7 @@ from uuid import uuid4
 import aiohttp
 from switchboard.plugin_sdk.json_media import Dtmf, DtmfDigit, Mark, MarkName, Stop
 
-from switchboard_telephony_sip.codec import MediaStreamInfo, SipStart, read_media_command, write_media_event
+from switchboard_telephony_sip.codec import MEDIA_COMMANDS, MediaStreamInfo, SipStart, write_media_event
 from switchboard_telephony_sip.media import MediaSession
 
 CONNECT_SECONDS: Final = 10.0
@@ -100,7 +100,7 @@ class MediaLink:
 
     def _execute(self, text: str) -> None:
         try:
-            command = read_media_command(text)
+            command = MEDIA_COMMANDS.decode(text)
         except ValueError as error:
             raise MediaSocketFailed("the platform sent a message that is not understood") from error
         if isinstance(command, Mark):

@@ -14,6 +14,7 @@ from switchboard.plugin_sdk import ProviderError
 
 from switchboard_telephony_sip.callbacks import (
     DECLINED,
+    REPLIES,
     IncomingNotice,
     SipAnsweredNotice,
     SipConnectReply,
@@ -21,10 +22,9 @@ from switchboard_telephony_sip.callbacks import (
     SipRejectReply,
     SipRingingNotice,
     TextNotice,
-    read_gateway_reply,
 )
 from switchboard_telephony_sip.commands import IntroduceCommand, PlaceCommand
-from switchboard_telephony_sip.gateway.call_traces import CallTraces
+from switchboard_telephony_sip.gateway.call_traces import CallTraces, TracedInviter
 from switchboard_telephony_sip.gateway.calls import GatewayCall
 from switchboard_telephony_sip.gateway.dialing import CallInviter, DialFailed, DialOrder, dial
 from switchboard_telephony_sip.gateway.directory import GatewayAccount, TrunkDirectory, TrunkLine
@@ -116,7 +116,7 @@ class Switching:
     async def dial(self, account: GatewayAccount, order: DialOrder, call: GatewayCall) -> Leg:
         """Call a number over the account's trunks, as a part of a call. Raises `DialFailed`."""
         assert self.agent is not None  # noqa: S101  set before the first call
-        return await dial(self.traces.follow(call, self.agent), self.media_place, account, order)
+        return await dial(TracedInviter(self.traces, call, self.agent), self.media_place, account, order)
 
     # outbound calls
 
@@ -178,7 +178,7 @@ class Switching:
 
     def _attach(self, call: GatewayCall, leg: Leg) -> None:
         assert self.agent is not None  # noqa: S101  set before the first call
-        leg.events.follow_referral = partial(call.follow_referral, self.traces.follow(call, self.agent))
+        leg.events.follow_referral = partial(call.follow_referral, TracedInviter(self.traces, call, self.agent))
         call.attach(leg)
 
     # inbound calls (`UserAgentEvents`)
@@ -229,7 +229,12 @@ class Switching:
             invite.reject(UNAVAILABLE)
             return
         if invite.replaces is not None:
-            await self._replace(line, invite)
+            replaced = self._find_call(invite.replaces)
+            if replaced is None or replaced.account_key != line.account.key:
+                invite.reject(481)
+                return
+            self.traces.link(replaced, invite.request.call_id or "")
+            await replaced.take_over(invite)
             return
         call = self._create_call(line.account, line.account.events_url)
         self.traces.link(call, invite.request.call_id or "")
@@ -240,14 +245,6 @@ class Switching:
             if not invite.is_settled or call.leg is None:
                 running.cancel()
             raise
-
-    async def _replace(self, line: TrunkLine, invite: IncomingInvite) -> None:
-        call = self._find_call(invite.replaces)
-        if call is None or call.account_key != line.account.key:
-            invite.reject(481)
-            return
-        self.traces.link(call, invite.request.call_id or "")
-        await call.take_over(invite)
 
     async def _run_inbound(self, line: TrunkLine, call: GatewayCall, invite: IncomingInvite) -> None:
         end = CANCELED
@@ -268,7 +265,7 @@ class Switching:
         metadata = read_metadata({name: values[0] for name, values in invite.request.headers.items()})
         announced = IncomingNotice(call.call_id, *read_parties(line, invite.request), metadata)
         body = await link.deliver(line.account.events_url, announced, ANNOUNCE_RETRY_SECONDS)
-        match read_gateway_reply(body):
+        match REPLIES.decode(body):
             case SipConnectReply(media_url):
                 return await self._connect_inbound(line, call, invite, media_url)
             case SipForwardReply(to_number, caller_id):

@@ -10,8 +10,7 @@ from switchboard_telephony_sip.media.digits import parse_info_digit
 from switchboard_telephony_sip.media.incoming import IncomingAudio
 from switchboard_telephony_sip.media.outgoing import OutgoingAudio
 from switchboard_telephony_sip.media.place import MediaPlace, MediaSockets
-from switchboard_telephony_sip.media.rtcp import RtcpReporter
-from switchboard_telephony_sip.media.rtp import SEQUENCE_CYCLE, RtpPacket, is_rtcp, parse_rtp
+from switchboard_telephony_sip.media.rtp import SEQUENCE_CYCLE, RtcpReporter, RtpPacket, is_rtcp, parse_rtp
 from switchboard_telephony_sip.media.session_description import Address, AgreedMedia, MediaNegotiator, MediaPreferences
 from switchboard_telephony_sip.media.srtp import SrtpContext
 
@@ -266,7 +265,7 @@ class MediaSession:
             for packet in packets:
                 data = packet if self._srtp is None else self._srtp.protect(packet, is_control=False)
                 self._sockets.send_media(data, self._remote.target)
-        if self._reporter.is_due(now):
+        if now >= self._reporter.next_at:
             self._reporter.schedule(now)
             self._send_control(self._reporter.make_report(self._outgoing.stream, self._incoming.stream, now))
         frame = self._incoming.take(now)
