@@ -111,7 +111,8 @@ GatewayReply: TypeAlias = SipConnectReply | SipForwardReply | SipRejectReply
 NOT_FOUND, BUSY, DECLINED = 404, 486, 603
 
 _notices: Final[msgspec.json.Decoder[Notice]] = msgspec.json.Decoder(Notice)
-_replies: Final[msgspec.json.Decoder[GatewayReply]] = msgspec.json.Decoder(GatewayReply)
+REPLIES: Final[msgspec.json.Decoder[GatewayReply]] = msgspec.json.Decoder(GatewayReply)
+"""Reads the platform's decision about an incoming call. Raises `ValueError`."""
 
 
 def get_notice_path(notice: Notice) -> str:
@@ -119,11 +120,6 @@ def get_notice_path(notice: Notice) -> str:
     if isinstance(notice, IncomingNotice | TextNotice):
         return "call" if isinstance(notice, IncomingNotice) else "text"
     return "status"
-
-
-def read_gateway_reply(body: bytes) -> GatewayReply:
-    """Return the platform's decision about an incoming call. Raises `ValueError`."""
-    return _replies.decode(body)
 
 
 def write_gateway_reply(instruction: Instruction) -> CarrierReply:

@@ -28,19 +28,14 @@ FromGateway: TypeAlias = SipStart | CommonMessage
 ToGateway: TypeAlias = Mark | SipClear
 
 _from_gateway: Final[msgspec.json.Decoder[FromGateway]] = msgspec.json.Decoder(FromGateway)
-_to_gateway: Final[msgspec.json.Decoder[ToGateway]] = msgspec.json.Decoder(ToGateway)
-_encoder: Final = msgspec.json.Encoder()
+MEDIA_COMMANDS: Final[msgspec.json.Decoder[ToGateway]] = msgspec.json.Decoder(ToGateway)
+"""Reads a text frame of the platform. Raises `ValueError` for an unknown one."""
 _writer: Final = MediaMessageWriter()
-
-
-def read_media_command(message: str) -> ToGateway:
-    """Parse a text frame of the platform. Raises `ValueError` for an unknown one."""
-    return _to_gateway.decode(message)
 
 
 def write_media_event(message: FromGateway) -> str:
     """Write an event as a text frame for the platform."""
-    return _encoder.encode(message).decode()
+    return msgspec.json.encode(message).decode()
 
 
 class SipCodec(MediaCodec):

@@ -209,9 +209,5 @@ class NoSuchCall(Exception):
     """The gateway does not have the call."""
 
 
-_commands: Final[msgspec.json.Decoder[Command]] = msgspec.json.Decoder(Command)
-
-
-def read_gateway_command(body: bytes) -> Command:
-    """Parse a command. Raises `ValueError`."""
-    return _commands.decode(body)
+COMMANDS: Final[msgspec.json.Decoder[Command]] = msgspec.json.Decoder(Command)
+"""Reads a command. Raises `ValueError`."""

@@ -5,7 +5,7 @@ from typing import Final
 
 from switchboard.plugin_sdk import MeasuredCall
 
-from switchboard_telephony_sip.commands import Measurement, TrunkRefusal
+from switchboard_telephony_sip.commands import Measurement
 
 MOST_LOSS: Final = 0.5
 """Share of lost packets from which a direction counts as closed."""
@@ -41,7 +41,10 @@ _OTHER: Final = "Ask the support of the trunk for the reason of this status."
 
 def describe_measurement(measured: Measurement) -> MeasuredCall:
     """Return the result of a test call in words."""
-    advice = [f"{_name(refusal)} {_ADVICE.get(refusal.status, _OTHER)}" for refusal in measured.refusals]
+    advice = [
+        f"Trunk {refusal.trunk}: {refusal.message}. {_ADVICE.get(refusal.status, _OTHER)}"
+        for refusal in measured.refusals
+    ]
     if measured.trunk is None:
         return MeasuredCall("", "no trunk connected the call", " ".join(advice) or "The organization has no trunk.")
     heard = (
@@ -51,10 +54,6 @@ def describe_measurement(measured: Measurement) -> MeasuredCall:
     back = ", and the tone came back" if measured.has_echo else ""
     message = f"answered over trunk {measured.trunk}: {heard}; audio to the trunk: {reported}{back}"
     return MeasuredCall(measured.trunk, message, " ".join([*advice, *_list_audio_advice(measured)]))
-
-
-def _name(refusal: TrunkRefusal) -> str:
-    return f"Trunk {refusal.trunk}: {refusal.message}."
 
 
 def _list_audio_advice(measured: Measurement) -> list[str]:

@@ -44,7 +44,6 @@ from switchboard_telephony_sip.commands import (
     FindCommand,
     IntroduceCommand,
     MeasureCommand,
-    Measurement,
     MeasurementCommand,
     PlaceCommand,
     SipConnectCommand,
@@ -138,16 +137,14 @@ class SipTelephony(TelephonyProvider[SipSettings], TrunkCarrier):
                 call_id = (await self._gateways.command(gateway, MeasureCommand(from_number, to_number))).call_id or ""
             except GatewayUnreachable:
                 continue
-            while (result := await self._fetch_measurement(gateway, call_id)) is None:
-                pass
+            command, result = MeasurementCommand(call_id), None
+            try:
+                while result is None:
+                    result = (await self._gateways.command(gateway, command)).measurement
+            except CallUnknown:
+                raise ProviderError(f"gateway {gateway} has stopped") from None
             return describe_measurement(result)
         raise ProviderError(f"no gateway can be reached. {UNREACHABLE_ADVICE}", retryable=False)
-
-    async def _fetch_measurement(self, gateway: str, call_id: str) -> Measurement | None:
-        try:
-            return (await self._gateways.command(gateway, MeasurementCommand(call_id))).measurement
-        except CallUnknown:
-            raise ProviderError(f"gateway {gateway} has stopped") from None
 
     @property
     def _gateways(self) -> Gateways:
@@ -184,10 +181,7 @@ class SipTelephony(TelephonyProvider[SipSettings], TrunkCarrier):
             order.max_duration_seconds,
             choose_sip_headers(order.metadata),
         )
-        placed = (await self._gateways.command_first(command)).call_id
-        if placed is None:
-            raise ProviderError("the SIP gateway did not return the id of the call")
-        return placed
+        return _get_id(await self._gateways.command_first(command), "the call")
 
     async def find_call(self, reference: str) -> str | None:
         for gateway in self._gateways.addresses:
@@ -219,10 +213,7 @@ class SipTelephony(TelephonyProvider[SipSettings], TrunkCarrier):
             introduction.speech,
             callbacks.events,
         )
-        target = (await self._command_live(carrier_call_id, command, creates=True)).call_id
-        if target is None:
-            raise ProviderError("the SIP gateway did not return the id of the target's call")
-        return target
+        return _get_id(await self._command_live(carrier_call_id, command, creates=True), "the target's call")
 
     async def complete_warm_transfer(self, carrier_call_id: str, target_call_id: str) -> None:
         await self._command_live(carrier_call_id, SipConnectCommand(carrier_call_id, target_call_id))
@@ -242,10 +233,7 @@ class SipTelephony(TelephonyProvider[SipSettings], TrunkCarrier):
 
     async def send_text_message(self, order: OutboundTextMessage) -> str:
         command = TextCommand(order.from_number, order.to_number, order.body, order.callbacks.events)
-        sent = (await self._gateways.command_first(command)).call_id
-        if sent is None:
-            raise ProviderError("the SIP gateway did not return the id of the text message")
-        return sent
+        return _get_id(await self._gateways.command_first(command), "the text message")
 
     # numbers
 
@@ -265,6 +253,12 @@ class SipTelephony(TelephonyProvider[SipSettings], TrunkCarrier):
 
     async def create_browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
         _refuse("on a SIP trunk, calls come from telephones only")
+
+
+def _get_id(result: CommandResult, owner: str) -> str:
+    if result.call_id is None:
+        raise ProviderError(f"the SIP gateway did not return the id of {owner}")
+    return result.call_id
 
 
 def _refuse(reason: str) -> NoReturn:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from ipaddress import ip_network
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
@@ -18,30 +19,23 @@ DEFAULT_GATEWAY: Final = "http://127.0.0.1:8070"
 MAX_TRUNKS: Final = 50
 
 
-def _validate_network(value: str) -> str:
-    try:
-        ip_network(value, strict=False)
-    except ValueError:
-        raise ValueError("must be an IP address or a network, such as 203.0.113.0/24") from None
-    return value
-
-
-def _require_shape(shape: str, fault: str) -> AfterValidator:
-    """Return a validator of a regular expression whose message says what is wanted."""
-    pattern = re.compile(shape)
+def _require(is_valid: Callable[[str], object], fault: str) -> AfterValidator:
+    """Return a validator whose message says what is wanted."""
 
     def validate(value: str) -> str:
-        if pattern.fullmatch(value) is None:
+        if not is_valid(value):
             raise ValueError(fault)
         return value
 
     return AfterValidator(validate)
 
 
-def _validate_country(value: str) -> str:
-    if value not in SUPPORTED_REGIONS:
-        raise ValueError("is not an ISO 3166-1 alpha-2 code of a country, such as GB")
-    return value
+def _is_network(value: str) -> bool:
+    try:
+        ip_network(value, strict=False)
+    except ValueError:
+        return False
+    return True
 
 
 def _validate_gateway(value: str) -> str:
@@ -53,24 +47,28 @@ def _validate_gateway(value: str) -> str:
 
 Host = Annotated[
     str,
-    _require_shape(
-        r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?)(:[0-9]{1,5})?",
+    _require(
+        re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?)(:[0-9]{1,5})?").fullmatch,
         "must be a host name or an IP address, with a colon and the port if that is not 5060",
     ),
 ]
-Network = Annotated[str, AfterValidator(_validate_network)]
+Network = Annotated[str, _require(_is_network, "must be an IP address or a network, such as 203.0.113.0/24")]
 Gateway = Annotated[str, AfterValidator(_validate_gateway)]
-Country = Annotated[str, AfterValidator(_validate_country)]
+Country = Annotated[
+    str, _require(SUPPORTED_REGIONS.__contains__, "is not an ISO 3166-1 alpha-2 code of a country, such as GB")
+]
 SipUser = Annotated[
     str,
-    _require_shape(
-        r"[A-Za-z0-9._~!*'()&=+$,;?/%@-]{0,100}", "must have at most 100 characters that a SIP address may have"
+    _require(
+        re.compile(r"[A-Za-z0-9._~!*'()&=+$,;?/%@-]{0,100}").fullmatch,
+        "must have at most 100 characters that a SIP address may have",
     ),
 ]
 TrunkName = Annotated[
     str,
-    _require_shape(
-        r"[a-z0-9][a-z0-9-]{0,39}", "must be at most 40 lower-case letters, digits, and hyphens, without a hyphen first"
+    _require(
+        re.compile(r"[a-z0-9][a-z0-9-]{0,39}").fullmatch,
+        "must be at most 40 lower-case letters, digits, and hyphens, without a hyphen first",
     ),
 ]
 

@@ -26,6 +26,7 @@ from tests.fixtures.sip_peers import (
     order_call,
     run_agent,
     run_virtually,
+    send_info,
     wait_for,
 )
 
@@ -43,7 +44,7 @@ def test_a_call_is_answered_and_hung_up_by_the_caller() -> None:
             assert callee.events.invites[0].sdp == OFFER
             await dialog.bye()
             await wait_for(callee.events.calls[0].ended)
-            assert caller.agent.dialogs == callee.agent.dialogs == []
+            assert caller.agent._dialogs == callee.agent._dialogs == {}
             assert caller.list_start_lines("in") == [
                 "SIP/2.0 100 Trying", "SIP/2.0 180 Ringing", "SIP/2.0 200 OK", "SIP/2.0 200 OK",
             ]  # fmt: skip
@@ -70,7 +71,7 @@ def test_transactions_end_after_their_timers() -> None:
             dialog = await caller.agent.invite(order_call(callee.peer))
             await dialog.bye()
             await asyncio.sleep(64)
-            assert caller.agent.endpoint.count_transactions() == callee.agent.endpoint.count_transactions() == 0
+            assert caller.count_transactions() == callee.count_transactions() == 0
 
     run_virtually(talk())
 
@@ -122,8 +123,8 @@ def test_a_canceled_call_is_given_up_at_the_callee() -> None:
                 await placing
             await asyncio.sleep(64)
             assert "SIP/2.0 487 Request Terminated" in caller.list_start_lines("in")
-            assert caller.agent.quotas.count_calls("out") == callee.agent.quotas.count_calls("test") == 0
-            assert caller.agent.endpoint.count_transactions() == callee.agent.endpoint.count_transactions() == 0
+            assert caller.count_calls("out") == callee.count_calls("test") == 0
+            assert caller.count_transactions() == callee.count_transactions() == 0
 
     run_virtually(talk())
 
@@ -136,7 +137,7 @@ def test_a_call_that_is_canceled_before_any_response_is_canceled_after_it() -> N
             placing.cancel()
             await asyncio.gather(placing, return_exceptions=True)
             await asyncio.sleep(64)
-            assert callee.agent.dialogs == []
+            assert callee.agent._dialogs == {}
             last = [line.split()[0] for line in callee.list_start_lines("in")]
             assert last[:2] in (["INVITE", "CANCEL"], ["INVITE", "ACK"])
 
@@ -174,8 +175,8 @@ def test_an_answer_without_acknowledgment_ends_the_call() -> None:
         async with run_agent() as caller, run_agent(RecordedEvents(answer)) as callee:
             await caller.agent.invite(order_call(callee.peer))
             await wait_for(failed)
-            assert callee.agent.dialogs == []
-            assert callee.agent.quotas.count_calls("test") == 0
+            assert callee.agent._dialogs == {}
+            assert callee.count_calls("test") == 0
 
     run_virtually(talk())
 
@@ -190,7 +191,7 @@ def test_calls_survive_the_loss_of_a_third_of_all_datagrams(seed: int) -> None:
             dialog.events = RecordedCall()
             await wait_for(callee.events.answered)
             assert len(callee.events.invites) == 1
-            assert await dialog.info("application/dtmf-relay", "Signal=5\r\n") == 200
+            assert await send_info(dialog, "application/dtmf-relay", "Signal=5\r\n") == 200
             await dialog.bye()
             await wait_for(callee.events.calls[0].ended)
             assert callee.events.calls[0].infos == [("application/dtmf-relay", "Signal=5\r\n")]
@@ -253,7 +254,7 @@ def test_a_draining_gateway_takes_no_calls() -> None:
         async with run_agent() as caller, run_agent() as callee:
             uri = f"sip:{callee.peer.host}:{callee.peer.port}"
             assert await caller.agent.options(callee.peer, uri) == 200
-            callee.agent.accepts_calls = False
+            callee.agent.reception.accepts_calls = False
             assert await caller.agent.options(callee.peer, uri) == 503
             with pytest.raises(CallRefused, match="503"):
                 await caller.agent.invite(order_call(callee.peer))

@@ -19,6 +19,7 @@ from tests.fixtures.sip_peers import (
     order_call,
     run_agent,
     run_virtually,
+    send_info,
     wait_for,
 )
 
@@ -181,7 +182,7 @@ def test_an_attended_transfer_takes_over_the_other_call() -> None:
             await wait_for(carol.events.answered)
             assert carol.events.invites[1].replaces is carol.events.dialogs[0]
             await wait_for(owner.ended)
-            assert len(carol.agent.dialogs) == 1
+            assert len(carol.agent._dialogs) == 1
 
     run_virtually(talk())
 
@@ -221,7 +222,7 @@ def test_a_session_that_is_not_refreshed_ends_on_both_sides(silent: str) -> None
             assert callee.events.dialogs[0].is_ended
             assert owner.expired.is_set()
             assert callee.events.calls[0].expired.is_set() or callee.events.calls[0].ended.is_set()
-            assert callee.agent.quotas.count_calls("test") == 0
+            assert callee.count_calls("test") == 0
 
     run_virtually(talk())
 
@@ -259,7 +260,7 @@ def test_a_call_that_the_peer_has_lost_ends() -> None:
     async def talk() -> None:
         async with talk_to() as (_, callee, dialog, owner):
             callee.events.dialogs[0].end()
-            assert await dialog.info("application/dtmf", "5") == 481
+            assert await send_info(dialog, "application/dtmf", "5") == 481
             await wait_for(owner.expired)
             assert dialog.is_ended
 
@@ -271,7 +272,7 @@ def test_a_silent_peer_ends_the_call_at_the_next_request() -> None:
         async with talk_to() as (_, callee, dialog, owner):
             lose_messages(callee.agent, 1.0, 0)
             with pytest.raises(CallTimeout):
-                await dialog.info("application/dtmf", "5")
+                await send_info(dialog, "application/dtmf", "5")
             await wait_for(owner.expired)
 
     run_virtually(talk())
@@ -284,7 +285,7 @@ def test_old_and_unknown_requests_of_a_call_are_refused() -> None:
             async def ask(request: SipRequest) -> int:
                 return (await caller.agent.endpoint.ask(request, dialog.state.find_next_hop())).status_code
 
-            await dialog.info("application/dtmf", "5")
+            await send_info(dialog, "application/dtmf", "5")
             assert await ask(dialog.state.build_request("INFO", cseq=1)) == 500
             assert await ask(dialog.state.build_request("PUBLISH")) == 405
             assert await ask(dialog.state.build_request("NOTIFY", [("Event", "presence")])) == 489

@@ -32,6 +32,7 @@ from tests.fixtures.sip_peers import (
     order_call,
     run_agent,
     run_virtually,
+    send_info,
     wait_for,
 )
 from tests.fixtures.sip_torture import EXPECTED
@@ -68,7 +69,7 @@ def test_each_torture_message_is_answered_as_rfc_4475_asks(name: str) -> None:
                 assert statuses == (set() if expected is None else {expected})
                 assert not offered
             await asyncio.sleep(64)
-            assert agent.agent.endpoint.count_transactions() == 0
+            assert agent.count_transactions() == 0
 
     run_virtually(talk())
 
@@ -83,7 +84,7 @@ def record_call() -> list[bytes]:
             dialog.events = RecordedCall()
             await wait_for(callee.events.answered)
             await dialog.reinvite(ANSWER)
-            await dialog.info("application/dtmf-relay", "Signal=1")
+            await send_info(dialog, "application/dtmf-relay", "Signal=1")
             assert [status async for status in dialog.refer("sip:x@y.example")] == [100, 200]
             await asyncio.sleep(50)
             await dialog.bye()
@@ -149,7 +150,7 @@ def test_mutated_messages_crash_nothing(seed: bytes, edits: Edits) -> None:
             agent.agent.endpoint.receive_data(mutate(seed, edits), STRANGE)
             await asyncio.sleep(100)
             assert all(100 <= status < 700 for status in list_statuses(agent))
-            assert agent.agent.endpoint.count_transactions() == 0
+            assert agent.count_transactions() == 0
 
     with expect_no_errors():
         run_virtually(talk())
@@ -200,8 +201,8 @@ def test_mutated_responses_crash_nothing(answers: list[tuple[str, Edits]]) -> No
                 async with asyncio.timeout(60):
                     await (await caller.agent.invite(order)).bye()
             await asyncio.sleep(2000)
-            assert caller.agent.endpoint.count_transactions() == 0
-            assert caller.agent.quotas.count_calls("out") == 0
+            assert caller.count_transactions() == 0
+            assert caller.count_calls("out") == 0
         transport.close()
 
     with expect_no_errors():
@@ -231,8 +232,8 @@ def test_mutated_requests_within_a_call_crash_nothing(
             await asyncio.sleep(1)
             await dialog.bye()
             await asyncio.sleep(2000)
-            assert callee.agent.endpoint.count_transactions() == 0
-            assert callee.agent.quotas.count_calls("test") == 0
+            assert callee.count_transactions() == 0
+            assert callee.count_calls("test") == 0
 
     with expect_no_errors():
         run_virtually(talk())

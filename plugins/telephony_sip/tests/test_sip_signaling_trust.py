@@ -71,7 +71,7 @@ def test_a_caller_without_the_password_is_refused(credentials: SipCredentials | 
             with pytest.raises(CallRefused, match="401"):
                 await caller.agent.invite(order_call(callee.peer, credentials=credentials))
             assert callee.events.invites == []
-            assert callee.agent.endpoint.count_transactions() == 0
+            assert callee.count_transactions() == 0
 
     run_virtually(talk())
 
@@ -232,7 +232,7 @@ async def test_calls_over_tls_check_the_certificate(certificate: TlsCertificate)
 
 
 async def test_a_connection_that_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("switchboard_telephony_sip.signaling.streams.FIRST_MESSAGE_SECONDS", 0.05)
+    monkeypatch.setattr("switchboard_telephony_sip.signaling.transports.FIRST_MESSAGE_SECONDS", 0.05)
     async with run_agent(None, ListenAddress("tcp", "127.0.0.1", 0)) as callee:
         reader, writer = await asyncio.open_connection("127.0.0.1", callee.peer.port)
         assert await reader.read() == b""

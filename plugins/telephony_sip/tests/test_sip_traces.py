@@ -3,14 +3,19 @@
 from dataclasses import dataclass
 
 import pytest
-from switchboard_telephony_sip.cli.ladder import draw_ladder
+from switchboard_telephony_sip.cli.call_trace import draw_ladder
 from switchboard_telephony_sip.commands import TraceEntry
 from switchboard_telephony_sip.gateway import call_traces
-from switchboard_telephony_sip.gateway.call_traces import FIRST_MESSAGES, LAST_MESSAGES, MESSAGE_BYTES, CallTraces
+from switchboard_telephony_sip.gateway.call_traces import (
+    FIRST_MESSAGES,
+    LAST_MESSAGES,
+    MESSAGE_BYTES,
+    CallTraces,
+    mask_message,
+)
 from switchboard_telephony_sip.gateway.calls import GatewayCall
 from switchboard_telephony_sip.gateway.notices import NoticeQueue, PlatformLink
 from switchboard_telephony_sip.signaling import Peer, TracedMessage
-from switchboard_telephony_sip.signaling.masking import mask_message
 
 TRUNK = Peer("udp", "203.0.113.9", 5060)
 

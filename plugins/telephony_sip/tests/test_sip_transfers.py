@@ -62,7 +62,7 @@ async def introduce(platform: SmallPlatform, call_id: str, to_number: str) -> st
 async def accept(platform: SmallPlatform, target: Telephone, target_id: str) -> None:
     """Let the target hear the introduction and press the key."""
     await wait_until_heard(target, SPEECH[:1600])
-    await target.media.send_digits("1")
+    await target.media.press("1")
     ready = await platform.wait_for(TransferTargetReady)
     assert ready == TransferTargetReady(target_id)
 

@@ -1,16 +1,20 @@
-"""`switchboard sip trace`: fetch a call's messages from its gateway, and print them."""
+"""`switchboard sip trace`: fetch a call's messages from its gateway, and print them.
+
+A ladder diagram has one column for the gateway, and one for each address at the other side.
+"""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 from uuid import UUID
 
 import click
 import msgspec
 from switchboard.plugin_sdk import Installation, ProviderError
 
-from switchboard_telephony_sip.cli.ladder import draw_ladder
-from switchboard_telephony_sip.commands import TraceCommand, TraceResult
+from switchboard_telephony_sip.commands import TraceCommand, TraceEntry, TraceResult
 from switchboard_telephony_sip.gateways import (
     CALL_ID,
     CallUnknown,
@@ -20,6 +24,11 @@ from switchboard_telephony_sip.gateways import (
 )
 from switchboard_telephony_sip.provider import SipTelephony
 from switchboard_telephony_sip.settings import SipSettings
+
+WIDTH: Final = 34
+"""Columns between two lines."""
+TIME_WIDTH: Final = 14
+MAX_SUMMARY: Final = WIDTH - 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,5 +101,37 @@ def print_trace(trace: FetchedTrace, *, messages: bool, as_json: bool) -> None:
         click.echo(f"{trace.result.omitted} messages in the middle were left out.")
     for each in trace.result.messages if messages else ():
         way = f"{each.local} -> {each.remote}" if each.direction == "out" else f"{each.remote} -> {each.local}"
-        moment = datetime.fromtimestamp(each.at, UTC).strftime("%H:%M:%S.%f")[:-3]
-        click.echo(f"\n--- {moment} {each.transport} {way}\n{each.text.rstrip()}".replace("\r\n", "\n"))
+        click.echo(f"\n--- {_write_time(each.at)} {each.transport} {way}\n{each.text.rstrip()}".replace("\r\n", "\n"))
+
+
+def draw_ladder(messages: Sequence[TraceEntry]) -> list[str]:
+    """Return the diagram's lines: times in UTC, the addresses above their lines, and an arrow for each message."""
+    if not messages:
+        return []
+    remotes = list(dict.fromkeys(f"{each.transport} {each.remote}" for each in messages))
+    local = next((each.local for each in messages if each.local), "")
+    heads = [("gateway", local), *(("trunk", remote) for remote in remotes)]
+    return [
+        "Time (UTC)".ljust(TIME_WIDTH) + _draw_heads([name for name, _ in heads]),
+        " " * TIME_WIDTH + _draw_heads([place for _, place in heads]),
+        *(_draw_message(each, remotes.index(f"{each.transport} {each.remote}") + 1, len(remotes)) for each in messages),
+    ]
+
+
+def _draw_heads(heads: Sequence[str]) -> str:
+    return "".join(head[: WIDTH - 1].ljust(WIDTH) for head in heads).rstrip()
+
+
+def _draw_message(message: TraceEntry, column: int, columns: int) -> str:
+    """Draw an arrow between the gateway and a column, over the lines between them."""
+    summary = "".join(character if character.isprintable() else "?" for character in message.summary)
+    if len(summary) > MAX_SUMMARY:
+        summary = f"{summary[: MAX_SUMMARY - 1]}…"
+    shaft = f"-- {summary} ".ljust(column * WIDTH - 2, "-")
+    arrow = f"{shaft}>" if message.direction == "out" else f"<{shaft}"
+    rest = "".join(" " * (WIDTH - 1) + "|" for _ in range(columns - column))
+    return f"{_write_time(message.at).ljust(TIME_WIDTH)}|{arrow}|{rest}".rstrip()
+
+
+def _write_time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S.%f")[:-3]

@@ -1,16 +1,19 @@
 """SIP messages of the gateway's calls, in memory: those of live calls, and of calls that ended lately."""
 
+import re
 import time
 from collections import OrderedDict, deque
 from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from secrets import token_hex
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
+
+from aiosipua.utils import format_addr
 
 from switchboard_telephony_sip.commands import TraceEntry, TraceResult
+from switchboard_telephony_sip.gateway.calls import GatewayCall
 from switchboard_telephony_sip.gateway.dialing import CallInviter
-from switchboard_telephony_sip.signaling import Dialog, OutgoingInvite, Peer, TracedMessage
-from switchboard_telephony_sip.signaling.masking import mask_message
+from switchboard_telephony_sip.signaling import Dialog, OutgoingInvite, TracedMessage
 
 FIRST_MESSAGES: Final = 50
 LAST_MESSAGES: Final = 50
@@ -22,12 +25,31 @@ KEEP_BYTES: Final = 16 * 1024 * 1024
 MAX_UNDECIDED: Final = 200
 """Calls that came in and belong to no trunk yet, scanners' among them."""
 
-
-class TracedCall(Protocol):
-    """A call of the gateway."""
-
-    call_id: str
-    account_key: str
+MASK: Final = "***"
+_SECRETS: Final = (
+    # Digest: the response proves the password, and can be attacked offline.
+    (re.compile(r'(\b(?:response|rspauth)\s*=\s*"?)[^",\r\n]*', re.IGNORECASE), rf"\1{MASK}"),
+    (
+        re.compile(r"^((?:Proxy-)?Authorization\s*:\s*(?:Basic|Bearer)\s+).*$", re.IGNORECASE | re.MULTILINE),
+        rf"\1{MASK}",
+    ),
+    (re.compile(r"(\bsips?:[^\s:@;<>]+):[^\s@<>]+@", re.IGNORECASE), rf"\1:{MASK}@"),
+    # SDP: SRTP keys (RFC 4568), keys of RFC 4566 and of MIKEY (RFC 4567), and the password of ICE.
+    (re.compile(r"(\binline:)[^\s|;]+", re.IGNORECASE), rf"\1{MASK}"),
+    (re.compile(r"^(k=[a-z0-9]+:|a=key-mgmt:|a=ice-pwd:).*$", re.IGNORECASE | re.MULTILINE), rf"\1{MASK}"),
+    # Pressed keys, which may be a PIN, in the bodies of INFO.
+    (re.compile(r"^(Signal\s*=\s*).*$", re.IGNORECASE | re.MULTILINE), rf"\1{MASK}"),
+)
+_INTERNATIONAL: Final = re.compile(r"((?:\+|%2[Bb])\d{4})\d+(\d{4})(?!\d)")
+"""As the platform's logs mask numbers."""
+_NATIONAL: Final = re.compile(r"(?<![\w.+=-])(\d{3})\d+(\d{3})(?![\w.])")
+_NUMBERED: Final = re.compile(
+    r"^(?:[A-Z]+ \S+ SIP/2\.0|(?:From|f|To|t|Contact|m|P-Asserted-Identity|P-Preferred-Identity|Remote-Party-ID"
+    r"|Refer-To|r|Referred-By|b|Diversion|History-Info|P-Called-Party-ID)\s*:).*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Lines that name the parties."""
+_KEYS: Final = re.compile(r"^(Content-Type\s*:\s*application/dtmf\s*(?:;.*)?$.*?^\s*$\s*)\S.*", re.I | re.M | re.S)
 
 
 class KeptMessage(NamedTuple):
@@ -89,7 +111,7 @@ class CallTraces:
                 self._undecided.popitem(last=False)
         found.add(KeptMessage(time.time(), replace(message, data=message.data[:MESSAGE_BYTES])))
 
-    def link(self, call: TracedCall, sip_id: str) -> None:
+    def link(self, call: GatewayCall, sip_id: str) -> None:
         """Count the messages with this SIP Call-ID among those of a call."""
         messages = self._calls.get(call.call_id)
         if messages is None:
@@ -100,10 +122,6 @@ class CallTraces:
             for kept in earlier.messages:
                 messages.add(kept)
         self._drop_old()
-
-    def follow(self, call: TracedCall, inviter: CallInviter) -> CallInviter:
-        """Return an inviter whose calls are parts of this one."""
-        return _TracedInviter(self, call, inviter)
 
     def find(self, account_key: str, call_id: str) -> TraceResult | None:
         """Return the masked messages of a call; None for one of another account, and one that is not kept."""
@@ -126,9 +144,11 @@ class CallTraces:
 
 
 @dataclass(frozen=True, slots=True)
-class _TracedInviter:
+class TracedInviter:
+    """An inviter whose calls are parts of a call of the gateway."""
+
     traces: CallTraces
-    call: TracedCall
+    call: GatewayCall
     inviter: CallInviter
 
     async def invite(self, invite: OutgoingInvite) -> Dialog:
@@ -138,15 +158,18 @@ class _TracedInviter:
 
 
 def _describe(kept: KeptMessage) -> TraceEntry:
-    message = kept.message
+    message, peer = kept.message, kept.message.peer
     text = mask_message(message.data.decode("utf-8", "replace"))
-    start, _, _ = text.partition("\r\n")
-    words = start.split(" ", 1)
+    words = text.partition("\r\n")[0].split(" ", 1)
     summary = words[1] if words[0].startswith("SIP/") and len(words) == 2 else words[0]
-    return TraceEntry(
-        kept.at, message.direction, message.local, _write_place(message.peer), message.peer.transport, summary, text
-    )
+    remote = format_addr(peer.host, peer.port)
+    return TraceEntry(kept.at, message.direction, message.local, remote, peer.transport, summary, text)
 
 
-def _write_place(peer: Peer) -> str:
-    return f"[{peer.host}]:{peer.port}" if ":" in peer.host else f"{peer.host}:{peer.port}"
+def mask_message(text: str) -> str:
+    """Return a SIP message with its secrets, pressed keys, and phone numbers masked, as in `+1555***4567`."""
+    for pattern, replacement in _SECRETS:
+        text = pattern.sub(replacement, text)
+    text = _KEYS.sub(rf"\1{MASK}", text)
+    text = _NUMBERED.sub(lambda line: _NATIONAL.sub(rf"\1{MASK}\2", line[0]), text)
+    return _INTERNATIONAL.sub(rf"\1{MASK}\2", text)

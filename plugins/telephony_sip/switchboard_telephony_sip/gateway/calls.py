@@ -2,18 +2,31 @@
 
 import asyncio
 from collections.abc import Awaitable
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
+from aiosipua.headers import parse_uri
+
 from switchboard_telephony_sip.callbacks import EndedNotice, LineQuality
-from switchboard_telephony_sip.gateway.dialing import DialFailed
-from switchboard_telephony_sip.gateway.legs import Leg, give_up, wait_for_any
+from switchboard_telephony_sip.gateway.dialing import FIRST_RESPONSE_SECONDS, CallInviter, DialFailed
+from switchboard_telephony_sip.gateway.legs import DECLINED, Leg, give_up, wait_for_any
 from switchboard_telephony_sip.gateway.media_link import MediaLink, MediaSocketFailed
 from switchboard_telephony_sip.gateway.notices import NoticeQueue
 from switchboard_telephony_sip.gateway.outcomes import CANCELED, COMPLETED, CallEnd
-from switchboard_telephony_sip.gateway.tones import RINGBACK, RINGBACK_SECONDS
 from switchboard_telephony_sip.media import NoCommonMedia
-from switchboard_telephony_sip.signaling import Dialog, IncomingInvite
+from switchboard_telephony_sip.media.frames import SAMPLE_RATE
+from switchboard_telephony_sip.media.tones import make_sines
+from switchboard_telephony_sip.signaling import (
+    CallRedirected,
+    CallRefused,
+    CallTimeout,
+    Dialog,
+    IncomingInvite,
+    OutgoingInvite,
+    PeerUnreachable,
+    TrunkBusy,
+)
+from switchboard_telephony_sip.signaling.peers import read_peer
 
 SILENT_SECONDS: Final = 120.0
 """A far end that sends no audio for so long is gone. Some send none while they hold a call."""
@@ -21,6 +34,9 @@ LOOK_SECONDS: Final = 5.0
 HEARD_SECONDS: Final = 0.2
 """Time in which the last audio passes the far end's jitter buffer, which a BYE empties. Those of telephones hold 40 to
 120 ms."""
+RINGBACK_SECONDS: Final = 5.0
+RINGBACK: Final = make_sines((425,), 4000, SAMPLE_RATE) + b"\xff" * (4 * SAMPLE_RATE)
+"""Mu-law: one second of 425 Hz and four of silence (ITU-T E.180)."""
 
 
 class GatewayCall:
@@ -37,13 +53,6 @@ class GatewayCall:
         self._target: asyncio.Future[Leg] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._answered_at: float | None = None
-
-    @property
-    def seconds(self) -> int:
-        """Duration since the answer, in whole seconds."""
-        if self._answered_at is None:
-            return 0
-        return round(asyncio.get_running_loop().time() - self._answered_at)
 
     def attach(self, leg: Leg) -> None:
         """Take the answered leg."""
@@ -64,7 +73,7 @@ class GatewayCall:
     async def press(self, digits: str) -> None:
         """Press keys. Raises `ValueError` for others."""
         if self.leg is not None:
-            await self.leg.media.send_digits(digits)
+            await self.leg.media.press(digits)
 
     def connect_to(self, target: "asyncio.Future[Leg]") -> None:
         """Leave the platform's socket for a call that rings, or was answered, which then belongs to this one."""
@@ -81,9 +90,42 @@ class GatewayCall:
         except NoCommonMedia:
             invite.reject(488)
             return
-        self.continue_in(await invite.answer(answer))
+        self._continue_in(await invite.answer(answer))
 
-    def continue_in(self, dialog: Dialog) -> None:
+    async def follow_referral(self, agent: CallInviter, target: str, replaces: str) -> int:
+        """Continue in another dialog of the call's trunk, as the far end's REFER asks (RFC 5589, section 7).
+
+        `Require` keeps a trunk that ignores Replaces from dialing a number instead. Returns the SIP status.
+        """
+        leg, uri = self.leg, parse_uri(target)
+        if leg is None or not leg.line.has_host(uri.host):
+            return DECLINED
+        invite = OutgoingInvite(
+            target,
+            leg.line.peers[0] if uri.port is None else read_peer(uri, leg.line.trunk.transport),
+            leg.dialog.state.local.partition(";tag=")[0],
+            f"<{target}>",
+            leg.media.create_offer(),
+            (("Replaces", replaces), ("Require", "replaces")),
+            leg.line.credentials,
+            first_response_seconds=FIRST_RESPONSE_SECONDS,
+            contact_user=leg.line.trunk.username,
+        )
+        try:
+            dialog = await agent.invite(invite)
+        except CallRefused as error:
+            return error.status
+        except (CallRedirected, CallTimeout, PeerUnreachable, TrunkBusy):
+            return 480
+        try:
+            leg.media.accept_answer(dialog.remote_sdp)
+        except NoCommonMedia:
+            await dialog.bye()
+            return 488
+        self._continue_in(dialog)
+        return 200
+
+    def _continue_in(self, dialog: Dialog) -> None:
         """Continue in another dialog, to which the audio goes already."""
         if self.leg is not None:
             before = self.leg
@@ -115,7 +157,7 @@ class GatewayCall:
         return await self._bridge(target, asyncio.get_running_loop().time() + max_seconds)
 
     async def _wait_for_end(
-        self, running: "asyncio.Future[None]", until: float, *, target: "asyncio.Future[Leg] | None"
+        self, running: "asyncio.Future[Any]", until: float, *, target: "asyncio.Future[Leg] | None"
     ) -> CallEnd | None:
         """Wait until the far end or `running` ends the call. Return its end, None if it has another target now."""
         loop = asyncio.get_running_loop()
@@ -154,7 +196,7 @@ class GatewayCall:
         except (DialFailed, asyncio.CancelledError):
             return COMPLETED  # the platform has handed the call over
         media.join(other.media)
-        gone = asyncio.create_task(_wait_for(other.events.over))
+        gone = asyncio.create_task(other.events.over.wait())
         try:
             return await self._wait_for_end(gone, until, target=target) or COMPLETED
         finally:
@@ -168,7 +210,10 @@ class GatewayCall:
         if leg is None and self.hung_up.is_set():
             end = CANCELED
         self.hung_up.set()
-        self.notices.post(EndedNotice(self.call_id, end.outcome, self.seconds, end.message, end.code, quality))
+        seconds = 0
+        if self._answered_at is not None:
+            seconds = round(asyncio.get_running_loop().time() - self._answered_at)
+        self.notices.post(EndedNotice(self.call_id, end.outcome, seconds, end.message, end.code, quality))
         ending: list[Awaitable[None]] = [] if leg is None else [_hang_up(leg)]
         if self._closing is not None:
             ending.append(self._closing)
@@ -191,14 +236,9 @@ async def _hang_up(leg: Leg) -> None:
     await leg.release()
 
 
-def _read_media_end(running: "asyncio.Future[None]") -> CallEnd:
-    error = running.exception()
-    if isinstance(error, MediaSocketFailed):
+def _read_media_end(running: "asyncio.Future[Any]") -> CallEnd:
+    try:
+        running.result()
+    except MediaSocketFailed as error:
         return CallEnd("failed", str(error), "media")
-    if error is not None:
-        raise error
     return COMPLETED
-
-
-async def _wait_for(event: asyncio.Event) -> None:
-    await event.wait()

@@ -1,5 +1,6 @@
 """The control API of a gateway: signed commands of the platform, `POST /commands`."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Final
 from uuid import uuid4
@@ -10,31 +11,36 @@ from aiohttp import web
 
 from switchboard_telephony_sip.callbacks import TextDeliveredNotice
 from switchboard_telephony_sip.commands import (
+    COMMANDS,
     COMMANDS_PATH,
     NOT_SERVED,
     AccountCommand,
     BansCommand,
+    CheckCommand,
     Command,
     CommandRefusal,
     CommandRefused,
     CommandResult,
+    DiagnosticCommand,
     DigitsCommand,
     FindCommand,
     IntroduceCommand,
     MeasureCommand,
+    Measurement,
+    MeasurementCommand,
     NoSuchCall,
     OperatorCommand,
     PlaceCommand,
     SipConnectCommand,
     SipHangUpCommand,
     TextCommand,
+    TraceCommand,
     TransferCommand,
-    read_gateway_command,
 )
 from switchboard_telephony_sip.gateway import transfers
 from switchboard_telephony_sip.gateway.calls import GatewayCall
-from switchboard_telephony_sip.gateway.diagnostic_commands import DiagnosticCommands
 from switchboard_telephony_sip.gateway.directory import GatewayAccount
+from switchboard_telephony_sip.gateway.measuring import TestCalls
 from switchboard_telephony_sip.gateway.notices import PlatformLink
 from switchboard_telephony_sip.gateway.switching import Switching
 from switchboard_telephony_sip.gateway.targets import TransferTarget
@@ -51,6 +57,10 @@ from switchboard_telephony_sip.signatures import (
 logger = structlog.get_logger()
 MAX_COMMAND_BYTES: Final = 4 * 1024 * 1024
 """An introduction of the longest text takes a minute, which is 0.6 MB in base64; slow voices need more."""
+SETTINGS_SECONDS: Final = 7.0
+"""Time in which settings that were just saved reach the gateway."""
+WAIT_SECONDS: Final = 5.0
+"""Time in which a request for a result waits for it."""
 
 
 class ControlApi:
@@ -63,14 +73,14 @@ class ControlApi:
         self,
         switching: Switching,
         trunks: Trunks,
-        diagnostics: DiagnosticCommands,
+        test_calls: TestCalls,
         guard: ScannerGuard,
         operator_secrets: Sequence[str],
     ) -> None:
         self.is_draining = False
         self._switching = switching
         self._trunks = trunks
-        self._diagnostics = diagnostics
+        self._test_calls = test_calls
         self._guard = guard
         self._operator_secrets = {derive_account_key(secret): secret for secret in operator_secrets}
         self._nonces = UsedNonces()
@@ -95,7 +105,7 @@ class ControlApi:
             logger.warning("command refused", reason=fault or "it was sent before")
             return _respond(403, CommandRefusal(fault or "the command was sent before"))
         try:
-            return _respond(200, await self._execute(account, read_gateway_command(body)))
+            return _respond(200, await self._execute(account, COMMANDS.decode(body)))
         except NoSuchCall:
             return _respond(404, CommandRefusal("there is no such call", "call_gone"))
         except CommandRefused as error:
@@ -108,15 +118,12 @@ class ControlApi:
         if isinstance(command, OperatorCommand):
             if account is not None:
                 raise CommandRefused("only the operator of the installation may give this command")
-            return self._execute_for_operator(command)
+            if isinstance(command, BansCommand):
+                return CommandResult(bans=self._guard.list_ignored())
+            return CommandResult(bans={command.address: 0.0} if self._guard.forgive(command.address) else {})
         if account is None:
             raise CommandRefused("only the account of a call or a trunk may give this command")
         return await self._execute_for_account(account, command)
-
-    def _execute_for_operator(self, command: OperatorCommand) -> CommandResult:
-        if isinstance(command, BansCommand):
-            return CommandResult(bans=self._guard.list_ignored())
-        return CommandResult(bans={command.address: 0.0} if self._guard.forgive(command.address) else {})
 
     async def _execute_for_account(self, account: GatewayAccount, command: AccountCommand) -> CommandResult:
         if self.is_draining and isinstance(command, PlaceCommand | TextCommand | MeasureCommand):
@@ -134,23 +141,54 @@ class ControlApi:
                 call = self._find_live_call(account, call_id)
                 await transfers.transfer(self._switching, account, call, command)
             case IntroduceCommand(call_id):
-                call = self._find_live_call(account, call_id)
-                return CommandResult(transfers.introduce(self._switching, account, call, command))
+                return CommandResult(
+                    self._switching.introduce(account, self._find_live_call(account, call_id), command)
+                )
             case SipConnectCommand(call_id, target_id):
                 call = self._find_live_call(account, call_id)
                 await transfers.connect(call, self._find_target(account, target_id))
             case TextCommand():
-                return CommandResult(await self._send_text_message(account, command))
+                await self._trunks.send_text_message(account, command)
+                text_id = uuid4().hex
+                link = PlatformLink(self._switching.http, account.secret)
+                self._switching.spawn(link.deliver_late(command.events_url, TextDeliveredNotice(text_id)))
+                return CommandResult(text_id)
             case _:
-                return await self._diagnostics.execute(account, command)
+                return await self._diagnose(account, command)
         return CommandResult()
 
-    async def _send_text_message(self, account: GatewayAccount, command: TextCommand) -> str:
-        await self._trunks.send_text_message(account, command)
-        text_id = uuid4().hex
-        link = PlatformLink(self._switching.http, account.secret)
-        self._switching.spawn(link.deliver_late(command.events_url, TextDeliveredNotice(text_id)))
-        return text_id
+    async def _diagnose(self, account: GatewayAccount, command: DiagnosticCommand) -> CommandResult:
+        match command:
+            case CheckCommand(settings_digest):
+                current = await self._wait_for_settings(account, settings_digest)
+                return CommandResult(trunks=await self._trunks.check(current))
+            case MeasureCommand():
+                return CommandResult(self._test_calls.begin(account, command))
+            case MeasurementCommand(call_id):
+                return CommandResult(call_id, measurement=await self._wait_for_measurement(account, call_id))
+            case TraceCommand(call_id):
+                trace = self._switching.traces.find(account.key, call_id)
+                if trace is None:
+                    raise NoSuchCall
+                return CommandResult(trace=trace)
+
+    async def _wait_for_settings(self, account: GatewayAccount, digest: str) -> GatewayAccount:
+        """Return the account once the gateway has read these settings, which it does every few seconds."""
+        until = asyncio.get_running_loop().time() + SETTINGS_SECONDS
+        while (current := self._switching.directory.find_account(account.key)) is None or current.digest != digest:
+            if asyncio.get_running_loop().time() > until:
+                raise CommandRefused("the gateway has other settings of the trunks", NOT_SERVED)
+            await asyncio.sleep(0.1)
+        return current
+
+    async def _wait_for_measurement(self, account: GatewayAccount, call_id: str) -> Measurement | None:
+        task = self._test_calls.find(account, call_id)
+        if task is None:
+            raise NoSuchCall
+        await asyncio.wait({task}, timeout=WAIT_SECONDS)
+        if task.cancelled():
+            raise NoSuchCall
+        return task.result() if task.done() else None
 
     def _find_call(self, account: GatewayAccount, call_id: str) -> GatewayCall:
         call = self._switching.calls.get(call_id)

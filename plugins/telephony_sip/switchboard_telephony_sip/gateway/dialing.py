@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 import structlog
@@ -10,12 +10,7 @@ from aiosipua.headers import parse_uri
 
 from switchboard_telephony_sip.gateway.directory import GatewayAccount, TrunkLine
 from switchboard_telephony_sip.gateway.legs import Leg
-from switchboard_telephony_sip.gateway.outcomes import (
-    FAILOVER_STATUSES,
-    NOT_ANSWERED,
-    CallEnd,
-    describe_refusal,
-)
+from switchboard_telephony_sip.gateway.outcomes import FAILOVER_STATUSES, NOT_ANSWERED, CallEnd, describe_refusal
 from switchboard_telephony_sip.gateway.phone_numbers import ANONYMOUS, write_number
 from switchboard_telephony_sip.media import MediaPlace, MediaSession, NoCommonMedia, NoFreePorts
 from switchboard_telephony_sip.signaling import (
@@ -61,12 +56,8 @@ class DialFailed(Exception):
         self.end = end
 
 
-class _NextTrunk(Exception):
+class _NextTrunk(DialFailed):
     """This host or trunk does not take the call."""
-
-    def __init__(self, end: CallEnd) -> None:
-        super().__init__(end.message)
-        self.end = end
 
 
 class _Attempt:
@@ -127,10 +118,8 @@ async def _invite(agent: CallInviter, invite: OutgoingInvite, attempt: _Attempt)
         try:
             return await agent.invite(invite)
         except CallRefused as error:
-            end = describe_refusal(error.status)
-            raise (_NextTrunk if error.status in FAILOVER_STATUSES and not attempt.has_rung else DialFailed)(
-                end
-            ) from error
+            passes_on = error.status in FAILOVER_STATUSES and not attempt.has_rung
+            raise (_NextTrunk if passes_on else DialFailed)(describe_refusal(error.status)) from error
         except CallRedirected as error:
             invite = _follow(invite, error)
         except (CallTimeout, PeerUnreachable, TrunkBusy) as error:
@@ -147,18 +136,7 @@ def _follow(invite: OutgoingInvite, redirected: CallRedirected) -> OutgoingInvit
     for contact in redirected.contacts:
         uri = parse_uri(contact)
         if uri.user == parse_uri(invite.target).user:
-            return OutgoingInvite(
-                contact,
-                read_peer(uri, invite.peer.transport),
-                invite.caller,
-                invite.callee,
-                invite.sdp,
-                invite.headers,
-                invite.credentials,
-                invite.quota,
-                invite.on_progress,
-                invite.first_response_seconds,
-            )
+            return replace(invite, target=contact, peer=read_peer(uri, invite.peer.transport), contact_user="")
     message = f"the destination has moved to another number (SIP {redirected.status})"
     raise DialFailed(CallEnd("failed", message, str(redirected.status)))
 

@@ -1,8 +1,9 @@
 """The accounts and trunks that a gateway serves, and the trunk to which a caller belongs."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Final
 from uuid import UUID
 
@@ -11,7 +12,6 @@ from aiosipua.headers import parse_uri
 from aiosipua.message import SipRequest
 from switchboard.plugin_sdk import ProviderAccount
 
-from switchboard_telephony_sip.gateway.trunk_addresses import Network, TrunkAddresses, read_networks
 from switchboard_telephony_sip.gateways import get_gateway_place
 from switchboard_telephony_sip.media import MediaPreferences
 from switchboard_telephony_sip.media.audio_codecs import list_available_codecs
@@ -59,13 +59,13 @@ class TrunkLine:
         return MediaPreferences(list_available_codecs(self.trunk.codecs), self.trunk.srtp)
 
     @property
-    def networks(self) -> list[Network]:
+    def networks(self) -> list[IPv4Network | IPv6Network]:
         """Networks from which the trunk calls: its own, and the addresses of its hosts."""
-        return read_networks([*self.addresses, *self.trunk.addresses])
+        return [ip_network(text, strict=False) for text in (*self.addresses, *self.trunk.addresses)]
 
-    def has_address(self, host: str) -> bool:
-        """Return whether an address is one of the trunk's."""
-        return bool(TrunkAddresses([(self, self.networks)]).find(host))
+    def has_host(self, host: str) -> bool:
+        """Return whether the host of a URI is the trunk's, by its name or address."""
+        return host in {self.domain, *(peer.host for peer in self.peers)} or bool(TrunkAddresses([self]).find(host))
 
     def is_called(self, request: SipRequest) -> bool:
         """Return whether a request's URI names this trunk, where several have the caller's address."""
@@ -89,18 +89,41 @@ class GatewayAccount:
         return self.settings.signing_secret.get_secret_value()
 
 
+class TrunkAddresses:
+    """Index of lines by their networks. The sender of every datagram is looked up: that takes a step
+    for each length of prefixes, however many lines there are.
+    """
+
+    def __init__(self, lines: Iterable[TrunkLine]) -> None:
+        self._lines: list[TrunkLine] = []
+        self._places: dict[tuple[int, int], dict[int, list[int]]] = {}
+        for place, line in enumerate(lines):
+            self._lines.append(line)
+            for network in line.networks:
+                unused = network.max_prefixlen - network.prefixlen
+                found = self._places.setdefault((network.version, unused), {})
+                found.setdefault(int(network.network_address) >> unused, []).append(place)
+
+    def find(self, host: str) -> list[TrunkLine]:
+        """Return the lines that have an address, in their order."""
+        try:
+            address = ip_address(host)
+        except ValueError:
+            return []
+        number, places = int(address), set[int]()
+        for (version, unused), found in self._places.items():
+            if version == address.version:
+                places.update(found.get(number >> unused, ()))
+        return [self._lines[place] for place in sorted(places)]
+
+
 def build_account(account: ProviderAccount[SipSettings]) -> GatewayAccount:
     """Build an account from its configuration. The addresses of its hosts are not resolved yet."""
-    secret = account.settings.signing_secret.get_secret_value()
-    built = GatewayAccount(
-        account.organization_id,
-        account.settings,
-        account.callbacks.events,
-        derive_account_key(secret),
-        account.settings.digest,
-    )
-    for trunk in account.settings.trunks:
-        quota = TrunkQuota(f"{built.key}/{trunk.name}", trunk.max_calls, trunk.calls_per_second)
+    settings = account.settings
+    key = derive_account_key(settings.signing_secret.get_secret_value())
+    built = GatewayAccount(account.organization_id, settings, account.callbacks.events, key, settings.digest)
+    for trunk in settings.trunks:
+        quota = TrunkQuota(f"{key}/{trunk.name}", trunk.max_calls, trunk.calls_per_second)
         built.lines.append(TrunkLine(built, trunk, quota, tuple(_read_host(host, trunk) for host in trunk.hosts)))
     return built
 
@@ -120,7 +143,7 @@ class TrunkDirectory:
         self._accounts: dict[str, GatewayAccount] = {}
         self._lines: dict[str, TrunkLine] = {}
         self._users: dict[str, list[DigestAccount]] = {}
-        self._addresses: TrunkAddresses[TrunkLine] = TrunkAddresses([])
+        self._addresses = TrunkAddresses([])
 
     def replace(self, accounts: Sequence[GatewayAccount]) -> None:
         """Serve these accounts from now on.
@@ -174,7 +197,7 @@ class TrunkDirectory:
         self._index_addresses()
 
     def _index_addresses(self) -> None:
-        self._addresses = TrunkAddresses((line, line.networks) for line in self.lines)
+        self._addresses = TrunkAddresses(self.lines)
 
     async def _resolve_line(self, line: TrunkLine) -> None:
         found = set()

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from switchboard_telephony_sip.gateway.directory import TrunkLine
 from switchboard_telephony_sip.media import MediaSession, NoCommonMedia
@@ -36,7 +36,7 @@ class LegEvents(DialogEvents):
         self.over.set()
 
     async def on_info(self, content_type: str, body: str) -> int:
-        if content_type.partition(";")[0].strip().lower() not in INFO_DIGITS:
+        if content_type not in INFO_DIGITS:
             return 415
         self._media.take_info_digit(body)
         return 200
@@ -77,18 +77,12 @@ async def give_up(dialing: "asyncio.Future[Leg]") -> None:
         await result.release()
 
 
-async def wait_for_any(
-    *awaited: "asyncio.Event | asyncio.Future[None] | asyncio.Future[Leg]", seconds: float | None = None
-) -> None:
+async def wait_for_any(*awaited: "asyncio.Event | asyncio.Future[Any]", seconds: float | None = None) -> None:
     """Wait until one of the events is set or one of the futures is done, or the time, in seconds, is over."""
-    waiting = [asyncio.create_task(_wait_for(event)) for event in awaited if isinstance(event, asyncio.Event)]
+    waiting = [asyncio.create_task(event.wait()) for event in awaited if isinstance(event, asyncio.Event)]
     futures = [future for future in awaited if not isinstance(future, asyncio.Event)]
     try:
-        await asyncio.wait({*futures, *waiting}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([*futures, *waiting], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in waiting:
             task.cancel()
-
-
-async def _wait_for(event: asyncio.Event) -> None:
-    await event.wait()

@@ -6,22 +6,24 @@ from typing import Final
 from uuid import uuid4
 
 import numpy as np
-from switchboard.plugin_sdk.audio import decode_audio, encode_audio
+from switchboard.plugin_sdk.audio import decode_audio
 
 from switchboard_telephony_sip.commands import MeasureCommand, Measurement, TrunkRefusal
 from switchboard_telephony_sip.gateway.dialing import CallInviter, DialFailed, DialOrder, dial
 from switchboard_telephony_sip.gateway.directory import GatewayAccount
 from switchboard_telephony_sip.gateway.legs import Leg
-from switchboard_telephony_sip.gateway.outcomes import CallEnd
 from switchboard_telephony_sip.media import MediaPlace
+from switchboard_telephony_sip.media.frames import SAMPLE_RATE
+from switchboard_telephony_sip.media.tones import make_sines
 
 RING_SECONDS: Final = 45.0
 LEAST_SECONDS: Final = 4.0
 MOST_SECONDS: Final = 15.0
 """The far end reports what it hears every 5 seconds, more or less (RFC 3550, 6.2)."""
-RATE: Final = 8000
 TONE_HERTZ: Final = 1004
-TONE_AMPLITUDE: Final = 8000
+TONE: Final = make_sines((TONE_HERTZ,), 8000, SAMPLE_RATE) + b"\xff" * (SAMPLE_RATE // 2)
+"""Mu-law: a second of the tone, and half a second of silence."""
+TONE_SECONDS: Final = 1.5
 LEAST_POWER: Final = 100.0**2
 """Mean square of a frame with sound: about -50 dBFS."""
 ECHO_SHARE: Final = 0.5
@@ -31,17 +33,6 @@ LEAST_FRAMES: Final = 10
 ANSWERS_OF_PEOPLE: Final = frozenset((480, 486, 600, 603))
 """Statuses after which the next trunk is not tried: this one has reached the telephone."""
 KEPT: Final = 20
-
-
-def _make_tone() -> bytes:
-    times = np.arange(RATE) / RATE
-    tone = (TONE_AMPLITUDE * np.sin(2 * np.pi * TONE_HERTZ * times)).astype(np.int16)
-    return bytes(encode_audio(tone, "mulaw")) + b"\xff" * (RATE // 2)
-
-
-TONE: Final = _make_tone()
-"""Mu-law: a second of the tone, and half a second of silence."""
-TONE_SECONDS: Final = 1.5
 
 
 @dataclass(slots=True)
@@ -58,7 +49,7 @@ class HeardSound:
         if power < LEAST_POWER:
             return
         self.sounding += 1
-        turns = np.exp(-2j * np.pi * TONE_HERTZ * np.arange(len(samples)) / RATE)
+        turns = np.exp(-2j * np.pi * TONE_HERTZ * np.arange(len(samples)) / SAMPLE_RATE)
         if 2 * abs(np.mean(samples * turns)) ** 2 >= ECHO_SHARE * power:
             self.echoing += 1
 
@@ -106,8 +97,10 @@ class TestCalls:
             try:
                 leg = await dial(self.agent, self.place, replace(account, lines=[line]), order)
             except DialFailed as error:
-                refusals.append(_describe_refusal(line.trunk.name, error.end))
-                if error.end.status in ANSWERS_OF_PEOPLE:
+                end = error.end
+                status = int(end.code) if end.code and end.code.isdecimal() else end.status
+                refusals.append(TrunkRefusal(line.trunk.name, status, end.message or "nobody answered"))
+                if end.status in ANSWERS_OF_PEOPLE:
                     break
                 continue
             return await self._listen(leg, refusals)
@@ -139,8 +132,3 @@ class TestCalls:
             has_echo=heard.has_echo,
             remote_loss_share=quality.remote_loss_share,
         )
-
-
-def _describe_refusal(trunk: str, end: CallEnd) -> TrunkRefusal:
-    is_status = end.code is not None and end.code.isdecimal()
-    return TrunkRefusal(trunk, int(end.code or 0) if is_status else end.status, end.message or "nobody answered")

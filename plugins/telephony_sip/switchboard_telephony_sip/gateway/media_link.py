@@ -8,7 +8,7 @@ from uuid import uuid4
 import aiohttp
 from switchboard.plugin_sdk.json_media import Dtmf, DtmfDigit, Mark, MarkName, Stop
 
-from switchboard_telephony_sip.codec import MediaStreamInfo, SipStart, read_media_command, write_media_event
+from switchboard_telephony_sip.codec import MEDIA_COMMANDS, MediaStreamInfo, SipStart, write_media_event
 from switchboard_telephony_sip.media import MediaSession
 
 CONNECT_SECONDS: Final = 10.0
@@ -55,13 +55,9 @@ class MediaLink:
         try:
             await self._receive()
         finally:
-            self.detach()
+            self._media.detach()
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
-
-    def detach(self) -> None:
-        """Pass nothing more on to the platform."""
-        self._media.on_audio = self._media.on_digit = self._media.on_mark = _ignore
 
     async def close(self, *, stopped: bool) -> None:
         """Close the socket. `stopped`: tell the platform that the caller has hung up, or that the call was moved.
@@ -69,7 +65,7 @@ class MediaLink:
         `run` goes on meanwhile: a socket that closes without reading on is reset, and the platform, whose next audio
         then fails, never reads the last message.
         """
-        self.detach()
+        self._media.detach()
         with suppress(ConnectionError, RuntimeError, TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 if stopped and not self._socket.closed:
@@ -104,14 +100,10 @@ class MediaLink:
 
     def _execute(self, text: str) -> None:
         try:
-            command = read_media_command(text)
+            command = MEDIA_COMMANDS.decode(text)
         except ValueError as error:
             raise MediaSocketFailed("the platform sent a message that is not understood") from error
         if isinstance(command, Mark):
             self._media.mark(command.mark.name)
         else:
             self._media.clear()
-
-
-def _ignore(_: object) -> None:
-    pass

@@ -1,12 +1,15 @@
-"""Phone numbers in SIP: users of URIs to E.164, and back."""
+"""Phone numbers in SIP: users of URIs to E.164, and back, and the parties of a call that a trunk brings."""
 
 import re
 from typing import Final
 
 from aiosipua.headers import Address
+from aiosipua.message import SipRequest
 from phonenumbers import NumberParseException, PhoneNumberFormat, format_number, parse
 
+from switchboard_telephony_sip.gateway.directory import TrunkLine
 from switchboard_telephony_sip.settings import SipTrunk
+from switchboard_telephony_sip.signaling.messages import read_address
 
 ANONYMOUS: Final = "anonymous"
 _SEPARATORS: Final = re.compile(r"[\s().-]")
@@ -44,3 +47,14 @@ def read_caller(address: Address, country: str | None) -> str:
 def write_number(number: str, trunk: SipTrunk) -> str:
     """Return a number as a trunk wants it dialed."""
     return number if trunk.plus else number.removeprefix("+")
+
+
+def read_parties(line: TrunkLine, request: SipRequest) -> tuple[str, str]:
+    """Return caller and callee. A registered trunk calls the user of the registration, and names the number in To."""
+    country = line.trunk.country
+    asserted = request.headers.get("P-Asserted-Identity")
+    caller = read_address(asserted[0] if asserted else request.headers.get("From")[0])
+    called = read_address(request.uri).uri.user or ""
+    if line.trunk.registers and called == line.trunk.username:
+        called = read_address(request.headers.get("To")[0]).uri.user or called
+    return read_caller(caller, country), normalize_number(called, country)

@@ -15,18 +15,16 @@ from switchboard.plugin_sdk import ProcessContext
 
 from switchboard_telephony_sip.commands import OPERATOR_PURPOSE
 from switchboard_telephony_sip.gateway.control import ControlApi
-from switchboard_telephony_sip.gateway.diagnostic_commands import DiagnosticCommands
 from switchboard_telephony_sip.gateway.directory import TrunkDirectory, build_account
 from switchboard_telephony_sip.gateway.gateway_metrics import GatewayMetrics
+from switchboard_telephony_sip.gateway.legs import wait_for_any
 from switchboard_telephony_sip.gateway.measuring import TestCalls
-from switchboard_telephony_sip.gateway.number_owners import NumberOwners
-from switchboard_telephony_sip.gateway.refusals import report_refusals
 from switchboard_telephony_sip.gateway.switching import Switching
 from switchboard_telephony_sip.gateway.trunks import Trunks
 from switchboard_telephony_sip.gateways import get_gateway_place
 from switchboard_telephony_sip.media import MediaPlace
 from switchboard_telephony_sip.settings import SipSettings
-from switchboard_telephony_sip.signaling import ListenAddress, SipUserAgent, TlsCertificate
+from switchboard_telephony_sip.signaling import ListenAddress, SipUserAgent, TlsCertificate, TrunkBusy
 
 logger = structlog.get_logger()
 RESOLVE_SECONDS: Final = 60.0
@@ -50,18 +48,20 @@ class RunningGateway:
         metrics = GatewayMetrics(context.metrics)
         directory = TrunkDirectory(place)
         async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http:
-            owners = NumberOwners(directory, context.find_number_owner)
-            switching = Switching(place, directory, http, self._create_media_place(), metrics, owners)
-            agent = SipUserAgent(self._list_listeners(), switching, advertised_host=self._find_address())
+            address = self._find_address()
+            first, _, last = options["rtp_ports"].partition("-")
+            ports = range(int(first), int(last) + 1)
+            media_place = MediaPlace(options["sip_host"], advertised_host=address, ports=ports)
+            switching = Switching(place, directory, http, media_place, metrics, context.find_number_owner)
+            agent = SipUserAgent(self._list_listeners(), switching, advertised_host=address)
             switching.agent = agent
-            agent.set_trace(switching.traces.record)
-            report_refusals(agent, metrics)
+            agent.endpoint.trace = switching.traces.record
+            _report_refusals(agent, metrics)
             metrics.live.set_function(lambda: len(switching.calls))
             trunks = Trunks(agent, directory, metrics)
-            test_calls = TestCalls(switching.media_place, agent)
-            diagnostics = DiagnosticCommands(switching, trunks, test_calls)
+            test_calls = TestCalls(media_place, agent)
             operator_secrets = context.derive_secrets(OPERATOR_PURPOSE)
-            control = ControlApi(switching, trunks, diagnostics, agent.guard, operator_secrets)
+            control = ControlApi(switching, trunks, test_calls, agent.guard, operator_secrets)
             async with AsyncExitStack() as listening:
                 listening.callback(asyncio.create_task(_resolve(directory)).cancel)
                 async for accounts in context.watch_accounts():
@@ -72,7 +72,7 @@ class RunningGateway:
                         await self._listen(listening, agent, control)
                         logger.info("SIP gateway is ready", place=place)
                     await trunks.follow_accounts()
-                agent.accepts_calls, control.is_draining = False, True
+                agent.reception.accepts_calls, control.is_draining = False, True
                 await trunks.close()
                 await test_calls.close()
                 await self._drain(switching, context)
@@ -90,21 +90,9 @@ class RunningGateway:
         """Wait for the live calls, then hang up those that are left."""
         logger.info("SIP gateway drains", live_calls=len(switching.calls))
         idle = asyncio.create_task(switching.wait_until_idle())
-        at_once = asyncio.create_task(context.stop_at_once.wait())
-        await asyncio.wait(
-            {idle, at_once}, timeout=float(self.options["drain_seconds"]), return_when=asyncio.FIRST_COMPLETED
-        )
-        at_once.cancel()
+        await wait_for_any(idle, context.stop_at_once, seconds=float(self.options["drain_seconds"]))
         idle.cancel()
         await switching.close(END_SECONDS)
-
-    def _create_media_place(self) -> MediaPlace:
-        first, _, last = self.options["rtp_ports"].partition("-")
-        return MediaPlace(
-            self.options["sip_host"],
-            advertised_host=self._find_address(),
-            ports=range(int(first), int(last) + 1),
-        )
 
     def _find_address(self) -> str:
         """Return the address to announce to trunks: the given one, that of the listeners, or this machine's own."""
@@ -128,6 +116,23 @@ class RunningGateway:
             certificate = TlsCertificate(options["tls_certificate"], options["tls_key"])
             listeners.append(ListenAddress("tls", host, tls_port, certificate))
         return listeners
+
+
+def _report_refusals(agent: SipUserAgent, metrics: GatewayMetrics) -> None:
+    """Log and count what is refused before it is a call: scanners, and calls beyond a trunk's limits."""
+
+    def report_ban(address: str, seconds: float) -> None:
+        metrics.bans.inc()
+        logger.warning("SIP address is ignored after refused messages", address=address, seconds=seconds)
+
+    def report_limit(refusal: TrunkBusy) -> None:
+        metrics.limited.labels(refusal.limit).inc()
+        trunk = refusal.quota.name.rpartition("/")[2]
+        logger.warning("SIP call refused at a limit of its trunk", trunk=trunk, limit=refusal.limit)
+
+    agent.guard.on_ignored = report_ban
+    agent.quotas.on_busy = report_limit
+    metrics.ignored.set_function(lambda: len(agent.guard.list_ignored()))
 
 
 async def _resolve(directory: TrunkDirectory) -> None:

@@ -1,33 +1,35 @@
 """The calls of a gateway: those that trunks bring, and those that the platform orders."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import aiohttp
 import structlog
 from aiosipua.message import SipRequest
+from switchboard.plugin_sdk import ProviderError
 
 from switchboard_telephony_sip.callbacks import (
     DECLINED,
+    REPLIES,
+    IncomingNotice,
     SipAnsweredNotice,
     SipConnectReply,
     SipForwardReply,
     SipRejectReply,
     SipRingingNotice,
     TextNotice,
-    read_gateway_reply,
 )
-from switchboard_telephony_sip.commands import PlaceCommand
-from switchboard_telephony_sip.gateway.call_traces import CallTraces
+from switchboard_telephony_sip.commands import IntroduceCommand, PlaceCommand
+from switchboard_telephony_sip.gateway.call_traces import CallTraces, TracedInviter
 from switchboard_telephony_sip.gateway.calls import GatewayCall
 from switchboard_telephony_sip.gateway.dialing import CallInviter, DialFailed, DialOrder, dial
 from switchboard_telephony_sip.gateway.directory import GatewayAccount, TrunkDirectory, TrunkLine
 from switchboard_telephony_sip.gateway.gateway_metrics import GatewayMetrics
-from switchboard_telephony_sip.gateway.legs import Leg
+from switchboard_telephony_sip.gateway.legs import Leg, give_up, wait_for_any
 from switchboard_telephony_sip.gateway.media_link import MediaLink, MediaSocketFailed
 from switchboard_telephony_sip.gateway.notices import (
     ANNOUNCE_RETRY_SECONDS,
@@ -35,11 +37,10 @@ from switchboard_telephony_sip.gateway.notices import (
     NoticeRefused,
     PlatformLink,
 )
-from switchboard_telephony_sip.gateway.number_owners import NumberOwners
 from switchboard_telephony_sip.gateway.outcomes import CANCELED, CallEnd, describe_refusal
-from switchboard_telephony_sip.gateway.parties import describe_invite, read_parties
-from switchboard_telephony_sip.gateway.referrals import follow_referral
+from switchboard_telephony_sip.gateway.phone_numbers import read_parties
 from switchboard_telephony_sip.gateway.targets import TransferTarget
+from switchboard_telephony_sip.headers import read_metadata
 from switchboard_telephony_sip.media import MediaPlace, MediaSession, NoCommonMedia, NoFreePorts
 from switchboard_telephony_sip.signaling import (
     AuthenticationDecision,
@@ -49,6 +50,7 @@ from switchboard_telephony_sip.signaling import (
     IncomingInvite,
     Peer,
     TrunkQuota,
+    TrunkUndecided,
 )
 
 logger = structlog.get_logger()
@@ -59,14 +61,17 @@ UNAVAILABLE: Final = 503
 
 @dataclass(slots=True)
 class Switching:
-    """Calls of a gateway at `place`, over its user agent."""
+    """Calls of a gateway at `place`, over its user agent.
+
+    `find_owner` finds the organization of a called number.
+    """
 
     place: str
     directory: TrunkDirectory
     http: aiohttp.ClientSession
     media_place: MediaPlace
     metrics: GatewayMetrics
-    owners: NumberOwners
+    find_owner: Callable[[str], Awaitable[UUID | None]]
     agent: CallInviter | None = None
     calls: dict[str, GatewayCall] = field(default_factory=dict)
     references: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -111,7 +116,7 @@ class Switching:
     async def dial(self, account: GatewayAccount, order: DialOrder, call: GatewayCall) -> Leg:
         """Call a number over the account's trunks, as a part of a call. Raises `DialFailed`."""
         assert self.agent is not None  # noqa: S101  set before the first call
-        return await dial(self.traces.follow(call, self.agent), self.media_place, account, order)
+        return await dial(TracedInviter(self.traces, call, self.agent), self.media_place, account, order)
 
     # outbound calls
 
@@ -143,12 +148,9 @@ class Switching:
             lambda: call.notices.post(SipRingingNotice(call.call_id)),
         )
         dialing = asyncio.create_task(self.dial(account, order, call))
-        hung_up = asyncio.create_task(call.hung_up.wait())
-        await asyncio.wait({dialing, hung_up}, return_when=asyncio.FIRST_COMPLETED)
-        hung_up.cancel()
+        await wait_for_any(dialing, call.hung_up)
         if not dialing.done():
-            dialing.cancel()
-            await asyncio.gather(dialing, return_exceptions=True)
+            await give_up(dialing)
             return CANCELED
         try:
             leg = dialing.result()
@@ -164,20 +166,19 @@ class Switching:
             return CallEnd("failed", str(error), "media")
         return await call.converse(link, command.max_seconds)
 
-    def introduce(
-        self, account: GatewayAccount, call: GatewayCall, order: DialOrder, speech: bytes, events_url: str
-    ) -> str:
+    def introduce(self, account: GatewayAccount, call: GatewayCall, command: IntroduceCommand) -> str:
         """Begin a call to the target of a call's warm transfer, and return its id."""
-        notices = NoticeQueue(PlatformLink(self.http, account.secret), events_url)
+        notices = NoticeQueue(PlatformLink(self.http, account.secret), command.events_url)
         target = TransferTarget(self.place, account.key, notices)
         self.targets[target.call_id] = target
-        running = self.spawn(target.run(asyncio.create_task(self.dial(account, order, call)), speech))
+        order = DialOrder(command.to_number, command.caller_id, command.ring_seconds)
+        running = self.spawn(target.run(asyncio.create_task(self.dial(account, order, call)), command.speech))
         running.add_done_callback(lambda _: self.targets.pop(target.call_id))
         return target.call_id
 
     def _attach(self, call: GatewayCall, leg: Leg) -> None:
         assert self.agent is not None  # noqa: S101  set before the first call
-        leg.events.follow_referral = partial(follow_referral, self.traces.follow(call, self.agent), call)
+        leg.events.follow_referral = partial(call.follow_referral, TracedInviter(self.traces, call, self.agent))
         call.attach(leg)
 
     # inbound calls (`UserAgentEvents`)
@@ -194,7 +195,28 @@ class Switching:
         call = self._find_call(replaces)
         if call is not None and call.leg is not None and call.leg.line.quota in trunks:
             return call.leg.line.quota
-        return await self.owners.choose_trunk(request, trunks)
+        # Trunks of several organizations share the address: the call is only for the one that has the called number,
+        # and no other organization learns of it. Each trunk writes numbers in its own way.
+        owners: dict[str, UUID | None] = {}
+        for line in filter(None, map(self.directory.find_line, (trunk.name for trunk in trunks))):
+            _, callee = read_parties(line, request)
+            if callee not in owners:
+                owners[callee] = await self._find_owner(callee)
+            if owners[callee] == line.account.organization_id:
+                return line.quota
+        logger.warning(
+            "SIP request refused: its address belongs to several trunks, and the called number to none of them",
+            method=request.method,
+            trunks=[trunk.name.rpartition("/")[2] for trunk in trunks],
+        )
+        return None
+
+    async def _find_owner(self, callee: str) -> UUID | None:
+        try:
+            return await self.find_owner(callee)
+        except ProviderError as error:
+            logger.warning("the owner of a called number cannot be found", reason=error.message)
+            raise TrunkUndecided from error
 
     def _find_call(self, dialog: Dialog | None) -> GatewayCall | None:
         if dialog is None:
@@ -207,7 +229,12 @@ class Switching:
             invite.reject(UNAVAILABLE)
             return
         if invite.replaces is not None:
-            await self._replace(line, invite)
+            replaced = self._find_call(invite.replaces)
+            if replaced is None or replaced.account_key != line.account.key:
+                invite.reject(481)
+                return
+            self.traces.link(replaced, invite.request.call_id or "")
+            await replaced.take_over(invite)
             return
         call = self._create_call(line.account, line.account.events_url)
         self.traces.link(call, invite.request.call_id or "")
@@ -218,14 +245,6 @@ class Switching:
             if not invite.is_settled or call.leg is None:
                 running.cancel()
             raise
-
-    async def _replace(self, line: TrunkLine, invite: IncomingInvite) -> None:
-        call = self._find_call(invite.replaces)
-        if call is None or call.account_key != line.account.key:
-            invite.reject(481)
-            return
-        self.traces.link(call, invite.request.call_id or "")
-        await call.take_over(invite)
 
     async def _run_inbound(self, line: TrunkLine, call: GatewayCall, invite: IncomingInvite) -> None:
         end = CANCELED
@@ -243,9 +262,10 @@ class Switching:
 
     async def _answer_inbound(self, line: TrunkLine, call: GatewayCall, invite: IncomingInvite) -> CallEnd:
         link = PlatformLink(self.http, line.account.secret)
-        announced = describe_invite(line, call.call_id, invite.request)
+        metadata = read_metadata({name: values[0] for name, values in invite.request.headers.items()})
+        announced = IncomingNotice(call.call_id, *read_parties(line, invite.request), metadata)
         body = await link.deliver(line.account.events_url, announced, ANNOUNCE_RETRY_SECONDS)
-        match read_gateway_reply(body):
+        match REPLIES.decode(body):
             case SipConnectReply(media_url):
                 return await self._connect_inbound(line, call, invite, media_url)
             case SipForwardReply(to_number, caller_id):

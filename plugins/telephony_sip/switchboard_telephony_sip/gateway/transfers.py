@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from switchboard_telephony_sip.commands import CommandRefused, IntroduceCommand, TransferCommand
+from switchboard_telephony_sip.commands import CommandRefused, TransferCommand
 from switchboard_telephony_sip.gateway.calls import GatewayCall
 from switchboard_telephony_sip.gateway.dialing import DialFailed, DialOrder
 from switchboard_telephony_sip.gateway.directory import GatewayAccount
@@ -21,7 +21,8 @@ CALL_GONE: Final = "call_gone"
 
 async def transfer(switching: Switching, account: GatewayAccount, call: GatewayCall, command: TransferCommand) -> None:
     """Connect a call to another number. Raises `CommandRefused`; the call then stays with the platform."""
-    leg = _get_leg(call)
+    leg = call.leg
+    assert leg is not None  # noqa: S101  the call is connected
     if leg.line.trunk.transfers == "refer":
         await _refer(call, leg, f"sip:{write_number(command.to_number, leg.line.trunk)}@{leg.line.domain}")
         return
@@ -42,15 +43,10 @@ async def transfer(switching: Switching, account: GatewayAccount, call: GatewayC
     call.connect_to(dialing)
 
 
-def introduce(switching: Switching, account: GatewayAccount, call: GatewayCall, command: IntroduceCommand) -> str:
-    """Begin the call to the target of a call's warm transfer, and return its id."""
-    order = DialOrder(command.to_number, command.caller_id, command.ring_seconds)
-    return switching.introduce(account, call, order, command.speech, command.events_url)
-
-
 async def connect(call: GatewayCall, target: TransferTarget | None) -> None:
     """Connect a call to a target who waits. Raises `CommandRefused`; the call then stays with the platform."""
-    leg = _get_leg(call)
+    leg = call.leg
+    assert leg is not None  # noqa: S101  the call is connected
     other = target.waiting_leg if target is not None else None
     if target is None or other is None:
         raise CommandRefused("the target of the transfer has hung up", CALL_GONE)
@@ -62,12 +58,6 @@ async def connect(call: GatewayCall, target: TransferTarget | None) -> None:
     answered: asyncio.Future[Leg] = asyncio.get_running_loop().create_future()
     answered.set_result(other)
     call.connect_to(answered)
-
-
-def _get_leg(call: GatewayCall) -> Leg:
-    if call.leg is None:
-        raise CommandRefused("the call is not connected", CALL_GONE)
-    return call.leg
 
 
 def _check_answered(dialing: "asyncio.Task[Leg]") -> None:

@@ -34,13 +34,16 @@ class Trunks:
     async def follow_accounts(self) -> None:
         """Register at the trunks that want it, and nowhere else."""
         wanted = {
-            (line.quota.name, account): line
+            (
+                line.quota.name,
+                RegistrationAccount(line.peers[0], f"sip:{line.trunk.username}@{line.domain}", credentials),
+            )
             for line in self.directory.list_registering()
-            if (account := _build_registration(line)) is not None
+            if (credentials := line.credentials) is not None
         }
-        gone = [self._registrations.pop(key) for key in self._registrations.keys() - wanted.keys()]
+        gone = [self._registrations.pop(key) for key in self._registrations.keys() - wanted]
         await asyncio.gather(*(registration.close() for registration in gone))
-        for key in wanted.keys() - self._registrations.keys():
+        for key in wanted - self._registrations.keys():
             registration = self._registrations[key] = self.agent.register(key[1])
             registration.on_change = self._measure
         self._measure()
@@ -75,10 +78,8 @@ class Trunks:
             async with asyncio.timeout(CHECK_SECONDS):
                 status = await self.agent.options(peer, f"sip:{line.domain}")
         except (CallTimeout, PeerUnreachable, TimeoutError) as error:
-            return (
-                False,
-                f"{place} does not answer OPTIONS over {peer.transport}: {str(error) or 'no response in time'}",
-            )
+            reason = str(error) or "no response in time"
+            return False, f"{place} does not answer OPTIONS over {peer.transport}: {reason}"
         milliseconds = 1000 * (asyncio.get_running_loop().time() - began)
         # A trunk that does not know OPTIONS, or asks for credentials, is alive.
         return status < 500 or status == 501, f"{place} answers OPTIONS with {status} in {milliseconds:.0f} ms"
@@ -110,10 +111,3 @@ class Trunks:
             raise CommandRefused(f"the trunk does not answer: {error}") from error
         if status >= 300:
             raise CommandRefused(f"the trunk refused the text message (SIP {status})", str(status))
-
-
-def _build_registration(line: TrunkLine) -> RegistrationAccount | None:
-    credentials = line.credentials
-    if credentials is None:
-        return None
-    return RegistrationAccount(line.peers[0], f"sip:{line.trunk.username}@{line.domain}", credentials)

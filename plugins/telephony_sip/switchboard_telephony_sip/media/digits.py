@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from aiortp.dtmf import DTMF_EVENTS, EVENT_TO_DIGIT, DtmfEvent
 
-from switchboard_telephony_sip.media.rtp import RtpPacket
+from switchboard_telephony_sip.media.rtp import TIMESTAMP_CYCLE, RtpPacket
 
 PAUSES: Final = {"w": 25, "W": 50}
 """Ticks of 20 ms that a pause between digits takes: half a second, and a second."""
@@ -48,16 +48,14 @@ class DigitReceiver:
         if len(packet.payload) < 4:
             return None
         event, last = DtmfEvent.parse(packet.payload), self._last
-        is_known = packet.timestamp == self._timestamp or self._is_behind(packet.timestamp)
+        began = self._timestamp
+        is_known = began is not None and (began - packet.timestamp) % TIMESTAMP_CYCLE < 1 << 16
         # Some gateways give each packet of a key a timestamp of its own.
         goes_on = not last.end and event.event == last.event and event.duration > last.duration
-        if is_known and packet.timestamp != self._timestamp:
+        if is_known and packet.timestamp != began:
             return None
         self._timestamp, self._last = packet.timestamp, event
         return None if is_known or goes_on else EVENT_TO_DIGIT.get(event.event)
-
-    def _is_behind(self, timestamp: int) -> bool:
-        return self._timestamp is not None and (self._timestamp - timestamp) % (1 << 32) < 1 << 16
 
 
 class EventPacket(NamedTuple):
@@ -65,7 +63,6 @@ class EventPacket(NamedTuple):
 
     payload: bytes
     age: int
-    is_first: bool
 
 
 def make_event_packets(keys: str, tick_units: int) -> Iterator[tuple[EventPacket, ...]]:
@@ -80,6 +77,6 @@ def make_event_packets(keys: str, tick_units: int) -> Iterator[tuple[EventPacket
         for age in range(PRESS_TICKS):
             is_end = age == PRESS_TICKS - 1
             event = DtmfEvent(DTMF_EVENTS[key], end=is_end, volume=VOLUME, duration=(age + 1) * tick_units)
-            packet = EventPacket(event.serialize(), age, is_first=age == 0)
+            packet = EventPacket(event.serialize(), age)
             yield (packet,) * (END_PACKETS if is_end else 1)
         yield from [()] * GAP_TICKS

@@ -23,7 +23,7 @@ class IncomingAudio:
         self._on_digit = on_digit
         self._types = PayloadTypes({})
         self._codecs: dict[CodecName, AudioCodec] = {}
-        self._playout = PlayoutBuffer()
+        self.playout = PlayoutBuffer()
         self._digits = DigitReceiver()
         self._tones: ToneDetector | None = None
         self._event_rates: dict[int, int] = {}
@@ -48,26 +48,32 @@ class IncomingAudio:
         """Take a packet of a known payload type that arrived at `arrival`, in seconds. False if it is not credible."""
         stream = self.stream
         if stream is None or stream.source != packet.source:
-            stream = self._begin_stream(packet)
+            self._past = (self.expected, self.received)
+            stream = self.stream = IncomingStream(packet)
+            self.playout.reset()
+            self._digits = DigitReceiver()
+            self._timestamp, self._units = packet.timestamp, 0
         if not stream.accept(packet):
             return False
         name = self._types.codecs.get(packet.payload_type)
         if name is not None:
             self.clock_rate = CODECS[name].clock_rate
             stream.measure_jitter(packet, arrival, self.clock_rate)
-            fragment = Fragment(packet.payload, self._find_codec(name))
-            self._playout.put(self._locate(packet.timestamp), fragment, arrival)
+            if name not in self._codecs:
+                self._codecs[name] = CODECS[name].make()
+            fragment = Fragment(packet.payload, self._codecs[name])
+            self.playout.put(self._locate(packet.timestamp), fragment, arrival)
         elif packet.payload_type == self._types.noise:
-            self._playout.put_silence(self._locate(packet.timestamp), parse_cn_payload(packet.payload))
+            self.playout.put_silence(self._locate(packet.timestamp), parse_cn_payload(packet.payload))
         else:
-            self._playout.put_silence(self._locate(packet.timestamp))
+            self.playout.put_silence(self._locate(packet.timestamp))
             if digit := self._digits.take(packet):
                 self._on_digit(digit)
         return True
 
     def take(self, now: float) -> bytes:
         """Return the 160 bytes of mu-law to hear at `now`, in seconds."""
-        frame = self._playout.take(now)
+        frame = self.playout.take(now)
         if self._tones is not None and (digit := self._tones.take(frame)):
             self._on_digit(digit)
         return frame
@@ -82,31 +88,8 @@ class IncomingAudio:
         return self._past[1] + (self.stream.received if self.stream else 0)
 
     @property
-    def late(self) -> int:
-        """Packets that came after their time."""
-        return self._playout.late
-
-    @property
-    def delay_ms(self) -> float:
-        return self._playout.delay_ms
-
-    @property
     def jitter_ms(self) -> float:
         return self.stream.jitter * 1000 / self.clock_rate if self.stream else 0.0
-
-    def _begin_stream(self, packet: RtpPacket) -> IncomingStream:
-        self._past = (self.expected, self.received)
-        self.stream = IncomingStream(packet)
-        self._playout.reset()
-        self._digits = DigitReceiver()
-        self._timestamp, self._units = packet.timestamp, 0
-        return self.stream
-
-    def _find_codec(self, name: CodecName) -> AudioCodec:
-        codec = self._codecs.get(name)
-        if codec is None:
-            codec = self._codecs[name] = CODECS[name].make()
-        return codec
 
     def _locate(self, timestamp: int) -> int:
         """Return a timestamp as a position in samples at 8 kHz that does not wrap around."""

@@ -10,7 +10,7 @@ from aiortp.cn import build_cn_payload
 from switchboard_telephony_sip.media.audio_codecs import CODECS, AudioCodec
 from switchboard_telephony_sip.media.digits import EventPacket, check_digits, make_event_packets
 from switchboard_telephony_sip.media.frames import FRAME_SAMPLES, SAMPLE_RATE, SILENT_FRAME
-from switchboard_telephony_sip.media.rtp import OutgoingStream
+from switchboard_telephony_sip.media.rtp import TIMESTAMP_CYCLE, OutgoingStream
 from switchboard_telephony_sip.media.session_description import PayloadTypes
 from switchboard_telephony_sip.media.tones import make_tones
 
@@ -135,20 +135,15 @@ class OutgoingAudio:
         relayed = self._relayed.popleft() if self._relayed else None
         frame = frame or relayed
         if frame is None and self._types.noise is not None and self._tick_units == FRAME_SAMPLES:
-            return self._pack_noise()
+            # Comfort noise at the beginning of a silence, and every 200 ms.
+            is_due = self._silent_ticks % NOISE_TICKS == 0
+            self._silent_ticks += 1
+            return [self.stream.pack(self._types.noise, build_cn_payload(NOISE_LEVEL))] if is_due else []
         if self._codec is None:
             return []
         marker = self._silent_ticks > 0 or self.stream.packets == 0
         self._silent_ticks = 0
         return [self.stream.pack(self._payload_type, self._codec.encode(frame or SILENT_FRAME), marker=marker)]
-
-    def _pack_noise(self) -> list[bytes]:
-        """Return a comfort noise packet at the beginning of a silence and every 200 ms."""
-        is_due = self._silent_ticks % NOISE_TICKS == 0
-        self._silent_ticks += 1
-        if not is_due or self._types.noise is None:
-            return []
-        return [self.stream.pack(self._types.noise, build_cn_payload(NOISE_LEVEL))]
 
     def _pack_events(self, events: tuple[EventPacket, ...]) -> list[bytes]:
         payload_type = self._events_type
@@ -157,6 +152,6 @@ class OutgoingAudio:
         self._silent_ticks = 1
         packets = []
         for event in events:
-            timestamp = (self.stream.timestamp - event.age * self._tick_units) % (1 << 32)
-            packets.append(self.stream.pack(payload_type, event.payload, marker=event.is_first, timestamp=timestamp))
+            timestamp = (self.stream.timestamp - event.age * self._tick_units) % TIMESTAMP_CYCLE
+            packets.append(self.stream.pack(payload_type, event.payload, marker=event.age == 0, timestamp=timestamp))
         return packets

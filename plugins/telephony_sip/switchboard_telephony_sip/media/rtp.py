@@ -1,9 +1,21 @@
-"""RTP packets (RFC 3550): their header, a stream that is sent, and the statistics of one that is received."""
+"""RTP and RTCP (RFC 3550): packets, a stream that is sent, the statistics of one that is received, and reports."""
 
+import random
 import secrets
-from dataclasses import dataclass
+import time
 from struct import Struct
 from typing import Final, NamedTuple
+
+from aiortp.packet import (
+    RtcpByePacket,
+    RtcpPacket,
+    RtcpReceiverInfo,
+    RtcpRrPacket,
+    RtcpSdesPacket,
+    RtcpSenderInfo,
+    RtcpSourceInfo,
+    RtcpSrPacket,
+)
 
 HEADER: Final = Struct("!BBHII")
 VERSION: Final = 2
@@ -12,6 +24,10 @@ MAX_MISORDER: Final = 100
 """Bounds of a credible jump of the sequence number (RFC 3550, appendix A.1)."""
 SEQUENCE_CYCLE: Final = 1 << 16
 TIMESTAMP_CYCLE: Final = 1 << 32
+NTP_EPOCH: Final = 2_208_988_800
+"""Seconds from 1900 to 1970."""
+CANONICAL_NAME: Final = 1
+REPORT_SECONDS: Final = 5.0
 
 
 class RtpPacket(NamedTuple):
@@ -72,16 +88,6 @@ class OutgoingStream:
         self.timestamp = (self.timestamp + units) % TIMESTAMP_CYCLE
 
 
-@dataclass(frozen=True, slots=True)
-class ReceptionReport:
-    """Report block of RTCP. `fraction_lost` is of 256, since the last report; `jitter` is in units of the clock."""
-
-    fraction_lost: int
-    lost: int
-    highest_sequence: int
-    jitter: int
-
-
 class IncomingStream:
     """Sequence numbers, losses, and jitter of one received stream (RFC 3550, appendices A.1, A.3, and A.8)."""
 
@@ -91,7 +97,8 @@ class IncomingStream:
         self._first = self._highest = packet.sequence - 1
         self._suspect: int | None = None
         self._transit: float | None = None
-        self._jitter = 0.0
+        self.jitter = 0.0
+        """Jitter, in units of the clock."""
         self._reported = (0, 0)
 
     def accept(self, packet: RtpPacket) -> bool:
@@ -117,26 +124,83 @@ class IncomingStream:
             difference = abs(transit - self._transit)
             # A jump of more than a second is a new timeline, not jitter.
             if difference < clock_rate:
-                self._jitter += (difference - self._jitter) / 16
+                self.jitter += (difference - self.jitter) / 16
         self._transit = transit
 
     @property
     def expected(self) -> int:
         return self._highest - self._first
 
-    @property
-    def lost(self) -> int:
-        return max(0, self.expected - self.received)
-
-    @property
-    def jitter(self) -> float:
-        """Jitter, in units of the clock."""
-        return self._jitter
-
-    def report(self) -> ReceptionReport:
-        """Return the report block since the last one."""
+    def report(self, last_report: int, delay: int) -> RtcpReceiverInfo:
+        """Return the report block since the last one, with its LSR and DLSR (RFC 3550, 6.4.1)."""
         expected, received = self.expected - self._reported[0], self.received - self._reported[1]
         self._reported = (self.expected, self.received)
         share = max(0, expected - received) * 256 // expected if expected > 0 else 0
-        highest = self._highest % TIMESTAMP_CYCLE
-        return ReceptionReport(min(share, 255), min(self.lost, 0x7FFFFF), highest, int(self._jitter))
+        return RtcpReceiverInfo(
+            ssrc=self.source,
+            fraction_lost=min(share, 255),
+            packets_lost=min(max(0, self.expected - self.received), 0x7FFFFF),
+            highest_sequence=self._highest % TIMESTAMP_CYCLE,
+            jitter=int(self.jitter),
+            lsr=last_report,
+            dlsr=delay,
+        )
+
+
+class RtcpReporter:
+    """Reports to the far end of one call, and what its reports say."""
+
+    def __init__(self) -> None:
+        self.round_trip_ms: float | None = None
+        self.remote_loss_share: float | None = None
+        self._last_report: tuple[int, float] | None = None
+        self.next_at = 0.0
+
+    def schedule(self, now: float) -> None:
+        """Set the time of the next report: five seconds from now, more or less (RFC 3550, 6.2)."""
+        self.next_at = now + REPORT_SECONDS * random.uniform(0.5, 1.5)  # noqa: S311
+
+    def make_report(self, sent: OutgoingStream, received: IncomingStream | None, now: float) -> bytes:
+        """Return a sender or receiver report with the canonical name. `now` is in seconds of a monotonic clock."""
+        last, at = self._last_report or (0, now)
+        delay = min(int((now - at) * 65536), TIMESTAMP_CYCLE - 1)
+        blocks = [received.report(last, delay)] if received else []
+        report: RtcpSrPacket | RtcpRrPacket
+        if sent.packets:
+            info = RtcpSenderInfo(_read_ntp_clock(), sent.timestamp, sent.packets, sent.octets % TIMESTAMP_CYCLE)
+            report = RtcpSrPacket(sent.source, info, blocks)
+        else:
+            report = RtcpRrPacket(sent.source, blocks)
+        name = RtcpSourceInfo(sent.source, [(CANONICAL_NAME, f"{sent.source:08x}".encode())])
+        return bytes(report) + bytes(RtcpSdesPacket([name]))
+
+    def make_goodbye(self, sent: OutgoingStream) -> bytes:
+        """Return the last packet of a call."""
+        return bytes(RtcpRrPacket(sent.source)) + bytes(RtcpByePacket([sent.source]))
+
+    def take(self, data: bytes, sent: OutgoingStream, now: float) -> None:
+        """Read a packet of the far end; one that cannot be parsed is ignored."""
+        try:
+            packets = RtcpPacket.parse(data)
+        except ValueError:
+            return
+        for packet in packets:
+            if isinstance(packet, RtcpSrPacket):
+                self._last_report = (packet.sender_info.ntp_timestamp >> 16 & 0xFFFFFFFF, now)
+            if isinstance(packet, RtcpSrPacket | RtcpRrPacket):
+                for block in packet.reports:
+                    if block.ssrc == sent.source:
+                        self._take_block(block)
+
+    def _take_block(self, block: RtcpReceiverInfo) -> None:
+        self.remote_loss_share = block.fraction_lost / 256
+        if block.lsr:
+            elapsed = ((_read_ntp_clock() >> 16) - block.lsr - block.dlsr) % TIMESTAMP_CYCLE
+            # More than ten seconds is a wrong clock.
+            if elapsed < 10 * 65536:
+                self.round_trip_ms = elapsed * 1000 / 65536
+
+
+def _read_ntp_clock() -> int:
+    """Return the time in units of 2^-32 seconds since 1900."""
+    return int((time.time() + NTP_EPOCH) * (1 << 32)) & 0xFFFFFFFFFFFFFFFF

@@ -3,29 +3,111 @@
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Final, Self
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Self
 
 from switchboard_telephony_sip.media.digits import parse_info_digit
 from switchboard_telephony_sip.media.incoming import IncomingAudio
 from switchboard_telephony_sip.media.outgoing import OutgoingAudio
-from switchboard_telephony_sip.media.place import MediaPlace
-from switchboard_telephony_sip.media.quality import MediaQuality, estimate_mos
-from switchboard_telephony_sip.media.remote_address import RemoteAddress
-from switchboard_telephony_sip.media.rtcp import RtcpReporter
-from switchboard_telephony_sip.media.rtp import is_rtcp, parse_rtp
-from switchboard_telephony_sip.media.session_description import (
-    Address,
-    AgreedMedia,
-    Direction,
-    MediaNegotiator,
-    MediaPreferences,
-)
-from switchboard_telephony_sip.media.sockets import MediaSockets
+from switchboard_telephony_sip.media.place import MediaPlace, MediaSockets
+from switchboard_telephony_sip.media.rtp import SEQUENCE_CYCLE, RtcpReporter, RtpPacket, is_rtcp, parse_rtp
+from switchboard_telephony_sip.media.session_description import Address, AgreedMedia, MediaNegotiator, MediaPreferences
 from switchboard_telephony_sip.media.srtp import SrtpContext
 
 PACKET_MS: Final = 20.0
 ASSUMED_ROUND_TRIP_MS: Final = 40.0
 """Round trip that the opinion score assumes before the far end reported."""
+BEST_RATING: Final = 93.2
+"""Rating R of a line with the default values of ITU-T G.107, but for its delay and losses."""
+LOSS_ROBUSTNESS: Final = 25.1
+"""Bpl of G.711 with packet-loss concealment (ITU-T G.113, appendix I). The other codecs are rated like it."""
+MOST_IMPAIRMENT: Final = 95.0
+LATCH_PACKETS: Final = 3
+"""Packets in order of one sender at another address than the signaled one, after which it is the far end."""
+MOST_SKIPPED: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class MediaQuality:
+    """Quality of the audio that was received, and what the far end reported about the audio sent to it.
+
+    Shares are from 0 to 1. `loss_share`: packets that never came. `late_share`: packets that came after their time.
+    `jitter_ms`: RFC 3550's estimate. `round_trip_ms`: None before the far end reported. `remote_loss_share`: losses
+    that the far end reported. `mos`: mean opinion score, from 1 to 4.4, by the E-model (ITU-T G.107).
+    """
+
+    packets_received: int
+    loss_share: float
+    late_share: float
+    jitter_ms: float
+    round_trip_ms: float | None
+    remote_loss_share: float | None
+    mos: float
+
+
+def estimate_mos(loss_share: float, delay_ms: float) -> float:
+    """Return the mean opinion score of G.711 with this share of lost packets, at random, and one-way delay."""
+    loss = 100 * loss_share
+    impairment = MOST_IMPAIRMENT * loss / (loss + LOSS_ROBUSTNESS)
+    # The delay impairment of G.107 in the common approximation of Cole and Rosenbluth (2001).
+    delay = 0.024 * delay_ms + (0.11 * (delay_ms - 177.3) if delay_ms > 177.3 else 0)
+    rating = min(max(BEST_RATING - impairment - delay, 0), 100)
+    return round(min(max(1 + 0.035 * rating + rating * (rating - 60) * (100 - rating) * 7e-6, 1), 4.5), 2)
+
+
+class LatchCandidate(NamedTuple):
+    address: Address
+    source: int
+    sequence: int
+    packets: int
+
+
+class RemoteAddress:
+    """Address of the far end's media: the signaled one, or that of its packets behind a NAT (symmetric RTP, RFC 4961).
+
+    It is decided once whose packets belong to a call. Only the signaled address may take it over later.
+
+    A third party that guesses the port and sends before the far end could take over the audio ("RTP bleed"). So the
+    signaled address always wins, another one needs packets in order, and with SRTP packets must pass their check.
+    """
+
+    def __init__(self) -> None:
+        self.target: Address | None = None
+        self._signaled: Address | None = None
+        self._is_latched = False
+        self._candidate: LatchCandidate | None = None
+
+    def expect(self, address: Address | None) -> None:
+        """Adopt the address of an offer or answer. The same one again keeps what was latched."""
+        if address != self._signaled:
+            self._signaled = self.target = address
+            self._is_latched, self._candidate = False, None
+
+    def may_be(self, address: Address) -> bool:
+        """Say whether packets from this address are worth reading."""
+        return not self._is_latched or address in {self.target, self._signaled}
+
+    def accept(self, address: Address, packet: RtpPacket, *, is_authentic: bool) -> bool:
+        """Say whether a packet belongs to the call."""
+        if address == self._signaled:
+            self.target, self._is_latched = address, True
+            return True
+        if self._is_latched:
+            return address == self.target
+        if is_authentic or self._is_confirmed(address, packet):
+            self.target, self._is_latched = address, True
+            return True
+        return False
+
+    def _is_confirmed(self, address: Address, packet: RtpPacket) -> bool:
+        last = self._candidate
+        packets = 1
+        if last is not None and last.address == address and last.source == packet.source:
+            if not 0 < (packet.sequence - last.sequence) % SEQUENCE_CYCLE <= MOST_SKIPPED:
+                return False
+            packets = last.packets + 1
+        self._candidate = LatchCandidate(address, packet.source, packet.sequence, packets)
+        return packets >= LATCH_PACKETS
 
 
 def _ignore(_: object) -> None:
@@ -40,9 +122,10 @@ class MediaSession:
     """
 
     def __init__(self, place: MediaPlace, preferences: MediaPreferences, sockets: MediaSockets) -> None:
-        self.on_audio: Callable[[bytes], None] = _ignore
-        self.on_digit: Callable[[str], None] = _ignore
-        self.on_mark: Callable[[str], None] = _ignore
+        self.on_audio: Callable[[bytes], None]
+        self.on_digit: Callable[[str], None]
+        self.on_mark: Callable[[str], None]
+        self.detach()
         self.partner: MediaSession | None = None
         self._place = place
         self._sockets = sockets
@@ -64,9 +147,13 @@ class MediaSession:
         sockets.receive(session._take_media, session._take_control)
         return session
 
-    def create_offer(self, direction: Direction = "sendrecv") -> str:
-        """Return an offer, the first or a later one; `sendonly` and `inactive` hold the call."""
-        return self._negotiator.create_offer(direction)
+    def detach(self) -> None:
+        """Report nothing from now on."""
+        self.on_audio = self.on_digit = self.on_mark = _ignore
+
+    def create_offer(self) -> str:
+        """Return an offer, the first or a later one."""
+        return self._negotiator.create_offer()
 
     def accept_answer(self, sdp: str) -> None:
         """Adopt the answer to our last offer; raise `NoCommonMedia`."""
@@ -90,15 +177,11 @@ class MediaSession:
         """Queue a mark behind the audio."""
         self._outgoing.queue.mark(name)
 
-    async def send_digits(self, digits: str) -> None:
-        """Press keys, `w` waits half a second; raise `ValueError`. Returns when they were sent.
+    def press(self, digits: str) -> asyncio.Future[None]:
+        """Press keys, `w` waits half a second; raise `ValueError`. The result is set when they were sent.
 
         They go as telephone events where those were agreed on, otherwise as tones.
         """
-        await self.press(digits)
-
-    def press(self, digits: str) -> asyncio.Future[None]:
-        """Queue keys; the result is set when they were sent."""
         return self._outgoing.press(digits)
 
     def relay(self, mulaw: bytes) -> None:
@@ -128,26 +211,20 @@ class MediaSession:
         return time.monotonic() - self._last_packet
 
     @property
-    def is_encrypted(self) -> bool:
-        return self._srtp is not None
-
-    @property
     def quality(self) -> MediaQuality:
         incoming, reporter = self._incoming, self._reporter
         expected = max(incoming.expected, 1)
         loss = max(0, incoming.expected - incoming.received) / expected
-        late = min(incoming.late / expected, 1 - loss)
+        late = min(incoming.playout.late / expected, 1 - loss)
         round_trip = ASSUMED_ROUND_TRIP_MS if reporter.round_trip_ms is None else reporter.round_trip_ms
         return MediaQuality(
             packets_received=incoming.received,
-            packets_sent=self._outgoing.stream.packets,
             loss_share=loss,
             late_share=late,
             jitter_ms=incoming.jitter_ms,
-            delay_ms=incoming.delay_ms,
             round_trip_ms=reporter.round_trip_ms,
             remote_loss_share=reporter.remote_loss_share,
-            mos=estimate_mos(loss + late, round_trip / 2 + incoming.delay_ms + PACKET_MS),
+            mos=estimate_mos(loss + late, round_trip / 2 + incoming.playout.delay_ms + PACKET_MS),
         )
 
     async def close(self) -> None:
@@ -186,8 +263,9 @@ class MediaSession:
         packets = self._outgoing.take()
         if self._remote.target is not None and agreed.direction in {"sendrecv", "sendonly"}:
             for packet in packets:
-                self._send_media(packet, self._remote.target)
-        if self._reporter.is_due(now):
+                data = packet if self._srtp is None else self._srtp.protect(packet, is_control=False)
+                self._sockets.send_media(data, self._remote.target)
+        if now >= self._reporter.next_at:
             self._reporter.schedule(now)
             self._send_control(self._reporter.make_report(self._outgoing.stream, self._incoming.stream, now))
         frame = self._incoming.take(now)
@@ -220,9 +298,6 @@ class MediaSession:
         if plain is not None:
             self._control_address = address
             self._reporter.take(plain, self._outgoing.stream, time.monotonic())
-
-    def _send_media(self, packet: bytes, target: Address) -> None:
-        self._sockets.send_media(packet if self._srtp is None else self._srtp.protect(packet, is_control=False), target)
 
     def _send_control(self, packet: bytes) -> None:
         agreed, target = self._agreed, self._remote.target

@@ -6,18 +6,11 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, Literal
 
-from aiosipua.sdp import (
-    ConnectionData,
-    MediaDescription,
-    Origin,
-    SdpMessage,
-    parse_sdp,
-    serialize_sdp,
-)
+from aiosipua.sdp import ConnectionData, MediaDescription, Origin, SdpMessage, parse_sdp, serialize_sdp
 
 from switchboard_telephony_sip.codec_names import CodecName
 from switchboard_telephony_sip.media.audio_codecs import CODECS
-from switchboard_telephony_sip.media.srtp import SUITES, CryptoLine, SrtpKeys, make_key, parse_crypto_lines
+from switchboard_telephony_sip.media.srtp import KEY_BYTES, SUITES, CryptoLine, SrtpKeys, parse_crypto_lines
 
 SrtpUse = Literal["off", "optional", "required"]
 Direction = Literal["sendrecv", "sendonly", "recvonly", "inactive"]
@@ -62,12 +55,6 @@ class PayloadTypes:
 
 
 @dataclass(frozen=True, slots=True)
-class PayloadTypePair:
-    incoming: PayloadTypes
-    outgoing: PayloadTypes
-
-
-@dataclass(frozen=True, slots=True)
 class AgreedMedia:
     """Result of an offer and its answer.
 
@@ -94,16 +81,15 @@ class MediaNegotiator:
         self._version = 0
         self._keys: dict[str, bytes] = {}
 
-    def create_offer(self, direction: Direction = "sendrecv") -> str:
+    def create_offer(self) -> str:
         names = self._preferences.codecs
-        rates = sorted({CODECS[name].clock_rate for name in names})
         types = PayloadTypes(
             codecs={CODECS[name].payload_type: name for name in names},
-            events={rate: EVENT_TYPES[rate] for rate in rates},
+            events={rate: EVENT_TYPES[rate] for rate in sorted({CODECS[name].clock_rate for name in names})},
             noise=NOISE_TYPE,
         )
         srtp = self._preferences.srtp
-        media = _describe_audio(self._address[1], types, direction)
+        media = _describe_audio(self._address[1], types, "sendrecv")
         media.proto = "RTP/SAVP" if srtp == "required" else "RTP/AVP"
         if srtp != "off":
             lines = [CryptoLine(tag, suite, self._key(suite)) for tag, suite in enumerate(SUITES, 1)]
@@ -120,9 +106,7 @@ class MediaNegotiator:
             raise NoCommonMedia("the answer has no audio with an offered codec")
         incoming = PayloadTypes(offered, EVENT_TYPES if types.events else {}, NOISE_TYPE)
         lines = [line for line in parse_crypto_lines(media.attributes.get("crypto", ())) if line.suite in self._keys]
-        srtp = self._agree_srtp(media, lines)
-        direction = _ANSWERS[_read_direction(message, media)]
-        return self._agree(message, media, PayloadTypePair(incoming, types), direction, srtp)
+        return self._agree(message, media, incoming, types, lines)
 
     def answer(self, offer: str) -> tuple[str, AgreedMedia]:
         """Return the answer to the far end's offer, and what it agrees on; raise `NoCommonMedia`."""
@@ -130,13 +114,11 @@ class MediaNegotiator:
         index, media = self._choose_media(message)
         types = _narrow(_read_types(media, self._preferences.codecs), self._preferences.codecs)
         lines = parse_crypto_lines(media.attributes.get("crypto", ()))
-        srtp = self._agree_srtp(media, lines)
-        direction = _ANSWERS[_read_direction(message, media)]
-        agreed = self._agree(message, media, PayloadTypePair(types, types), direction, srtp)
-        reply = _describe_audio(self._address[1], types, direction)
+        agreed = self._agree(message, media, types, types, lines)
+        reply = _describe_audio(self._address[1], types, _ANSWERS[_read_direction(message, media)])
         reply.proto = media.proto
-        if srtp is not None:
-            reply.attributes["crypto"] = [str(CryptoLine(lines[0].tag, srtp.suite, srtp.local))]
+        if agreed.srtp is not None:
+            reply.attributes["crypto"] = [str(CryptoLine(lines[0].tag, agreed.srtp.suite, agreed.srtp.local))]
         if agreed.shares_port:
             reply.attributes["rtcp-mux"] = []
         rejected = [MediaDescription(m.media, 0, m.proto, list(m.formats)) for m in message.media]
@@ -169,16 +151,17 @@ class MediaNegotiator:
         return None
 
     def _key(self, suite: str) -> bytes:
-        return self._keys.setdefault(suite, make_key())
+        return self._keys.setdefault(suite, secrets.token_bytes(KEY_BYTES))
 
     def _agree(
         self,
         message: SdpMessage,
         media: MediaDescription,
-        types: PayloadTypePair,
-        direction: Direction,
-        srtp: SrtpKeys | None,
+        incoming: PayloadTypes,
+        outgoing: PayloadTypes,
+        lines: list[CryptoLine],
     ) -> AgreedMedia:
+        srtp = self._agree_srtp(media, lines)
         address = self._read_address(message, media)
         host, is_held = str(address), address is not None and address.is_unspecified
         is_reachable = address is not None and not is_held and 0 < media.port < 65_535
@@ -187,10 +170,10 @@ class MediaNegotiator:
         return AgreedMedia(
             address=(host, media.port) if is_reachable else None,
             control_address=(host, control_port) if is_reachable else None,
-            incoming=types.incoming,
-            outgoing=types.outgoing,
+            incoming=incoming,
+            outgoing=outgoing,
             # RFC 2543 held a call by the address 0.0.0.0.
-            direction="inactive" if is_held else direction,
+            direction="inactive" if is_held else _ANSWERS[_read_direction(message, media)],
             srtp=srtp,
             shares_port=shares_port,
         )

@@ -2,7 +2,6 @@
 
 import binascii
 import re
-import secrets
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -32,11 +31,6 @@ class CryptoLine:
 
     def __str__(self) -> str:
         return f"{self.tag} {self.suite} inline:{b64encode(self.key).decode()}"
-
-
-def make_key() -> bytes:
-    """Return a master key with its salt."""
-    return secrets.token_bytes(KEY_BYTES)
 
 
 def parse_crypto_lines(values: Iterable[str]) -> list[CryptoLine]:

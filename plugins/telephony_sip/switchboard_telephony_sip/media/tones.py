@@ -1,6 +1,6 @@
 """Keys as tones in the audio (ITU-T Q.23 and Q.24), for lines without telephone events."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -32,14 +32,12 @@ TOLERANCE: Final = (0.988, 1.0, 1.012)
 """Frequencies beside the nominal one: Q.24 wants keys that are 1.5 % off."""
 
 
-def _make_bank() -> npt.NDArray[np.complex64]:
-    turns = -2j * np.pi * np.arange(FRAME_SAMPLES) / SAMPLE_RATE
-    frequencies = [frequency * factor for frequency in ROWS + COLUMNS for factor in TOLERANCE]
-    bank: npt.NDArray[np.complex64] = np.exp(np.outer(frequencies, turns)).astype(np.complex64)
-    return bank
-
-
-_BANK: Final = _make_bank()
+_BANK: Final[npt.NDArray[np.complex64]] = np.exp(
+    np.outer(
+        [frequency * factor for frequency in ROWS + COLUMNS for factor in TOLERANCE],
+        -2j * np.pi * np.arange(FRAME_SAMPLES) / SAMPLE_RATE,
+    )
+).astype(np.complex64)
 
 
 class ToneDetector:
@@ -102,7 +100,11 @@ def make_tones(keys: str) -> Iterator[bytes]:
 @lru_cache(maxsize=16)
 def _make_tone(key: str) -> bytes:
     row = next(row for row, keys in enumerate(KEYS) if key in keys)
-    times = np.arange(PRESS_TICKS * FRAME_SAMPLES) / SAMPLE_RATE
-    pair = (ROWS[row], COLUMNS[KEYS[row].index(key)])
-    wave = sum((np.sin(2 * np.pi * frequency * times) for frequency in pair), np.zeros(len(times)))
-    return encode_audio((AMPLITUDE * wave).astype(np.int16), "mulaw")
+    return make_sines((ROWS[row], COLUMNS[KEYS[row].index(key)]), AMPLITUDE, PRESS_TICKS * FRAME_SAMPLES)
+
+
+def make_sines(frequencies: Sequence[int], amplitude: int, samples: int) -> bytes:
+    """Return the sum of sines, each of this frequency in hertz and this amplitude, as mu-law."""
+    times = np.arange(samples) / SAMPLE_RATE
+    wave = sum((np.sin(2 * np.pi * frequency * times) for frequency in frequencies), np.zeros(samples))
+    return encode_audio((amplitude * wave).astype(np.int16), "mulaw")

@@ -4,22 +4,16 @@ from switchboard_telephony_sip.signaling.admission import ScannerLimits, TrunkBu
 from switchboard_telephony_sip.signaling.dialogs import Dialog, DialogEvents, OfferRefused
 from switchboard_telephony_sip.signaling.digest import DigestAccount, SipCredentials
 from switchboard_telephony_sip.signaling.endpoint import TracedMessage
-from switchboard_telephony_sip.signaling.events import (
+from switchboard_telephony_sip.signaling.incoming import CallCanceled, IncomingInvite
+from switchboard_telephony_sip.signaling.outgoing import CallRedirected, CallRefused, CallTimeout, OutgoingInvite
+from switchboard_telephony_sip.signaling.peers import ListenAddress, Peer, PeerUnreachable, TlsCertificate
+from switchboard_telephony_sip.signaling.reception import (
     Admitted,
     AuthenticationDecision,
     DigestRequired,
     TrunkUndecided,
     UnknownCaller,
-    UserAgentEvents,
 )
-from switchboard_telephony_sip.signaling.incoming import CallCanceled, IncomingInvite
-from switchboard_telephony_sip.signaling.outgoing import (
-    CallRedirected,
-    CallRefused,
-    CallTimeout,
-    OutgoingInvite,
-)
-from switchboard_telephony_sip.signaling.peers import ListenAddress, Peer, PeerUnreachable, TlsCertificate
 from switchboard_telephony_sip.signaling.registration import Registration, RegistrationAccount
 from switchboard_telephony_sip.signaling.user_agent import SipUserAgent
 
@@ -51,5 +45,4 @@ __all__ = [
     "TrunkQuota",
     "TrunkUndecided",
     "UnknownCaller",
-    "UserAgentEvents",
 ]

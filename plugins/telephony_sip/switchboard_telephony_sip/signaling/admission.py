@@ -1,10 +1,9 @@
 """Refusal of scanners before they cost work, and the limits of calls of each trunk."""
 
-import asyncio
 import ipaddress
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 IPV6_SITE_BITS = 64
@@ -140,7 +139,7 @@ class TrunkBusy(Exception):
 class _Usage:
     calls: int = 0
     # Token bucket of one second's calls.
-    tokens: float = field(default=-1.0)
+    tokens: float = -1.0
     updated: float = 0.0
 
 
@@ -161,9 +160,9 @@ class CallSlot:
 class TrunkQuotas:
     """Calls of each trunk now, and its calls of the last second. `on_busy` is called with each refusal."""
 
-    def __init__(self, read_clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, read_clock: Callable[[], float]) -> None:
         self.on_busy: Callable[[TrunkBusy], None] | None = None
-        self._read_clock = read_clock or asyncio.get_running_loop().time
+        self._read_clock = read_clock
         self._usages: dict[str, _Usage] = {}
 
     def acquire_slot(self, quota: TrunkQuota) -> CallSlot:
@@ -188,8 +187,3 @@ class TrunkQuotas:
         if self.on_busy is not None:
             self.on_busy(refusal)
         return refusal
-
-    def count_calls(self, name: str) -> int:
-        """Return the number of a trunk's calls now."""
-        usage = self._usages.get(name)
-        return usage.calls if usage else 0

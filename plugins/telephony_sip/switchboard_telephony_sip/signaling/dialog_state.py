@@ -8,13 +8,7 @@ from aiosipua.headers import parse_uri
 from aiosipua.message import SipMessage, SipRequest, SipResponse
 
 from switchboard_telephony_sip.signaling.digest import SipCredentials
-from switchboard_telephony_sip.signaling.messages import (
-    build_request,
-    is_sip_uri,
-    read_cseq,
-    read_tag,
-    read_uri_text,
-)
+from switchboard_telephony_sip.signaling.messages import build_request, is_sip_uri, read_cseq, read_tag, read_uri_text
 from switchboard_telephony_sip.signaling.peers import Peer, is_ip_address, is_private_address, read_peer
 
 MAX_FORWARDS = "70"
@@ -33,13 +27,18 @@ class DialogState:
     local: str
     remote: str
     remote_target: str
-    route_set: list[str]
     source: Peer
+    route_set: list[str] = field(default_factory=list)
     local_cseq: int = 0
     remote_cseq: int = -1
     contact_user: str = ""
     credentials: SipCredentials | None = None
     authorization: list[tuple[str, str]] = field(default_factory=list)
+
+    @classmethod
+    def begin(cls, caller: str, callee: str, target: str, peer: Peer, call_id: str = "") -> "DialogState":
+        """Return a state for requests outside of dialogs; `caller` and `callee` are From and To values without tags."""
+        return cls(call_id or secrets.token_hex(16), f"{caller};tag={create_tag()}", callee, target, peer)
 
     @property
     def key(self) -> DialogKey:

@@ -2,9 +2,11 @@
 
 import asyncio
 import random
+import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeAlias
+from urllib.parse import quote
 
 from aiosipua.message import SipMessage, SipRequest, SipResponse
 from aiosipua.session_timer import watchdog_delay
@@ -14,33 +16,30 @@ from switchboard_telephony_sip.signaling.digest import answer_challenge
 from switchboard_telephony_sip.signaling.endpoint import SipEndpoint
 from switchboard_telephony_sip.signaling.messages import (
     ALLOW,
-    SDP,
-    SUPPORTED,
-    build_response,
-    list_options,
-    read_cseq,
-    read_sdp,
-)
-from switchboard_telephony_sip.signaling.outgoing import CallRefused, CallTimeout, InviteAttempt
-from switchboard_telephony_sip.signaling.peers import Peer, PeerUnreachable
-from switchboard_telephony_sip.signaling.server_transactions import ServerTransaction
-from switchboard_telephony_sip.signaling.session_timers import (
     MIN_SESSION_SECONDS,
+    SDP,
+    SIPFRAG,
+    SUPPORTED,
+    USER_AGENT,
+    ReplacesHeader,
     SessionInterval,
     SessionTooShort,
     accept_session,
-    read_session,
-)
-from switchboard_telephony_sip.signaling.transactions import T1, T2, TIMEOUT, TransactionTimeout
-from switchboard_telephony_sip.signaling.transfers import (
-    SIPFRAG,
-    ReplacesHeader,
-    build_refer_to,
-    is_refer_event,
-    is_subscription_over,
+    build_response,
+    list_options,
+    read_cseq,
     read_notified_status,
     read_refer_to,
+    read_sdp,
+    read_session,
 )
+from switchboard_telephony_sip.signaling.outgoing import CallRefused, CallTimeout, InviteAttempt
+from switchboard_telephony_sip.signaling.peers import PeerUnreachable
+from switchboard_telephony_sip.signaling.transactions import T1, T2, TIMEOUT, ServerTransaction, TransactionTimeout
+
+MAX_GLARES: Final = 5
+REFER_SECONDS: Final = 60
+REFER_EVENT: Final = re.compile(r"refer[ \t]*(?:;.*)?", re.IGNORECASE)
 
 
 class OfferRefused(Exception):
@@ -53,9 +52,6 @@ class DialogEvents:
     async def on_offer(self, sdp: str) -> str:
         """Return the answer to a new offer: hold, resumption, or a change of codec. Raises `OfferRefused`."""
         raise OfferRefused
-
-    async def on_answer(self, sdp: str) -> None:
-        """Take the peer's answer to the description that it asked for by a re-INVITE without one."""
 
     async def on_bye(self) -> None:
         """Take note that the peer has hung up."""
@@ -96,7 +92,7 @@ class Acknowledgments:
                 while not ack.done():
                     await asyncio.wait((ack,), timeout=interval)
                     if not ack.done():
-                        transaction.repeat_success()
+                        transaction.transmit()
                     interval = min(interval * 2, T2)
         except TimeoutError as error:
             raise CallTimeout("the peer did not acknowledge the answer") from error
@@ -116,10 +112,6 @@ class Acknowledgments:
             self.receive(number, None)
 
 
-MAX_GLARES: Final = 5
-REFER_SECONDS: Final = 60
-
-
 class Dialog:
     """A call. Its owner sets `events` at once; what arrives before waits for that.
 
@@ -136,11 +128,11 @@ class Dialog:
         self.is_ended = False
         self.is_inviting = False
         self._events: asyncio.Future[DialogEvents] = asyncio.get_running_loop().create_future()
-        self._on_end: list[Callable[[], None]] = []
+        self._on_end: list[Callable[[], object]] = []
         self.acknowledgments = Acknowledgments()
         self._offers = asyncio.Lock()
         self._referral: asyncio.Queue[int | None] | None = None
-        self._requests = DialogRequests(self)
+        self.receive = DialogRequests(self).receive
         self.session = DialogSession(self, established_by)
 
     @property
@@ -156,11 +148,6 @@ class Dialog:
         return self.state.key[2]
 
     @property
-    def peer(self) -> Peer:
-        """The address from which the dialog's messages come."""
-        return self.state.source
-
-    @property
     def events(self) -> DialogEvents:
         return self._events.result()
 
@@ -171,12 +158,18 @@ class Dialog:
     async def wait_for_events(self) -> DialogEvents:
         return await asyncio.shield(self._events)
 
-    def on_end(self, callback: Callable[[], None]) -> None:
+    def on_end(self, callback: Callable[[], object]) -> None:
         """Call back once, when the dialog has ended, for bookkeeping; the owner uses `events`."""
         if self.is_ended:
             callback()
         else:
             self._on_end.append(callback)
+
+    def enter(self, table: "DialogTable") -> None:
+        """List the call in a table until it ends."""
+        key = self.state.key
+        table[key] = self
+        self.on_end(lambda: table.pop(key, None))
 
     def end(self) -> None:
         """Take the dialog as ended, without a message."""
@@ -198,10 +191,6 @@ class Dialog:
         self.end()
         with suppress(CallTimeout, PeerUnreachable):
             await self.request("BYE")
-
-    async def info(self, content_type: str, body: str) -> int:
-        """Send an INFO, such as a digit, and return the status; raises `CallTimeout` or `PeerUnreachable`."""
-        return (await self.request("INFO", [("Content-Type", content_type)], body)).status_code
 
     async def reinvite(self, sdp: str) -> str:
         """Offer a new description and return the answer; repeats an offer that crosses one of the peer (491).
@@ -230,13 +219,14 @@ class Dialog:
             raise RuntimeError("a transfer is under way")
         referral: asyncio.Queue[int | None] = asyncio.Queue()
         self._referral = referral
-        taken_over = ReplacesHeader(*_swap_tags(replaces)) if replaces else None
+        refer_to = f"<{target}>"
+        if replaces is not None:  # An attended transfer (RFC 3891, section 2).
+            taken_over = ReplacesHeader(replaces.call_id, replaces.remote_tag, replaces.local_tag)
+            refer_to = f"<{target}?Replaces={quote(str(taken_over), safe='')}>"
         local_uri = self.state.local.partition(";tag=")[0]
         try:
-            response = await self.request(
-                "REFER",
-                [("Refer-To", build_refer_to(target, taken_over)), ("Referred-By", local_uri), self.build_contact()],
-            )
+            headers = [("Refer-To", refer_to), ("Referred-By", local_uri), self.build_contact()]
+            response = await self.request("REFER", headers)
             if response.status_code >= 300:
                 raise CallRefused(response)
             while (status := await referral.get()) is not None:
@@ -266,17 +256,12 @@ class Dialog:
             except TransactionTimeout as error:
                 self.lose()
                 raise CallTimeout(str(error)) from error
-            if answer or (found := self._answer_challenge(response, request)) is None:
+            if answer or (found := answer_challenge(response, self.state.credentials, request)) is None:
                 break
             answer = [found]
         if response.status_code in (408, 481):
             self.lose()
         return response
-
-    def _answer_challenge(self, response: SipResponse, request: SipRequest) -> tuple[str, str] | None:
-        if response.status_code not in (401, 407) or self.state.credentials is None:
-            return None
-        return answer_challenge(response, self.state.credentials, request)
 
     async def _invite(self, sdp: str) -> SipResponse:
         self.is_inviting = True
@@ -284,7 +269,8 @@ class Dialog:
         headers += self.session.list_headers()
         try:
             response, attempt = await self._attempt(headers, sdp)
-            if (answer := self._answer_challenge(response, attempt.request)) is not None:
+            answer = answer_challenge(response, self.state.credentials, attempt.request)
+            if answer is not None:
                 response, attempt = await self._attempt([*headers, answer], sdp)
             if response.status_code < 300:
                 self.state.update_target(response)
@@ -314,15 +300,6 @@ class Dialog:
     async def _report_loss(self) -> None:
         await (await self.wait_for_events()).on_expired()
 
-    # Requests of the peer
-
-    def receive(self, transaction: ServerTransaction) -> None:
-        self._requests.receive(transaction)
-
-
-def _swap_tags(dialog: Dialog) -> tuple[str, str, str]:
-    return dialog.call_id, dialog.remote_tag, dialog.local_tag
-
 
 class DialogRequests:
     """Handlers of the peer's requests within one dialog, by method."""
@@ -331,11 +308,11 @@ class DialogRequests:
         self._dialog = dialog
         self._answering: ServerTransaction | None = None
         """The offer that has no final response yet."""
-        self._handlers: dict[str, Callable[[ServerTransaction], None]] = {
+        self._handlers: dict[str, Callable[[ServerTransaction], object]] = {
             "INVITE": self._receive_offer,
             "UPDATE": self._receive_offer,
             "BYE": self._receive_bye,
-            "INFO": lambda transaction: self._spawn(self._handle_info, transaction),
+            "INFO": lambda transaction: self._dialog.endpoint.spawn(self._handle_info(transaction)),
             "REFER": self._receive_refer,
             "NOTIFY": self._receive_notify,
             "OPTIONS": lambda transaction: self.respond(transaction, 200),
@@ -365,7 +342,7 @@ class DialogRequests:
     def _build_reply(
         self, transaction: ServerTransaction, status: int, headers: Sequence[tuple[str, str]], body: str
     ) -> SipResponse:
-        base = [("Server", self._dialog.endpoint.user_agent)]
+        base = [("Server", USER_AGENT)]
         if status in (200, 202, 405):
             base += [("Allow", ALLOW), ("Supported", SUPPORTED)]
         if status in (200, 202) and transaction.request.method in ("INVITE", "UPDATE", "REFER"):
@@ -374,17 +351,12 @@ class DialogRequests:
         response.text = body
         return response
 
-    def _spawn(
-        self, handle: Callable[[ServerTransaction], Coroutine[None, None, None]], transaction: ServerTransaction
-    ) -> None:
-        self._dialog.endpoint.spawn(handle(transaction))
-
     def _receive_bye(self, transaction: ServerTransaction) -> None:
         self.respond(transaction, 200)
         self._dialog.end()
-        self._spawn(self._report_bye, transaction)
+        self._dialog.endpoint.spawn(self._report_bye())
 
-    async def _report_bye(self, _transaction: ServerTransaction) -> None:
+    async def _report_bye(self) -> None:
         await (await self._dialog.wait_for_events()).on_bye()
 
     async def _handle_info(self, transaction: ServerTransaction) -> None:
@@ -405,7 +377,7 @@ class DialogRequests:
             self.respond(transaction, 500, ("Retry-After", str(random.randint(0, 10))))  # noqa: S311 -- not a secret
         else:
             self._answering = transaction
-            self._spawn(self._handle_offer, transaction)
+            self._dialog.endpoint.spawn(self._handle_offer(transaction))
 
     async def _handle_offer(self, transaction: ServerTransaction) -> None:
         try:
@@ -446,33 +418,28 @@ class DialogRequests:
         acknowledged = await dialog.acknowledgments.deliver(transaction, response)
         if offer is None and acknowledged:
             dialog.remote_sdp = acknowledged
-            await events.on_answer(acknowledged)
 
     def _settle(self, transaction: ServerTransaction) -> None:
         if self._answering is transaction:
             self._answering = None
 
     def _receive_refer(self, transaction: ServerTransaction) -> None:
-        target = read_refer_to(transaction.request)
-        if target is None:
+        found = read_refer_to(transaction.request)
+        if found is None:
             self.respond(transaction, 400)
             return
         self.respond(transaction, 202)
-        self._spawn(self._handle_refer, transaction)
+        self._dialog.endpoint.spawn(self._handle_refer(transaction.request, *found))
 
-    async def _handle_refer(self, transaction: ServerTransaction) -> None:
-        found = read_refer_to(transaction.request)
-        if found is None:
-            return
-        target, replaces = found
-        await self._notify(transaction.request, 100, "Trying", f"active;expires={REFER_SECONDS}")
+    async def _handle_refer(self, request: SipRequest, target: str, replaces: ReplacesHeader | None) -> None:
+        await self._notify(request, 100, "Trying", f"active;expires={REFER_SECONDS}")
         status = 500
         try:
             events = await self._dialog.wait_for_events()
             status = await events.on_refer(target, str(replaces) if replaces else None)
         finally:
             reason = "OK" if status < 300 else "Refused"
-            await self._notify(transaction.request, status, reason, "terminated;reason=noresource")
+            await self._notify(request, status, reason, "terminated;reason=noresource")
 
     async def _notify(self, refer: SipRequest, status: int, reason: str, subscription: str) -> None:
         """Report the progress of a transfer (RFC 3515, section 2.4.4), unless the peer wants no reports (RFC 4488)."""
@@ -491,12 +458,12 @@ class DialogRequests:
 
     def _receive_notify(self, transaction: ServerTransaction) -> None:
         request = transaction.request
-        if not is_refer_event(request):
+        if not REFER_EVENT.fullmatch((request.headers.get_first("event") or "").strip()):
             self.respond(transaction, 489)
             return
         status = read_notified_status(request)
         known = status is None or self._dialog.take_notification(status)
-        if is_subscription_over(request):
+        if (request.headers.get_first("subscription-state") or "").strip().lower().startswith("terminated"):
             known = self._dialog.take_notification(None) and known
         self.respond(transaction, 200 if known else 481)
 
@@ -558,23 +525,5 @@ class DialogSession:
             await self._dialog.request("BYE", [("Reason", 'SIP;cause=408;text="Session timer"')])
 
 
-class DialogTable:
-    """The established calls of a user agent, by the identifiers with which their peers name them."""
-
-    def __init__(self) -> None:
-        self._dialogs: dict[DialogKey, Dialog] = {}
-
-    def add(self, dialog: Dialog) -> None:
-        key = dialog.state.key
-        self._dialogs[key] = dialog
-        dialog.on_end(lambda: self._remove(key))
-
-    def _remove(self, key: DialogKey) -> None:
-        self._dialogs.pop(key, None)
-
-    def find(self, key: DialogKey) -> Dialog | None:
-        """Return the call with this Call-ID, local tag, and remote tag."""
-        return self._dialogs.get(key)
-
-    def list_dialogs(self) -> list[Dialog]:
-        return list(self._dialogs.values())
+DialogTable: TypeAlias = dict[DialogKey, Dialog]
+"""The established calls of a user agent, by Call-ID, local tag, and remote tag."""

@@ -2,10 +2,11 @@
 
 import hashlib
 import hmac
+import re
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from aiosipua.auth import SipDigestAuth, build_credentials
@@ -17,6 +18,7 @@ from switchboard_telephony_sip.signaling.messages import BREAKS
 
 NONCE_SECONDS = 300
 MAX_USED_NONCES = 10_000
+NONCE_COUNT = re.compile(r"[0-9A-Fa-f]{8}")
 # Strongest first; build_credentials of aiosipua has both.
 ALGORITHMS = ("SHA-256", "MD5")
 
@@ -37,8 +39,12 @@ class DigestAccount:
     trunk: TrunkQuota
 
 
-def answer_challenge(response: SipResponse, credentials: SipCredentials, request: SipRequest) -> tuple[str, str] | None:
-    """Return the header that answers a 401 or 407, or None if no challenge can be answered."""
+def answer_challenge(
+    response: SipResponse, credentials: SipCredentials | None, request: SipRequest
+) -> tuple[str, str] | None:
+    """Return the header that answers a 401 or 407, or None for another response, or if no challenge can be answered."""
+    if response.status_code not in (401, 407) or credentials is None:
+        return None
     asks, answers = ("WWW-Authenticate", "Authorization")
     if response.status_code == 407:
         asks, answers = ("Proxy-Authenticate", "Proxy-Authorization")
@@ -76,18 +82,14 @@ class DigestVerifier:
     again.
     """
 
-    def __init__(self, read_clock: Callable[[], float] = time.time) -> None:
+    def __init__(self) -> None:
         self._secret = secrets.token_bytes(32)
-        self._read_clock = read_clock
         self._counts: OrderedDict[str, int] = OrderedDict()
 
     def build_challenge(self, realm: str, host: str, *, stale: bool = False) -> str:
         """Return the value of WWW-Authenticate. The algorithm is MD5, because many telephone systems have no other."""
-        parameters = {
-            "realm": realm,
-            "nonce": self._build_nonce(int(self._read_clock()), host, secrets.token_hex(4)),
-            "qop": "auth",
-        }
+        nonce = self._build_nonce(int(time.time()), host, secrets.token_hex(4))
+        parameters = {"realm": realm, "nonce": nonce, "qop": "auth"}
         if stale:
             parameters["stale"] = "true"
         return stringify_auth(AuthChallenge("Digest", {**parameters, "algorithm": "MD5"}))
@@ -105,7 +107,7 @@ class DigestVerifier:
             return False
         expected = self._build_nonce(seconds, host, rest.partition("-")[0])
         genuine = hmac.compare_digest(expected.encode(), nonce.encode())
-        return genuine and 0 <= self._read_clock() - seconds <= NONCE_SECONDS
+        return genuine and 0 <= time.time() - seconds <= NONCE_SECONDS
 
     def verify(
         self, request: SipRequest, realm: str, accounts: Mapping[str, Sequence[DigestAccount]], host: str
@@ -117,13 +119,13 @@ class DigestVerifier:
         value = request.headers.get_first("Authorization")
         if value is None or len(value) > 4096:
             return []
-        given = {name.lower(): text for name, text in parse_auth(value, credentials=True).params.items()}
+        given = _read_credentials(value)
         nonce, count = given.get("nonce", ""), given.get("nc", "")
         if given.get("realm") != realm or given.get("uri") != request.uri:
             return []
         if given.get("qop") != "auth" or not given.get("cnonce") or not self.is_fresh(nonce, host):
             return []
-        if not (len(count) == 8 and count.isascii() and count.isalnum()) or not self._is_next(nonce, count):
+        if not NONCE_COUNT.fullmatch(count) or int(count, 16) <= self._counts.get(nonce, 0):
             return []
         named = accounts.get(given.get("username", ""), ())
         proven = [account for account in named if _is_proven(account, request, given)]
@@ -134,19 +136,14 @@ class DigestVerifier:
                 self._counts.popitem(last=False)
         return proven
 
-    def _is_next(self, nonce: str, count: str) -> bool:
-        try:
-            return int(count, 16) > self._counts.get(nonce, 0)
-        except ValueError:
-            return False
-
     def was_stale(self, request: SipRequest, host: str) -> bool:
         """Return whether the request answers a challenge that is too old or was for another address."""
         value = request.headers.get_first("Authorization")
-        if value is None:
-            return False
-        given = {name.lower(): text for name, text in parse_auth(value, credentials=True).params.items()}
-        return not self.is_fresh(given.get("nonce", ""), host)
+        return value is not None and not self.is_fresh(_read_credentials(value).get("nonce", ""), host)
+
+
+def _read_credentials(value: str) -> dict[str, str]:
+    return {name.lower(): text for name, text in parse_auth(value, credentials=True).params.items()}
 
 
 def _is_proven(account: DigestAccount, request: SipRequest, given: Mapping[str, str]) -> bool:

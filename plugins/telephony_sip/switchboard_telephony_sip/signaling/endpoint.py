@@ -12,19 +12,22 @@ from aiosipua.message import SipRequest, SipResponse
 from aiosipua.utils import format_addr
 
 from switchboard_telephony_sip.signaling.messages import (
+    USER_AGENT,
     MalformedMessage,
     build_response,
     parse_sip_message,
     read_cseq,
 )
 from switchboard_telephony_sip.signaling.peers import ListenAddress, Peer, PeerUnreachable
-from switchboard_telephony_sip.signaling.server_transactions import (
-    ServerKey,
+from switchboard_telephony_sip.signaling.transactions import (
+    ClientTransaction,
     ServerTransaction,
+    TransactionKey,
     find_reply_address,
     find_server_key,
+    ignore,
+    key_of,
 )
-from switchboard_telephony_sip.signaling.transactions import ClientKey, ClientTransaction, key_of
 from switchboard_telephony_sip.signaling.transports import SipTransports
 
 LOGGER = logging.getLogger(__name__)
@@ -74,25 +77,20 @@ class SipEndpoint:
         listeners: Sequence[ListenAddress],
         handler: RequestHandler,
         *,
-        advertised_host: str | None,
-        user_agent: str,
+        advertised_host: str | None = None,
         trusted_certificates: str | None = None,
     ) -> None:
-        self.user_agent = user_agent
         self.trace: Callable[[TracedMessage], None] | None = None
         self._handler = handler
+        self.is_welcome, self.note_peer = handler.is_welcome, handler.note_peer
         self._advertised_host = advertised_host
         self._transports = SipTransports(listeners, self, trusted_certificates=trusted_certificates)
-        self._clients: dict[ClientKey, ClientTransaction] = {}
-        self._servers: dict[ServerKey, ServerTransaction] = {}
+        self._clients: dict[TransactionKey, ClientTransaction] = {}
+        self._servers: dict[TransactionKey, ServerTransaction] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         await self._transports.start()
-
-    def list_addresses(self) -> list[Peer]:
-        """Return the addresses of the listeners, with the port that the kernel chose for port 0."""
-        return self._transports.list_addresses()
 
     async def stop(self) -> None:
         for task in list(self._tasks):
@@ -119,12 +117,6 @@ class SipEndpoint:
 
     # Receiving
 
-    def is_welcome(self, host: str) -> bool:
-        return self._handler.is_welcome(host)
-
-    def note_peer(self, host: str) -> None:
-        self._handler.note_peer(host)
-
     def receive_data(self, data: bytes, source: Peer) -> None:
         if len(data) < MIN_MESSAGE_BYTES or not self._handler.is_welcome(source.host):
             return  # Keep-alives are this short, too.
@@ -135,15 +127,11 @@ class SipEndpoint:
             return
         self._trace("in", source, message, data)
         if isinstance(message, SipResponse):
-            self._receive_response(message)
+            _, method = read_cseq(message)
+            if (client := self._clients.get(key_of(message, method))) is not None:
+                client.receive(message)
         else:
             self._receive_request(message, source)
-
-    def _receive_response(self, response: SipResponse) -> None:
-        _, method = read_cseq(response)
-        client = self._clients.get(key_of(response, method))
-        if client is not None:
-            client.receive(response)
 
     def _receive_request(self, request: SipRequest, source: Peer) -> None:
         if request.method == "ACK":
@@ -185,10 +173,9 @@ class SipEndpoint:
 
     # Sending
 
-    def build_reply(self, request: SipRequest, status: int, reason: str | None = None, *, tag: str = "") -> SipResponse:
-        """Build a response with the name of this gateway."""
-        headers = [("Server", self.user_agent)] if status > 100 else []
-        return build_response(request, status, reason, tag=tag or secrets.token_hex(8), headers=headers)
+    def build_reply(self, request: SipRequest, status: int) -> SipResponse:
+        """Build a final response with the name of this gateway."""
+        return build_response(request, status, tag=secrets.token_hex(8), headers=[("Server", USER_AGENT)])
 
     def reply_statelessly(
         self, request: SipRequest, source: Peer, status: int, headers: Sequence[tuple[str, str]] = ()
@@ -197,7 +184,7 @@ class SipEndpoint:
         reply_to = find_reply_address(request, source)
         # The same tag for a repeated request, without remembering it.
         tag = f"stateless-{hash((request.call_id, request.headers.get_first('cseq'))) & 0xFFFFFFFF:x}"
-        self.transmit(build_response(request, status, tag=tag, headers=headers), reply_to, ignore_failure)
+        self.transmit(build_response(request, status, tag=tag, headers=headers), reply_to, ignore)
 
     def transmit(
         self, message: SipRequest | SipResponse, peer: Peer, on_failure: Callable[[PeerUnreachable], None]
@@ -257,16 +244,12 @@ class SipEndpoint:
     def send_keep_alive(self, peer: Peer) -> None:
         """Keep a NAT's binding or a connection open (RFC 5626, section 4.4.1)."""
         if self._transports.is_connected(peer):
-            self._transports.send(b"\r\n\r\n", peer, ignore_failure)
+            self._transports.send(b"\r\n\r\n", peer, ignore)
 
     def end_transaction(self, key: tuple[str, ...]) -> None:
         # Keys of clients have two parts, those of servers more, so that one of these does nothing.
         self._clients.pop(key, None)
         self._servers.pop(key, None)
-
-    def count_transactions(self) -> int:
-        """Return the number of transactions in memory."""
-        return len(self._clients) + len(self._servers)
 
     def _trace(
         self, direction: Literal["in", "out"], peer: Peer, message: SipRequest | SipResponse, data: bytes
@@ -277,7 +260,3 @@ class SipEndpoint:
         with suppress(PeerUnreachable):
             local = format_addr(*self._find_address(peer))
         self.trace(TracedMessage(direction, local, peer, message.call_id or "", data))
-
-
-def ignore_failure(_error: PeerUnreachable) -> None:
-    """Ignore the failure to send a message to which the other end repeats its own."""

@@ -1,25 +1,26 @@
 """A call that came in, until it is answered or refused (RFC 3261, section 13.3)."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from aiosipua.message import SipResponse
 
 from switchboard_telephony_sip.signaling.admission import CallSlot, TrunkQuota
 from switchboard_telephony_sip.signaling.dialog_state import DialogState, create_tag
-from switchboard_telephony_sip.signaling.dialogs import Dialog
+from switchboard_telephony_sip.signaling.dialogs import Dialog, DialogTable
 from switchboard_telephony_sip.signaling.endpoint import SipEndpoint
 from switchboard_telephony_sip.signaling.messages import (
     ALLOW,
     SDP,
     SUPPORTED,
+    USER_AGENT,
+    SessionInterval,
     build_response,
     list_options,
     read_sdp,
 )
 from switchboard_telephony_sip.signaling.outgoing import CallTimeout
-from switchboard_telephony_sip.signaling.server_transactions import ServerTransaction
-from switchboard_telephony_sip.signaling.session_timers import SessionInterval
+from switchboard_telephony_sip.signaling.transactions import ServerTransaction
 
 PROVISIONAL_SECONDS = 60.0
 """Interval at which a provisional response is repeated, so that proxies keep a long ringing call (section 13.3.1.1)."""
@@ -45,22 +46,21 @@ class IncomingInvite:
         *,
         replaces: Dialog | None,
         session: SessionInterval | None,
-        register: Callable[[Dialog], None],
+        dialogs: DialogTable,
     ) -> None:
         self.request, self.peer, self.replaces = transaction.request, transaction.source, replaces
         self.sdp = read_sdp(transaction.request)
         self._endpoint, self._transaction = endpoint, transaction
         self._session = session
-        self._register = register
+        self._dialogs = dialogs
         self._tag = create_tag()
         self._repetition: asyncio.TimerHandle | None = None
-        self._on_settled: list[Callable[[], None]] = []
+        self._slot: CallSlot | None = None
         self.is_settled = False
 
     def enter(self, trunk: TrunkQuota, slot: CallSlot) -> None:
         """Count the call as one of a trunk, in a place of its quota, until it is over or was refused."""
-        self.trunk = trunk
-        self.on_settled(slot.release)
+        self.trunk, self._slot = trunk, slot
 
     def ring(self, sdp: str | None = None) -> None:
         """Report that the telephone rings (180), or early media with its description (183)."""
@@ -82,7 +82,7 @@ class IncomingInvite:
         state = DialogState.create_from_request(self.request, self.peer, self._tag)
         dialog = Dialog(self._endpoint, state, self.request, is_caller=False)
         dialog.local_sdp = sdp
-        self._register(dialog)
+        dialog.enter(self._dialogs)
         headers = [*self._list_contact(), ("Allow", ALLOW), ("Supported", SUPPORTED)]
         if self._session is not None:
             headers.append(("Session-Expires", self._session.format_header(is_caller=False)))
@@ -103,11 +103,11 @@ class IncomingInvite:
             self._endpoint.spawn(self.replaces.bye())
         return dialog
 
-    def reject(self, status: int, reason: str | None = None, headers: Iterable[tuple[str, str]] = ()) -> None:
+    def reject(self, status: int, headers: Iterable[tuple[str, str]] = ()) -> None:
         """Refuse the call; does nothing after an answer."""
         if not self.is_settled:
             self.settle_transaction()
-            self._transaction.respond(self._build_response(status, headers, reason=reason))
+            self._transaction.respond(self._build_response(status, headers))
             self._settle()
 
     def settle_transaction(self) -> None:
@@ -115,23 +115,17 @@ class IncomingInvite:
         if self._repetition is not None:
             self._repetition.cancel()
 
-    def on_settled(self, callback: Callable[[], None]) -> None:
-        """Call back when the call is over, or was refused."""
-        self._on_settled.append(callback)
-
     def _settle(self) -> None:
-        callbacks, self._on_settled = self._on_settled, []
-        for callback in callbacks:
-            callback()
+        """Give the place back: the call is over, or was refused."""
+        if self._slot is not None:
+            self._slot.release()
 
     def _list_contact(self) -> list[tuple[str, str]]:
         return [("Contact", self._endpoint.build_contact(self._transaction.reply_to))]
 
-    def _build_response(
-        self, status: int, headers: Iterable[tuple[str, str]], sdp: str = "", *, reason: str | None = None
-    ) -> SipResponse:
+    def _build_response(self, status: int, headers: Iterable[tuple[str, str]], sdp: str = "") -> SipResponse:
         kind = [("Content-Type", SDP)] if sdp else []
-        base = [("Server", self._endpoint.user_agent)]
-        response = build_response(self.request, status, reason, tag=self._tag, headers=[*base, *headers, *kind])
+        headers = [("Server", USER_AGENT), *headers, *kind]
+        response = build_response(self.request, status, tag=self._tag, headers=headers)
         response.text = sdp
         return response

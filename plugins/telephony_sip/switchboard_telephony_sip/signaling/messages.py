@@ -6,15 +6,19 @@ transactions and dialogs depend are checked here.
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import unquote
 
 from aiosipua.headers import Address, Via, parse_address, parse_uri, parse_via
 from aiosipua.message import SipMessage, SipRequest, SipResponse
+from aiosipua.session_timer import parse_session_expires
 
 MAX_MESSAGE_BYTES = 64 * 1024
 MAX_CSEQ = 2**31 - 1
 SDP = "application/sdp"
 ALLOW = "INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, UPDATE, MESSAGE, REFER, NOTIFY"
 SUPPORTED = "timer, replaces"
+USER_AGENT = "Switchboard"
 SIP_VERSION = "SIP/2.0"
 # Headers whose values are written into later requests of a dialog.
 ECHOED = ("via", "from", "to", "call-id", "cseq", "contact", "record-route")
@@ -26,6 +30,10 @@ METHOD = re.compile(r"[A-Za-z0-9.!%*_+`'~-]+")
 QUOTED = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*')
 # Characters with which a value would begin another header or end a start line.
 BREAKS = re.compile(r"[\x00-\x1f\x7f]")
+MIN_SESSION_SECONDS = 90
+DEFAULT_SESSION_SECONDS = 1800
+SIPFRAG = "message/sipfrag"
+STATUS_LINE = re.compile(r"SIP/2\.0[ \t]+(\d{3})\b")
 REASONS = {
     100: "Trying", 180: "Ringing", 183: "Session Progress", 200: "OK", 202: "Accepted", 302: "Moved Temporarily",
     400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
@@ -67,9 +75,10 @@ def parse_sip_message(data: bytes) -> SipRequest | SipResponse:
         return message
     try:
         _check_headers(message)
-        _check_request(message, start_line, data)
+        _check_request(message, start_line)
     except MalformedMessage as error:
-        raise MalformedMessage(error.reason, error.status, message if _is_answerable(message) else None) from error
+        is_answerable = message.method != "ACK" and all(message.headers.get(name) for name in ("via", *ONCE))
+        raise MalformedMessage(error.reason, error.status, message if is_answerable else None) from error
     return message
 
 
@@ -107,7 +116,7 @@ def _check_echoed_headers(message: SipRequest | SipResponse) -> None:
         raise MalformedMessage("Record-Route is not a SIP URI")
 
 
-def _check_request(request: SipRequest, start_line: str, data: bytes) -> None:
+def _check_request(request: SipRequest, start_line: str) -> None:
     words = start_line.split(" ")
     if len(words) != 3 or not METHOD.fullmatch(words[0]) or BREAKS.search(start_line):
         raise MalformedMessage("the request line has not three words")
@@ -130,10 +139,6 @@ def _check_request(request: SipRequest, start_line: str, data: bytes) -> None:
         raise MalformedMessage("the Request-URI has no host, or has headers")
 
 
-def _is_answerable(request: SipRequest) -> bool:
-    return request.method != "ACK" and all(request.headers.get(name) for name in ("via", *ONCE))
-
-
 def read_cseq(message: SipMessage) -> tuple[int, str]:
     """Return number and method of CSeq; raises `MalformedMessage`."""
     words = (message.headers.get_first("cseq") or "").split()
@@ -152,20 +157,21 @@ def read_via(message: SipMessage) -> Via:
 
 def read_address(value: str) -> Address:
     """Parse a From, To, Contact, Refer-To, or identity value; a quoted display name may contain angle brackets."""
-    quoted = QUOTED.match(value)
-    address = parse_address(value[quoted.end() :] if quoted else value)
-    if quoted:
-        address.display_name = re.sub(r"\\(.)", r"\1", quoted[1])
+    address = parse_address(_skip_display_name(value))
     address.uri.host = address.uri.host.strip()
     return address
 
 
 def read_uri_text(value: str) -> str:
     """Return the URI of an address as the peer wrote it."""
-    quoted = QUOTED.match(value)
-    rest = value[quoted.end() :] if quoted else value
+    rest = _skip_display_name(value)
     _, bracket, inside = rest.partition("<")
     return inside.partition(">")[0].strip() if bracket else rest.partition(";")[0].strip()
+
+
+def _skip_display_name(value: str) -> str:
+    quoted = QUOTED.match(value)
+    return value[quoted.end() :] if quoted else value
 
 
 def is_sip_uri(text: str) -> bool:
@@ -183,11 +189,6 @@ def list_options(message: SipMessage, name: str) -> set[str]:
     return {word.strip().lower() for value in message.headers.get(name) for word in value.split(",") if word.strip()}
 
 
-def quote_display_name(name: str) -> str:
-    escaped = BREAKS.sub(" ", name).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}" ' if name else ""
-
-
 def build_request(method: str, uri: str, headers: Iterable[tuple[str, str]], body: str = "") -> SipRequest:
     """Build a request; raises `ValueError` for a URI or header value with control characters."""
     if BREAKS.search(uri) or " " in uri or not uri:
@@ -201,16 +202,10 @@ def build_request(method: str, uri: str, headers: Iterable[tuple[str, str]], bod
 
 
 def build_response(
-    request: SipRequest,
-    status: int,
-    reason: str | None = None,
-    *,
-    tag: str = "",
-    headers: Iterable[tuple[str, str]] = (),
+    request: SipRequest, status: int, *, tag: str = "", headers: Iterable[tuple[str, str]] = ()
 ) -> SipResponse:
     """Build a response with the headers that RFC 3261, section 8.2.6, copies; `tag` goes to To if it has none."""
-    text = BREAKS.sub(" ", reason or REASONS.get(status, "Unknown"))
-    response = SipResponse(status_code=status, reason_phrase=text)
+    response = SipResponse(status_code=status, reason_phrase=REASONS.get(status, "Unknown"))
     for name in ("Via", "From", "To", "Call-ID", "CSeq"):
         for value in request.headers.get(name):
             response.headers.append(name, value)
@@ -238,3 +233,99 @@ def read_sdp(message: SipMessage) -> str | None:
         if SDP in head.lower() and body:
             return body if body.endswith("\r\n") else f"{body}\r\n"
     return None
+
+
+class SessionTooShort(Exception):
+    """A peer asks for an interval below 90 seconds (422)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInterval:
+    """Interval of a session timer in seconds, and the side that refreshes the session (RFC 4028).
+
+    A session that nobody refreshes is ended.
+    """
+
+    seconds: int
+    is_ours: bool
+
+    def format_header(self, *, is_caller: bool) -> str:
+        """Return the value of Session-Expires; `is_caller` says on which side of the transaction this gateway is."""
+        return f"{self.seconds};refresher={'uac' if self.is_ours == is_caller else 'uas'}"
+
+
+def request_session(seconds: int, minimum: int = MIN_SESSION_SECONDS) -> list[tuple[str, str]]:
+    """Return the headers that propose an interval, without a refresher, which the peer chooses."""
+    return [("Session-Expires", str(max(seconds, minimum))), ("Min-SE", str(minimum))]
+
+
+def accept_session(request: SipRequest) -> SessionInterval | None:
+    """Return the interval for a request of the peer, None without one; raises `SessionTooShort`.
+
+    The peer refreshes, unless it asks that the gateway does.
+    """
+    value = request.headers.get_first("session-expires")
+    supports_timer = "timer" in list_options(request, "supported")
+    if value is None:
+        return SessionInterval(DEFAULT_SESSION_SECONDS, is_ours=False) if supports_timer else None
+    seconds, refresher = parse_session_expires(value)
+    if seconds < MIN_SESSION_SECONDS:
+        raise SessionTooShort
+    is_ours = refresher == "uas" or (refresher is None and not supports_timer)
+    return SessionInterval(seconds, is_ours=is_ours)
+
+
+def read_session(response: SipMessage) -> SessionInterval | None:
+    """Return the interval that the peer has accepted in a 2xx response to our request."""
+    value = response.headers.get_first("session-expires")
+    if value is None:
+        return None
+    seconds, refresher = parse_session_expires(value)
+    return SessionInterval(max(seconds, MIN_SESSION_SECONDS), is_ours=refresher != "uas")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacesHeader:
+    """The dialog that a new call takes over (RFC 3891), as its peer names it: `to_tag` is that of the receiver."""
+
+    call_id: str
+    to_tag: str
+    from_tag: str
+    is_early_only: bool = False
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.call_id, self.to_tag, self.from_tag
+
+    def __str__(self) -> str:
+        early = ";early-only" if self.is_early_only else ""
+        return f"{self.call_id};to-tag={self.to_tag};from-tag={self.from_tag}{early}"
+
+
+def read_replaces(value: str) -> ReplacesHeader | None:
+    """Parse a Replaces header; None if a tag is missing or the Call-ID is empty."""
+    call_id, *parameters = (part.strip() for part in value.split(";"))
+    parts = (parameter.partition("=") for parameter in parameters)
+    named = {name.strip().lower(): value.strip() for name, _, value in parts}
+    if not call_id or not named.get("to-tag") or not named.get("from-tag"):
+        return None
+    return ReplacesHeader(call_id, named["to-tag"], named["from-tag"], "early-only" in named)
+
+
+def read_refer_to(request: SipRequest) -> tuple[str, ReplacesHeader | None] | None:
+    """Return target URI and dialog to replace of a REFER (RFC 3515), or None if it names no SIP or telephone URI."""
+    values = request.headers.get("refer-to")
+    target, _, headers = read_uri_text(values[0]).partition("?") if len(values) == 1 else ("", "", "")
+    if not target.lower().startswith(("sip:", "sips:", "tel:")):
+        return None
+    for header in headers.split("&"):
+        name, _, value = header.partition("=")
+        if name.lower() == "replaces":
+            return target, read_replaces(unquote(value))
+    return target, None
+
+
+def read_notified_status(request: SipRequest) -> int | None:
+    """Return the status of a NOTIFY about a REFER, or None if it has none."""
+    found = STATUS_LINE.match(request.text.lstrip())
+    return int(found[1]) if found else None

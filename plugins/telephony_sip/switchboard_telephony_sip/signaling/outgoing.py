@@ -2,17 +2,18 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 
 from aiosipua.message import SipRequest, SipResponse
 
 from switchboard_telephony_sip.signaling.admission import TrunkQuota
 from switchboard_telephony_sip.signaling.dialog_state import DialogState
 from switchboard_telephony_sip.signaling.digest import SipCredentials
-from switchboard_telephony_sip.signaling.endpoint import SipEndpoint, ignore_failure
+from switchboard_telephony_sip.signaling.endpoint import SipEndpoint
 from switchboard_telephony_sip.signaling.messages import SDP, read_cseq, read_tag
 from switchboard_telephony_sip.signaling.peers import Peer, PeerUnreachable
-from switchboard_telephony_sip.signaling.transactions import TIMEOUT, TransactionTimeout, build_cancel
+from switchboard_telephony_sip.signaling.transactions import TIMEOUT, TransactionTimeout, build_in_transaction, ignore
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,11 @@ class OutgoingInvite:
     headers: tuple[tuple[str, str], ...] = ()
     credentials: SipCredentials | None = None
     quota: TrunkQuota | None = None
-    on_progress: Callable[[int, str | None], None] | None = None
+    on_progress: Callable[[int, str | None], None] = lambda _status, _sdp: None
     first_response_seconds: float = TIMEOUT
     session_seconds: int = 1800
     contact_user: str = ""
-    call_id: str = field(default="")
+    call_id: str = ""
 
 
 class CallRefused(Exception):
@@ -44,7 +45,7 @@ class CallRefused(Exception):
 
     def __init__(self, response: SipResponse) -> None:
         super().__init__(f"{response.status_code} {response.reason_phrase}")
-        self.status, self.reason = response.status_code, response.reason_phrase
+        self.status = response.status_code
         self.headers = {name.lower(): list(values) for name, values in response.headers.items()}
 
 
@@ -135,7 +136,7 @@ class InviteAttempt:
         # A repetition may come before the task that places the call has gone on, and sent the ACK.
         is_fork = not is_first and tag != read_tag(self.final.result().headers.get_first("to"))
         if ack is not None:
-            self._endpoint.transmit(*ack, ignore_failure)
+            self._endpoint.transmit(*ack, ignore)
         elif self._is_abandoned or is_fork:
             self._dismiss(response)
 
@@ -163,7 +164,7 @@ class InviteAttempt:
         except PeerUnreachable:
             return  # Contact names a transport that the gateway does not have; the session times out.
         self._acks[read_tag(response.headers.get_first("to"))] = ack, hop
-        self._endpoint.transmit(ack, hop, ignore_failure)
+        self._endpoint.transmit(ack, hop, ignore)
 
     def _abandon(self) -> None:
         """Cancel the call, once the peer has sent a response (section 9.1); a 2xx that crosses is followed by BYE."""
@@ -178,7 +179,8 @@ class InviteAttempt:
         if self._is_canceled:
             return
         self._is_canceled = True
-        self._endpoint.send_request(build_cancel(self.request), self.peer, _ignore_response, _ignore_error)
+        cancel = build_in_transaction("CANCEL", self.request, self.request.headers.get_first("to") or "")
+        self._endpoint.send_request(cancel, self.peer, ignore, ignore)
         # A peer that answers the CANCEL and never the INVITE (section 9.1).
         asyncio.get_running_loop().call_later(
             TIMEOUT, self._transaction.fail, TransactionTimeout("the canceled call has no end")
@@ -189,17 +191,5 @@ class InviteAttempt:
         state = DialogState.create_from_response(self.request, response, self.peer)
         self.acknowledge(state, response)
         if self._dismisses_success:
-            try:
-                self._endpoint.send_request(
-                    state.build_request("BYE"), state.find_next_hop(), _ignore_response, _ignore_error
-                )
-            except PeerUnreachable:
-                return
-
-
-def _ignore_response(_response: SipResponse) -> None:
-    """Ignore the response to a request that needs none."""
-
-
-def _ignore_error(_error: Exception) -> None:
-    """Ignore that a last request was not answered."""
+            with suppress(PeerUnreachable):
+                self._endpoint.send_request(state.build_request("BYE"), state.find_next_hop(), ignore, ignore)

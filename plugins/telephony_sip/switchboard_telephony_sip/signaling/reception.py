@@ -1,44 +1,92 @@
-"""Reception of requests: refusal of strangers, authentication, and new calls."""
+"""Reception of requests: refusal of strangers, authentication, new calls, and the gateway's side of them."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from aiosipua.message import SipRequest
 
-from switchboard_telephony_sip.signaling.admission import (
-    ScannerGuard,
-    TrunkBusy,
-    TrunkQuota,
-    TrunkQuotas,
-)
+from switchboard_telephony_sip.signaling.admission import ScannerGuard, TrunkBusy, TrunkQuota, TrunkQuotas
 from switchboard_telephony_sip.signaling.dialogs import Dialog, DialogTable
-from switchboard_telephony_sip.signaling.digest import DigestVerifier
+from switchboard_telephony_sip.signaling.digest import DigestAccount, DigestVerifier
 from switchboard_telephony_sip.signaling.endpoint import SipEndpoint
-from switchboard_telephony_sip.signaling.events import Admitted, DigestRequired, TrunkUndecided, UserAgentEvents
 from switchboard_telephony_sip.signaling.incoming import IncomingInvite
 from switchboard_telephony_sip.signaling.messages import (
     ALLOW,
+    MIN_SESSION_SECONDS,
     SDP,
     MalformedMessage,
+    SessionTooShort,
+    accept_session,
     build_response,
     list_options,
     read_cseq,
+    read_replaces,
     read_sdp,
     read_tag,
 )
 from switchboard_telephony_sip.signaling.peers import Peer
-from switchboard_telephony_sip.signaling.server_transactions import ServerTransaction
-from switchboard_telephony_sip.signaling.session_timers import (
-    MIN_SESSION_SECONDS,
-    SessionTooShort,
-    accept_session,
-)
-from switchboard_telephony_sip.signaling.transfers import read_replaces
+from switchboard_telephony_sip.signaling.transactions import ServerTransaction
 
 CHALLENGE_WEIGHT = 0.25
 """A first request without credentials is how digest begins; one that never continues is a scan."""
 METHODS = ("INVITE", "OPTIONS", "MESSAGE")
-NO_HEADERS: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DigestRequired:
+    """The request may belong to one of these users, by name, if its digest is right. Several may share a name."""
+
+    realm: str
+    accounts: Mapping[str, Sequence[DigestAccount]]
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The request belongs to one of these trunks, by its address; of several, to the trunk that has the called number.
+
+    `digest`: users of other trunks with this address, who are asked for their passwords if none has the number.
+    """
+
+    trunks: Sequence[TrunkQuota]
+    digest: DigestRequired | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownCaller:
+    """The request belongs to no trunk. It gets no answer, and its address a strike."""
+
+
+AuthenticationDecision = Admitted | DigestRequired | UnknownCaller
+
+
+class TrunkUndecided(Exception):
+    """The trunk of a request cannot be found out now. The request is refused with 503."""
+
+
+class UserAgentEvents(Protocol):
+    """Decisions and calls that the user agent hands to the gateway."""
+
+    def is_trunk_address(self, host: str) -> bool:
+        """Return whether an address is one of a trunk: it is never ignored, because UDP senders can be forged."""
+
+    def authenticate(self, request: SipRequest, peer: Peer) -> AuthenticationDecision:
+        """Decide from memory, without waiting: this is called for each request of a stranger."""
+
+    async def choose_trunk(
+        self, request: SipRequest, trunks: Sequence[TrunkQuota], replaces: Dialog | None
+    ) -> TrunkQuota | None:
+        """Return which of several trunks a request belongs to, by the called number or by the call that it replaces.
+
+        None if it belongs to none of them. Raises `TrunkUndecided`.
+        """
+
+    async def on_invite(self, invite: IncomingInvite) -> None:
+        """Answer or refuse a call. The task is canceled if the caller gives up; a call that is left open gets 480."""
+
+    async def on_message(self, request: SipRequest, peer: Peer, trunk: TrunkQuota) -> int:
+        """Take a text message, and return the status."""
 
 
 class _Refused(Exception):
@@ -54,15 +102,14 @@ class Reception:
 
     def __init__(self, events: UserAgentEvents, guard: ScannerGuard, quotas: TrunkQuotas, dialogs: DialogTable) -> None:
         self.accepts_calls = True
+        """False while the gateway drains: INVITE and OPTIONS are answered with 503."""
         self._events, self._guard, self._quotas, self._dialogs = events, guard, quotas, dialogs
         self._verifier = DigestVerifier()
         self._ringing: dict[tuple[str, ...], tuple[IncomingInvite, asyncio.Task[None]]] = {}
 
     def is_welcome(self, host: str) -> bool:
         """Return whether to read a message: always from trunks, and within limits from strangers."""
-        if self._is_known(host):
-            return True
-        return not self._guard.is_ignored(host) and self._guard.admit_stranger()
+        return self._is_known(host) or (not self._guard.is_ignored(host) and self._guard.admit_stranger())
 
     def note_peer(self, host: str) -> None:
         """Read the answers of a host to which the gateway has sent a request."""
@@ -95,7 +142,7 @@ class Reception:
 
     def _find_dialog(self, request: SipRequest, local_tag: str) -> Dialog | None:
         remote_tag = read_tag(request.headers.get_first("from"))
-        return self._dialogs.find((request.call_id or "", local_tag, remote_tag))
+        return self._dialogs.get((request.call_id or "", local_tag, remote_tag))
 
     def _refuse(self, request: SipRequest, source: Peer, status: int) -> None:
         """Refuse a request of a trunk; strangers get no answer."""
@@ -174,14 +221,14 @@ class Reception:
 
     async def _handle_message(self, transaction: ServerTransaction, admitted: Admitted) -> None:
         request, source = transaction.request, transaction.source
-        status, headers = 500, NO_HEADERS
+        reply = _Refused(500)
         try:
             trunk = await self._choose_trunk(request, source, admitted)
-            status = await self._events.on_message(request, source, trunk)
+            reply = _Refused(await self._events.on_message(request, source, trunk))
         except _Refused as refusal:
-            status, headers = refusal.status, refusal.headers
+            reply = refusal
         finally:
-            self._respond(transaction, status, *headers)
+            self._respond(transaction, reply.status, *reply.headers)
 
     def _receive_invite(self, transaction: ServerTransaction, admitted: Admitted) -> None:
         request = transaction.request
@@ -189,9 +236,11 @@ class Reception:
             raise _Refused(503, ("Retry-After", "5"))
         if request.body and read_sdp(request) is None:
             raise _Refused(415, ("Accept", SDP))
-        if not {SDP, "application/*", "*/*"} & (_list_accepted(request) or {SDP}):
+        # Without the header Accept, the caller accepts descriptions.
+        accepted = {value.partition(";")[0].strip() for value in list_options(request, "accept")} or {SDP}
+        if not {SDP, "application/*", "*/*"} & accepted:
             raise _Refused(406, ("Accept", SDP))
-        if any(self._is_same_call(request, invite.request) for invite, _ in self._ringing.values()):
+        if any(_identify_call(request) == _identify_call(invite.request) for invite, _ in self._ringing.values()):
             raise _Refused(482)  # A fork of the same call that came by another way (section 8.2.2.2).
         replaces = self._find_replaced(request)
         try:
@@ -199,9 +248,7 @@ class Reception:
         except SessionTooShort:
             raise _Refused(422, ("Min-SE", str(MIN_SESSION_SECONDS))) from None
         transaction.respond(build_response(request, 100))
-        invite = IncomingInvite(
-            self.endpoint, transaction, replaces=replaces, session=session, register=self._dialogs.add
-        )
+        invite = IncomingInvite(self.endpoint, transaction, replaces=replaces, session=session, dialogs=self._dialogs)
         self._begin(transaction, invite, admitted)
 
     def _begin(self, transaction: ServerTransaction, invite: IncomingInvite, admitted: Admitted) -> None:
@@ -226,14 +273,6 @@ class Reception:
         else:
             await self._events.on_invite(invite)
 
-    @staticmethod
-    def _is_same_call(first: SipRequest, second: SipRequest) -> bool:
-        return (
-            first.call_id == second.call_id
-            and first.headers.get_first("cseq") == second.headers.get_first("cseq")
-            and read_tag(first.headers.get_first("from")) == read_tag(second.headers.get_first("from"))
-        )
-
     def _find_replaced(self, request: SipRequest) -> Dialog | None:
         """Return the call that a new one takes over (RFC 3891, section 3)."""
         value = request.headers.get_first("replaces")
@@ -242,7 +281,7 @@ class Reception:
         header = read_replaces(value)
         if header is None:
             raise _Refused(400)
-        dialog = self._dialogs.find(header.key)
+        dialog = self._dialogs.get(header.key)
         if dialog is None:
             raise _Refused(481)
         if header.is_early_only:
@@ -266,6 +305,5 @@ class Reception:
         task.cancel()
 
 
-def _list_accepted(request: SipRequest) -> set[str]:
-    """Return the media types that the caller accepts in responses, none without the header Accept."""
-    return {value.partition(";")[0].strip() for value in list_options(request, "accept")}
+def _identify_call(request: SipRequest) -> tuple[str | None, str | None, str]:
+    return request.call_id, request.headers.get_first("cseq"), read_tag(request.headers.get_first("from"))

@@ -2,20 +2,20 @@
 
 import asyncio
 import random
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from aiosipua.message import SipResponse
 
-from switchboard_telephony_sip.signaling.dialog_state import MAX_FORWARDS, create_tag
+from switchboard_telephony_sip.signaling.dialog_state import DialogState
 from switchboard_telephony_sip.signaling.digest import SipCredentials, answer_challenge, is_stale
 from switchboard_telephony_sip.signaling.endpoint import SipEndpoint
-from switchboard_telephony_sip.signaling.messages import build_request, read_address, read_uri_text
+from switchboard_telephony_sip.signaling.messages import USER_AGENT, read_address, read_uri_text
 from switchboard_telephony_sip.signaling.peers import Peer, PeerUnreachable, resolve_peer
 from switchboard_telephony_sip.signaling.transactions import TransactionTimeout
 
+EXPIRES_SECONDS = 300
 FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 2.0, 60.0
 REFRESH_SHARE = 0.8
 MIN_REFRESH_SECONDS = 5.0
@@ -26,12 +26,11 @@ MAX_CHALLENGES = 2
 
 @dataclass(frozen=True, slots=True)
 class RegistrationAccount:
-    """An address of record, such as `sip:alice@pbx.example`, and its registrar; `expires` in seconds."""
+    """An address of record, such as `sip:alice@pbx.example`, and its registrar."""
 
     registrar: Peer
     address_of_record: str
     credentials: SipCredentials
-    expires: int = 300
 
 
 class Registration:
@@ -46,31 +45,22 @@ class Registration:
         self.failure = ""
         self.on_change: Callable[[], None] | None = None
         self._endpoint = endpoint
-        self._call_id = secrets.token_hex(16)
-        self._tag = create_tag()
-        self._cseq = 0
-        self._expires = account.expires
+        record = f"<{account.address_of_record}>"
+        self._user, _, domain = account.address_of_record.partition(":")[2].rpartition("@")
+        self._requests = DialogState.begin(record, record, f"sip:{domain}", account.registrar)
+        self._expires = EXPIRES_SECONDS
         self._peer: Peer | None = None
-        self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        self._task = self._endpoint.spawn(self._run())
+        self._task = endpoint.spawn(self._run())
 
     async def close(self) -> None:
         """Stop, and remove the binding if there is one; waits for the registrar at most two seconds."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
         if self.is_registered:
             with suppress(PeerUnreachable, TransactionTimeout, TimeoutError):
                 async with asyncio.timeout(2.0):
                     await self._register(0)
             self._change(registered=False)
-
-    def refresh_now(self) -> None:
-        """Register at once, for example after a change of the network."""
-        self._wake.set()
 
     async def _run(self) -> None:
         delay = FIRST_RETRY_SECONDS
@@ -89,35 +79,27 @@ class Registration:
         """Wait for the next attempt, and keep the NAT's binding open meanwhile."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
-        while (rest := end - loop.time()) > 0 and not self._wake.is_set():
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(rest, KEEP_ALIVE_SECONDS)):
-                    await self._wake.wait()
+        while (rest := end - loop.time()) > 0:
+            await asyncio.sleep(min(rest, KEEP_ALIVE_SECONDS))
             if self.is_registered and self._peer is not None:
                 self._endpoint.send_keep_alive(self._peer)
-        self._wake.clear()
 
     async def _try_once(self) -> float | None:
         """Register, and return the seconds that the registrar grants, or None after a failure."""
         try:
             response = await self._register(self._expires)
         except (PeerUnreachable, TransactionTimeout) as error:
-            self._fail(str(error))
+            self._change(registered=False, failure=str(error))
             return None
         if response.status_code >= 300:
-            self._fail(f"{response.status_code} {response.reason_phrase}")
+            self._change(registered=False, failure=f"{response.status_code} {response.reason_phrase}")
             return None
-        self.failure = ""
         self._change(registered=True)
         return self._read_granted(response)
 
-    def _fail(self, reason: str) -> None:
-        self.failure = reason
-        self._change(registered=False)
-
-    def _change(self, *, registered: bool) -> None:
+    def _change(self, *, registered: bool, failure: str = "") -> None:
         changed = registered != self.is_registered
-        self.is_registered = registered
+        self.is_registered, self.failure = registered, failure
         if changed and self.on_change is not None:
             self.on_change()
 
@@ -127,21 +109,13 @@ class Registration:
         answers: list[tuple[str, str]] = []
         challenges = 0
         while True:
-            self._cseq += 1
-            user, _, domain = self.account.address_of_record.partition(":")[2].rpartition("@")
-            contact = self._endpoint.build_contact(peer, user)
             headers = [
-                ("Max-Forwards", MAX_FORWARDS),
-                ("From", f"<{self.account.address_of_record}>;tag={self._tag}"),
-                ("To", f"<{self.account.address_of_record}>"),
-                ("Call-ID", self._call_id),
-                ("CSeq", f"{self._cseq} REGISTER"),
-                ("Contact", contact),
+                ("Contact", self._endpoint.build_contact(peer, self._user)),
                 ("Expires", str(expires)),
-                ("User-Agent", self._endpoint.user_agent),
+                ("User-Agent", USER_AGENT),
                 *answers,
             ]
-            request = build_request("REGISTER", f"sip:{domain}", headers)
+            request = self._requests.build_request("REGISTER", headers)
             response = await self._endpoint.ask(request, peer)
             if response.status_code == 423 and expires and (longer := _read_minimum(response)) > expires:
                 expires = self._expires = longer
@@ -149,24 +123,18 @@ class Registration:
                 answers, challenges = [], 0
                 continue
             is_new = challenges == 0 or (challenges < MAX_CHALLENGES and is_stale(response))
-            if response.status_code not in (401, 407) or not is_new:
-                return response
-            challenges += 1
-            answer = answer_challenge(response, self.account.credentials, request)
+            answer = answer_challenge(response, self.account.credentials, request) if is_new else None
             if answer is None:
                 return response
-            answers = [answer]
+            answers, challenges = [answer], challenges + 1
 
     def _read_granted(self, response: SipResponse) -> float:
         """Return the seconds for which our Contact is bound; Expires counts for a binding without its own."""
-        user = read_address(self.account.address_of_record).uri.user
+        ours = self._peer and read_uri_text(self._endpoint.build_contact(self._peer, self._user))
         for value in response.headers.get("contact"):
-            address = read_address(value)
-            granted = address.params.get("expires") or ""
-            if address.uri.user == user and granted.isascii() and granted.isdigit():
-                ours = self._peer and read_uri_text(self._endpoint.build_contact(self._peer, user or ""))
-                if read_uri_text(value) == ours:
-                    return float(granted[:9])
+            granted = read_address(value).params.get("expires") or ""
+            if read_uri_text(value) == ours and granted.isascii() and granted.isdigit():
+                return float(granted[:9])
         header = response.headers.get_first("expires") or ""
         return float(header[:9]) if header.isascii() and header.isdigit() else float(self._expires)
 

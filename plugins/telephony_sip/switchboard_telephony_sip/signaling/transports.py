@@ -1,6 +1,7 @@
 """Sockets of SIP: datagrams, and streams over TCP and TLS, used in both directions (RFC 3261, section 18)."""
 
 import asyncio
+import re
 import socket
 import ssl
 from collections.abc import Callable, Coroutine, Sequence
@@ -15,13 +16,64 @@ from switchboard_telephony_sip.signaling.peers import (
     is_ip_address,
     resolve_peer,
 )
-from switchboard_telephony_sip.signaling.streams import SipStream
 
 CONNECT_SECONDS = 5.0
 MAX_CONNECTIONS, MAX_CONNECTIONS_PER_HOST = 1000, 20
 MAX_ROUTES = 1000
 WILDCARDS = ("0.0.0.0", "::", "")  # noqa: S104 -- compared, not bound
 RECEIVE_BUFFER_BYTES = 4 * 1024 * 1024
+FIRST_MESSAGE_SECONDS = 10.0
+BODY_SECONDS = 10.0
+MAX_BACKLOG_BYTES = 1024 * 1024
+KEEP_ALIVE, KEEP_ALIVE_REPLY = b"\r\n\r\n", b"\r\n"
+LENGTH = re.compile(rb"^(?:content-length|l)[ \t]*:\s*(\d{1,9})[ \t]*\r$", re.IGNORECASE | re.MULTILINE)
+
+
+class SipStream:
+    """One TCP or TLS connection, whose messages are framed by Content-Length (RFC 3261, section 18.3)."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer: Peer) -> None:
+        self.peer = peer
+        self._reader, self._writer = reader, writer
+
+    async def read_all(self, receive: Callable[[bytes, Peer], None]) -> None:
+        """Hand over each message until the connection ends, or breaks the framing.
+
+        A connection that sends no message within ten seconds is closed, so that scanners hold none.
+        """
+        try:
+            async with asyncio.timeout(FIRST_MESSAGE_SECONDS):
+                data = await self._read_message()
+            while data is not None:
+                receive(data, self.peer)
+                data = await self._read_message()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            return
+
+    async def _read_message(self) -> bytes | None:
+        """Return the next message, or None for one that is too long; answers keep-alives (RFC 5626, section 4.4.1)."""
+        head = b""
+        while not head:
+            found = await self._reader.readuntil(b"\r\n\r\n")
+            head = found.lstrip(b"\r\n")
+            if found == KEEP_ALIVE:
+                self.write(KEEP_ALIVE_REPLY)
+        declared = LENGTH.search(head)
+        length = int(declared[1]) if declared else 0
+        if len(head) + length > MAX_MESSAGE_BYTES:
+            return None
+        async with asyncio.timeout(BODY_SECONDS):
+            return head + await self._reader.readexactly(length)
+
+    def write(self, data: bytes) -> None:
+        """Queue bytes; a peer that does not read is disconnected."""
+        if self._writer.transport.get_write_buffer_size() > MAX_BACKLOG_BYTES:
+            self._writer.transport.abort()
+        elif not self._writer.is_closing():
+            self._writer.write(data)
+
+    def close(self) -> None:
+        self._writer.close()
 
 
 class TransportUser(Protocol):
@@ -103,10 +155,8 @@ class SipTransports:
                 return
             peer = Peer(listener.transport, address[0], address[1])
             crowd = sum(peer.host == other.host for other in self._streams)
-            if not self._user.is_welcome(peer.host) or crowd >= MAX_CONNECTIONS_PER_HOST:
-                writer.close()
-                return
-            if len(self._streams) >= MAX_CONNECTIONS:
+            is_full = crowd >= MAX_CONNECTIONS_PER_HOST or len(self._streams) >= MAX_CONNECTIONS
+            if not self._user.is_welcome(peer.host) or is_full:
                 writer.close()
                 return
             await self._run_stream(SipStream(reader, writer, peer))
@@ -142,10 +192,6 @@ class SipTransports:
             stream.write(data)
         else:
             self._spawn(self._send_on_new_stream(data, peer, on_failure))
-
-    def list_addresses(self) -> list[Peer]:
-        """Return the addresses of the listeners, with the port that the kernel chose for port 0."""
-        return [Peer(transport, host, port) for (transport, _), (host, port) in self._bound.items()]
 
     def is_connected(self, peer: Peer) -> bool:
         return peer.transport == "udp" or peer in self._streams

@@ -1,24 +1,40 @@
 """The SIP user agent of a gateway: places and takes calls, registers, and sends OPTIONS and MESSAGE."""
 
 import asyncio
-import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from aiosipua.message import SipResponse
+from aiosipua.message import SipRequest, SipResponse
 
-from switchboard_telephony_sip.signaling.admission import ScannerGuard, ScannerLimits, TrunkQuotas
-from switchboard_telephony_sip.signaling.calling import send_invite
-from switchboard_telephony_sip.signaling.dialog_state import MAX_FORWARDS, create_tag
+from switchboard_telephony_sip.signaling.admission import CallSlot, ScannerGuard, ScannerLimits, TrunkQuotas
+from switchboard_telephony_sip.signaling.dialog_state import DialogState
 from switchboard_telephony_sip.signaling.dialogs import Dialog, DialogTable
-from switchboard_telephony_sip.signaling.digest import SipCredentials, answer_challenge
-from switchboard_telephony_sip.signaling.endpoint import SipEndpoint, TracedMessage
-from switchboard_telephony_sip.signaling.events import UserAgentEvents
-from switchboard_telephony_sip.signaling.messages import build_request
-from switchboard_telephony_sip.signaling.outgoing import CallTimeout, OutgoingInvite
+from switchboard_telephony_sip.signaling.digest import SipCredentials, answer_challenge, is_stale
+from switchboard_telephony_sip.signaling.endpoint import SipEndpoint
+from switchboard_telephony_sip.signaling.messages import (
+    ALLOW,
+    MIN_SESSION_SECONDS,
+    SDP,
+    SUPPORTED,
+    USER_AGENT,
+    read_sdp,
+    read_session,
+    read_uri_text,
+    request_session,
+)
+from switchboard_telephony_sip.signaling.outgoing import (
+    CallRedirected,
+    CallRefused,
+    CallTimeout,
+    InviteAttempt,
+    OutgoingInvite,
+)
 from switchboard_telephony_sip.signaling.peers import ListenAddress, Peer, resolve_peer
-from switchboard_telephony_sip.signaling.reception import Reception
+from switchboard_telephony_sip.signaling.reception import Reception, UserAgentEvents
 from switchboard_telephony_sip.signaling.registration import Registration, RegistrationAccount
 from switchboard_telephony_sip.signaling.transactions import TransactionTimeout
+
+MAX_ATTEMPTS = 5
+"""One without credentials, one with them, one after a stale nonce, and two with a longer session."""
 
 
 class SipUserAgent:
@@ -34,33 +50,19 @@ class SipUserAgent:
         events: UserAgentEvents,
         *,
         advertised_host: str | None = None,
-        user_agent: str = "Switchboard",
         limits: ScannerLimits | None = None,
         trusted_certificates: str | None = None,
     ) -> None:
         read_clock = asyncio.get_running_loop().time
         self.guard = ScannerGuard(limits or ScannerLimits(), read_clock)
         self.quotas = TrunkQuotas(read_clock)
-        self._dialogs = DialogTable()
-        self._reception = Reception(events, self.guard, self.quotas, self._dialogs)
+        self._dialogs: DialogTable = {}
+        self.reception = Reception(events, self.guard, self.quotas, self._dialogs)
         self.endpoint = SipEndpoint(
-            listeners,
-            self._reception,
-            advertised_host=advertised_host,
-            user_agent=user_agent,
-            trusted_certificates=trusted_certificates,
+            listeners, self.reception, advertised_host=advertised_host, trusted_certificates=trusted_certificates
         )
-        self._reception.endpoint = self.endpoint
+        self.reception.endpoint = self.endpoint
         self.is_started = False
-
-    @property
-    def accepts_calls(self) -> bool:
-        """False while the gateway drains: INVITE and OPTIONS are answered with 503."""
-        return self._reception.accepts_calls
-
-    @accepts_calls.setter
-    def accepts_calls(self, accepts: bool) -> None:
-        self._reception.accepts_calls = accepts
 
     async def start(self) -> None:
         """Bind the listeners; raises `OSError` if an address is not free."""
@@ -71,79 +73,143 @@ class SipUserAgent:
         """Close all sockets; calls are not hung up."""
         await self.endpoint.stop()
 
-    @property
-    def dialogs(self) -> list[Dialog]:
-        return self._dialogs.list_dialogs()
-
-    def set_trace(self, trace: Callable[[TracedMessage], None] | None) -> None:
-        """Pass on each message that is read or sent."""
-        self.endpoint.trace = trace
-
     # Requests of ours
 
     async def invite(self, invite: OutgoingInvite) -> Dialog:
         """Place a call and return it when it is answered. Cancel the task to give up.
 
-        Raises `CallRefused`, `CallRedirected`, `PeerUnreachable`, or `TrunkBusy`.
+        The call counts for its trunk until it ends. Raises `CallRefused`, `CallRedirected`, `PeerUnreachable`, or
+        `TrunkBusy`.
         """
         slot = self.quotas.acquire_slot(invite.quota) if invite.quota else None
-        return await send_invite(self.endpoint, invite, self._dialogs, slot)
+        call = _Call(self.endpoint, invite)
+        try:
+            dialog = await call.place()
+        except BaseException:
+            if slot is not None:
+                call.release_later(slot)
+            raise
+        if slot is not None:
+            dialog.on_end(slot.release)
+        dialog.enter(self._dialogs)
+        return dialog
 
     async def options(self, peer: Peer, uri: str) -> int:
-        """Ask whether a peer is alive, and return its status.
-
-        Raises `CallTimeout` or `PeerUnreachable`.
-        """
+        """Ask whether a peer is alive, and return its status; raises `CallTimeout` or `PeerUnreachable`."""
         local = f"<sip:switchboard@{uri.partition(':')[2].rpartition('@')[2]}>"
-        return (await self._request("OPTIONS", peer, uri, (local, f"<{uri}>"))).status_code
+        return (await self._request("OPTIONS", peer, uri, local)).status_code
 
     async def message(
         self, peer: Peer, from_uri: str, to_uri: str, text: str, credentials: SipCredentials | None = None
     ) -> int:
         """Send a text message (RFC 3428), and return the status; raises `CallTimeout` or `PeerUnreachable`."""
-        addresses = f"<{from_uri}>", f"<{to_uri}>"
-        return (await self._request("MESSAGE", peer, to_uri, addresses, credentials=credentials, text=text)).status_code
+        sent = self._request("MESSAGE", peer, to_uri, f"<{from_uri}>", credentials=credentials, text=text)
+        return (await sent).status_code
 
     async def _request(
         self,
         method: str,
         peer: Peer,
         uri: str,
-        addresses: tuple[str, str],
+        caller: str,
         *,
         credentials: SipCredentials | None = None,
         text: str = "",
     ) -> SipResponse:
         hop = await resolve_peer(peer)
-        call_id, tag = secrets.token_hex(16), create_tag()
-        answers: list[tuple[str, str]] = []
-        kind = [("Content-Type", "text/plain;charset=UTF-8")] if text else []
-        for number in (1, 2):
-            headers = [
-                ("Max-Forwards", MAX_FORWARDS),
-                ("From", f"{addresses[0]};tag={tag}"),
-                ("To", addresses[1]),
-                ("Call-ID", call_id),
-                ("CSeq", f"{number} {method}"),
-                ("User-Agent", self.endpoint.user_agent),
-                *kind,
-                *answers,
-            ]
-            request = build_request(method, uri, headers, text)
+        state = DialogState.begin(caller, f"<{uri}>", uri, hop)
+        headers = [("User-Agent", USER_AGENT)]
+        if text:
+            headers.append(("Content-Type", "text/plain;charset=UTF-8"))
+        for _ in range(2):
+            request = state.build_request(method, headers, text)
             try:
                 response = await self.endpoint.ask(request, hop)
             except TransactionTimeout as error:
                 raise CallTimeout(str(error)) from error
-            if response.status_code not in (401, 407) or credentials is None:
-                break
             answer = answer_challenge(response, credentials, request)
             if answer is None:
                 break
-            answers = [answer]
+            headers.append(answer)
         return response
 
     def register(self, account: RegistrationAccount) -> Registration:
         """Begin to keep an account registered."""
-        registration = Registration(self.endpoint, account)
-        registration.start()
-        return registration
+        return Registration(self.endpoint, account)
+
+
+class _Call:
+    """Attempts of one call, which have Call-ID and From tag in common."""
+
+    def __init__(self, endpoint: SipEndpoint, invite: OutgoingInvite) -> None:
+        self._endpoint, self._invite = endpoint, invite
+        self._requests = DialogState.begin(invite.caller, invite.callee, invite.target, invite.peer, invite.call_id)
+        self._answers: list[tuple[str, str]] = []
+        self._min_session = MIN_SESSION_SECONDS
+        self._has_longer_session = False
+        self._attempt: InviteAttempt | None = None
+
+    async def place(self) -> Dialog:
+        peer = await resolve_peer(self._invite.peer)
+        for _ in range(MAX_ATTEMPTS):
+            request = self._build_invite(peer)
+            attempt = self._attempt = InviteAttempt(
+                self._endpoint,
+                request,
+                peer,
+                lambda response: self._invite.on_progress(response.status_code, read_sdp(response)),
+            )
+            response = await attempt.wait(self._invite.first_response_seconds)
+            if response.status_code < 300:
+                return self._establish(attempt, response)
+            if not self._adapt(response, attempt.request):
+                break
+        if response.status_code < 400:
+            contacts = [read_uri_text(value) for value in response.headers.get("contact")]
+            raise CallRedirected(response.status_code, contacts)
+        raise CallRefused(response)
+
+    def release_later(self, slot: CallSlot) -> None:
+        """Release the slot when the peer has ended the call, too."""
+        if self._attempt is None:
+            slot.release()
+        else:
+            self._attempt.on_settled(slot.release)
+
+    def _build_invite(self, peer: Peer) -> SipRequest:
+        invite = self._invite
+        headers = [
+            ("Contact", self._endpoint.build_contact(peer, invite.contact_user)),
+            ("User-Agent", USER_AGENT),
+            ("Allow", ALLOW),
+            ("Supported", SUPPORTED),
+            *request_session(invite.session_seconds, self._min_session),
+            *invite.headers,
+            *self._answers,
+            ("Content-Type", SDP),
+        ]
+        return self._requests.build_request("INVITE", headers, invite.sdp)
+
+    def _adapt(self, response: SipResponse, request: SipRequest) -> bool:
+        """Answer a challenge, or lengthen the session's interval; return whether to try again."""
+        if response.status_code == 422 and not self._has_longer_session:
+            wanted = response.headers.get_first("min-se") or ""
+            self._has_longer_session = True
+            self._answers = []  # A nonce count is not accepted again.
+            self._min_session = int(wanted[:9]) if wanted.isascii() and wanted.isdigit() else MIN_SESSION_SECONDS
+            return self._min_session > MIN_SESSION_SECONDS
+        if self._answers and not is_stale(response):
+            return False
+        answer = answer_challenge(response, self._invite.credentials, request)
+        self._answers = [answer] if answer else []
+        return answer is not None
+
+    def _establish(self, attempt: InviteAttempt, response: SipResponse) -> Dialog:
+        state = DialogState.create_from_response(attempt.request, response, attempt.peer)
+        state.authorization, state.credentials = self._answers, self._invite.credentials
+        state.contact_user = self._invite.contact_user
+        dialog = Dialog(self._endpoint, state, response, is_caller=True)
+        dialog.local_sdp = self._invite.sdp
+        attempt.acknowledge(state, response)
+        dialog.session.restart(read_session(response))
+        return dialog
