@@ -7,11 +7,12 @@ only at its own address.
 
 import hashlib
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
+from multidict import MultiDict
 from switchboard.plugin_sdk import CarrierRequest, InvalidCallback
 from switchboard.plugin_sdk.callback_forms import parse_callback_form
 from twilio.request_validator import RequestValidator
@@ -19,23 +20,8 @@ from twilio.request_validator import RequestValidator
 HEADER: Final = "x-twilio-signature"
 BODY_HASH: Final = "bodySHA256"
 
-Fields = Mapping[str, Sequence[str]]
-
-
-class _Form:
-    """A form with repeated fields, as the SDK's validator expects it."""
-
-    def __init__(self, fields: Fields) -> None:
-        self._fields = fields
-
-    def __iter__(self) -> object:
-        return iter(self._fields)
-
-    def __len__(self) -> int:
-        return len(self._fields)
-
-    def getall(self, name: str) -> Sequence[str]:
-        return self._fields[name]
+Fields = Mapping[str, str]
+"""Fields by name; of a repeated one, its first value."""
 
 
 def verify_twilio_signature(request: CarrierRequest, auth_token: str) -> Fields:
@@ -48,14 +34,15 @@ def verify_twilio_signature(request: CarrierRequest, auth_token: str) -> Fields:
         raise InvalidCallback("the signature is missing")
     if not signature.isascii():
         raise InvalidCallback("the signature is garbled")
-    query = parse_qs(urlsplit(request.url).query, keep_blank_values=True)
-    covered: Fields = {}
+    query = MultiDict(parse_qsl(urlsplit(request.url).query, keep_blank_values=True))
+    # The SDK's validator takes repeated fields from `getall`.
+    covered = MultiDict[str]()
     if BODY_HASH in query:
-        if not hmac.compare_digest(hashlib.sha256(request.body).hexdigest(), query[BODY_HASH][0].lower()):
+        if not hmac.compare_digest(hashlib.sha256(request.body).hexdigest(), query[BODY_HASH].lower()):
             raise InvalidCallback("the body is not the one that was signed")
     else:
-        covered = _parse_form(request.body)
-    if not RequestValidator(auth_token).validate(request.url, _Form(covered), signature):
+        covered = MultiDict(parse_callback_form(request.body))
+    if not RequestValidator(auth_token).validate(request.url, covered, signature):
         raise InvalidCallback("the signature does not match")
     return (_parse_json(request.body) if BODY_HASH in query else covered) or query
 
@@ -66,12 +53,4 @@ def _parse_json(body: bytes) -> Fields:
         values = msgspec.json.decode(body, type=dict[str, object])
     except ValueError:
         raise InvalidCallback("the body is not a JSON object") from None
-    return {name: [str(value)] for name, value in values.items() if isinstance(value, str | int)}
-
-
-def _parse_form(body: bytes) -> Fields:
-    """Return the fields of a form. Raises `InvalidCallback` for other bytes."""
-    fields: dict[str, list[str]] = {}
-    for name, value in parse_callback_form(body):
-        fields.setdefault(name, []).append(value)
-    return fields
+    return {name: str(value) for name, value in values.items() if isinstance(value, str | int)}
