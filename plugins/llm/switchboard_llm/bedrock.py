@@ -17,9 +17,9 @@ from botocore.exceptions import BotoCoreError
 from pydantic import Field, SecretStr
 from switchboard.plugin_sdk import OPERATOR_ONLY, ProviderError
 
+from switchboard_llm.default_models import OfferedModel
 from switchboard_llm.litellm_client import build_arguments
 from switchboard_llm.litellm_model import LiteLLMModel
-from switchboard_llm.model_ends import OfferedModel
 from switchboard_llm.vendor_api import build_headers, list_models, require_offered
 from switchboard_llm.vendor_model import ModelSettings
 from switchboard_llm.vendors import Vendor

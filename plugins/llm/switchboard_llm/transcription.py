@@ -6,8 +6,7 @@ import asyncio
 import io
 import wave
 from array import array
-from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import date
+from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import Final
 
@@ -24,14 +23,13 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.languages import get_single_language
 
-from switchboard_llm.openai_api import build_openai_url, read_refusal
 from switchboard_llm.vendor_api import (
+    VendorProvider,
     VendorSettings,
     build_headers,
-    check_key,
+    build_openai_url,
     create_vendor_class,
-    find_listed_ends,
-    require_key,
+    read_refusal,
 )
 from switchboard_llm.vendors import VENDORS, Vendor
 
@@ -71,7 +69,9 @@ class _Stream(SpeechToTextStream):
 
     async def __aiter__(self) -> AsyncIterator[Transcript]:
         while (audio := await self._utterances.get()) is not None:
-            yield Transcript("" if _is_quiet(audio) else await self._transcribe(audio), is_final=True, finalized=True)
+            samples = array("h", audio[: len(audio) // 2 * 2])
+            is_quiet = not samples or max(samples) - min(samples) < QUIET
+            yield Transcript("" if is_quiet else await self._transcribe(audio), is_final=True, finalized=True)
 
     async def close(self) -> None:
         self._utterances.put_nowait(None)
@@ -97,47 +97,27 @@ class _Stream(SpeechToTextStream):
             form.add_field("prompt", ", ".join(self._request.hints[:MOST_HINTS]))
         if (language := get_single_language(self._request.language)) is not None:
             form.add_field("language", language)
-        form.add_field("file", _wav(audio), filename="utterance.wav", content_type="audio/wav")
+        buffer = io.BytesIO()
+        with wave.open(buffer, "wb") as file:
+            file.setparams((1, 2, PHONE_PCM.sample_rate, 0, "NONE", "not compressed"))
+            file.writeframes(audio)
+        form.add_field("file", buffer.getvalue(), filename="utterance.wav", content_type="audio/wav")
         return form
 
 
-def _is_quiet(audio: bytes) -> bool:
-    samples = array("h", audio[: len(audio) // 2 * 2])
-    return not samples or max(samples) - min(samples) < QUIET
-
-
-def _wav(audio: bytes) -> bytes:
-    buffer = io.BytesIO()
-    with wave.open(buffer, "wb") as file:
-        file.setparams((1, 2, PHONE_PCM.sample_rate, 0, "NONE", "not compressed"))
-        file.writeframes(audio)
-    return buffer.getvalue()
-
-
-class VendorTranscriber(SpeechToTextProvider[VendorSettings]):
+class VendorTranscriber(VendorProvider[VendorSettings], SpeechToTextProvider[VendorSettings]):
     """Transcription of a vendor with OpenAI's wire format, one utterance at a time."""
 
     Settings = VendorSettings
     audio_format = PHONE_PCM
-    vendor: Vendor
 
     def __init__(self, settings: VendorSettings) -> None:
         super().__init__(settings)
         self._http: aiohttp.ClientSession | None = None
 
-    async def open(self) -> None:
-        require_key(self.vendor, self.settings)
-
     async def close(self) -> None:
         if self._http is not None:
             await self._http.close()
-
-    async def check(self) -> None:
-        """Ask the vendor for its models, which costs nothing and needs the key."""
-        await check_key(self.vendor, self.settings)
-
-    async def find_model_ends(self, models: Sequence[str]) -> Mapping[str, date]:
-        return await find_listed_ends(self.vendor, self.settings, models)
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
         if self._http is None:
