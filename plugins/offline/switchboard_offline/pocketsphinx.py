@@ -45,13 +45,13 @@ def _tie_to_parent() -> None:
     """End this process with its parent, however the parent ends, and ignore a Ctrl-C meant for the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_exit_with_parent, args=(parent.sentinel,), daemon=True).start()
 
+    def exit_with_parent() -> None:
+        if parent is not None:
+            wait([parent.sentinel])
+            os._exit(0)
 
-def _exit_with_parent(parent: int) -> None:
-    wait([parent])
-    os._exit(0)
+    threading.Thread(target=exit_with_parent, daemon=True).start()
 
 
 async def recognize_speech(audio: bytes, hints: tuple[str, ...]) -> str:

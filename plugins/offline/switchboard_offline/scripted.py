@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 
 from switchboard.plugin_sdk import (
     KNOWLEDGE,
@@ -78,7 +78,7 @@ class ScriptedLLM(LLMProvider[ProviderSettings]):
             text = json.dumps(analyze_transcript(said, request.response_schema))
         else:
             known = "\n\n".join(text.removeprefix(KNOWLEDGE) for text in passages)
-            text, calls = _answer(_script(prompt, instructions), known, request)
+            text, calls = _answer(_combine_scripts(prompt, instructions), known, request)
         for piece in re.findall(r"\S+\s*", text):
             yield TextDelta(piece)
         for call in calls:
@@ -92,7 +92,7 @@ class ScriptedLLM(LLMProvider[ProviderSettings]):
         return list(dict.fromkeys([*own, *everyday, *QUESTIONS]))
 
 
-def _script(prompt: str, instructions: Sequence[str]) -> Script:
+def _combine_scripts(prompt: str, instructions: Sequence[str]) -> Script:
     """Return the prompt's script, preceded by the rules of later instructions."""
     script = parse_prompt(prompt)
     later = [parse_prompt(text) for text in instructions]
@@ -102,21 +102,26 @@ def _script(prompt: str, instructions: Sequence[str]) -> Script:
 
 
 def _answer(script: Script, knowledge: str, request: ChatRequest) -> tuple[str, list[ToolCall]]:
-    if request.messages[-1].role == "tool":
-        return _after_tool(request.messages), []
     last = request.messages[-1]
+    if last.role == "tool":
+        return _answer_after_tool(request.messages), []
     if last.role == "system" and FAILURE in last.content:
         return FAILED, []
     last = next((message for message in reversed(request.messages) if message.role != "system"), last)
     said = last.content if last.role == "user" else ""
-    rule = _rule(script, knowledge, said)
+    rule = _choose_rule(script, knowledge, said)
     offered = {tool.name for tool in request.tools}
     if any(action.name == "repeat" for action in rule.calls):
-        return _last_said(request.messages), []
-    return rule.say, list(_calls(rule, offered, len(request.messages)))
+        spoken = (message.content for message in reversed(request.messages) if message.role == "assistant")
+        return next(filter(None, spoken), OTHERWISE), []
+    return rule.say, [
+        ToolCall(f"call_{len(request.messages)}_{index}", action.name, dict(action.arguments))
+        for index, action in enumerate(rule.calls)
+        if action.name in offered
+    ]
 
 
-def _rule(script: Script, knowledge: str, said: str) -> ScriptedRule:
+def _choose_rule(script: Script, knowledge: str, said: str) -> ScriptedRule:
     rule = find_best_rule(script.rules, said) or find_best_rule(EVERYDAY, said)
     if rule is not None:
         return rule
@@ -126,13 +131,7 @@ def _rule(script: Script, knowledge: str, said: str) -> ScriptedRule:
     return ScriptedRule((), known or find_best_sentence(script.sentences, said) or OTHERWISE, ())
 
 
-def _calls(rule: ScriptedRule, offered: set[str], turn: int) -> Iterator[ToolCall]:
-    for index, action in enumerate(rule.calls):
-        if action.name in offered:
-            yield ToolCall(f"call_{turn}_{index}", action.name, dict(action.arguments))
-
-
-def _after_tool(messages: Sequence[Message]) -> str:
+def _answer_after_tool(messages: Sequence[Message]) -> str:
     """Return the reply after a tool's result.
 
     Text spoken with the call is enough; a silent call needs a reply, and a failure an apology.
@@ -147,13 +146,5 @@ def _after_tool(messages: Sequence[Message]) -> str:
         question = str(asked.tool_calls[0].arguments.get("query", ""))
         found = find_best_passage_sentence("\n\n".join(map(str, passages)), question)
         return found or "I could not find anything about that."
-    if isinstance(answer := result.get("answer", result.get("text")), str):
-        return answer
-    return ""
-
-
-def _last_said(messages: Sequence[Message]) -> str:
-    return next(
-        (message.content for message in reversed(messages) if message.role == "assistant" and message.content),
-        OTHERWISE,
-    )
+    answer = result.get("answer", result.get("text"))
+    return answer if isinstance(answer, str) else ""

@@ -8,70 +8,40 @@ from switchboard.plugin_sdk import JsonObject
 
 from switchboard_offline.rules import split_into_words
 
-GOOD = frozenset(
-    [
-        "thanks",
-        "thank",
-        "great",
-        "perfect",
-        "wonderful",
-        "good",
-        "excellent",
-        "nice",
-        "lovely",
-        "happy",
-        "helpful",
-        "glad",
-        "appreciate",
-        "awesome",
-    ]
-)
-BAD = frozenset(
-    [
-        "bad",
-        "terrible",
-        "awful",
-        "angry",
-        "wrong",
-        "problem",
-        "complain",
-        "complaint",
-        "broken",
-        "useless",
-        "disappointed",
-        "annoyed",
-        "unhappy",
-        "hate",
-        "worst",
-        "ridiculous",
-    ]
-)
+GOOD = frozenset((
+    "thanks", "thank", "great", "perfect", "wonderful", "good", "excellent", "nice", "lovely", "happy", "helpful",
+    "glad", "appreciate", "awesome",
+))  # fmt: skip
+BAD = frozenset((
+    "bad", "terrible", "awful", "angry", "wrong", "problem", "complain", "complaint", "broken", "useless",
+    "disappointed", "annoyed", "unhappy", "hate", "worst", "ridiculous",
+))  # fmt: skip
 BY_RULES = "(Analyzed by rules, not by a language model.)"
 UNANSWERED = ("did not work", "not sure that i understood", "something went wrong")
-NAME = re.compile(r"\bmy name is ([a-z]+(?: [a-z]+)?)", re.IGNORECASE)
-EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+")
-PHONE = re.compile(r"\+\d{7,15}")
+FACTS = {
+    "name": re.compile(r"\bmy name is ([a-z]+(?: [a-z]+)?)", re.IGNORECASE),
+    "email": re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+"),
+    "phone_number": re.compile(r"\+\d{7,15}"),
+}
+EMPTY: dict[str, JsonValue] = {"string": "", "number": 0, "integer": 0, "boolean": False, "array": [], "object": {}}
 
 
 def analyze_transcript(transcript: str, schema: JsonObject) -> JsonObject:
     """Return an object of the schema: known fields by rules, and an empty value of the right type for all others."""
-    said = {role: [text for speaker, text in _lines(transcript) if speaker == role] for role in ("user", "agent")}
+    lines = [line.partition(": ") for line in transcript.splitlines()]
+    user, agent = ([text for speaker, _, text in lines if text and speaker == role] for role in ("user", "agent"))
+    facts = {name: pattern.search(" ".join(user)) for name, pattern in FACTS.items()}
     known: JsonObject = {
-        "summary": f"{_summary(said['user'], said['agent'])} {BY_RULES}",
-        "successful": _successful(said["user"], said["agent"]),
-        "sentiment": _sentiment(said["user"]),
-        "extracted_data": _facts(" ".join(said["user"])),
+        "summary": f"{_summarize(user, agent)} {BY_RULES}",
+        "successful": bool(user) and bool(agent) and not any(phrase in agent[-1].lower() for phrase in UNANSWERED),
+        "sentiment": _judge_sentiment(user),
+        "extracted_data": {name: found[found.lastindex or 0] for name, found in facts.items() if found is not None},
     }
     properties = cast("dict[str, JsonObject]", schema.get("properties", {}))
-    return {name: known[name] if name in known else _empty(part) for name, part in properties.items()}
+    return {name: known.get(name, EMPTY.get(str(part.get("type")))) for name, part in properties.items()}
 
 
-def _lines(transcript: str) -> list[tuple[str, str]]:
-    pairs = [line.partition(": ") for line in transcript.splitlines()]
-    return [(role, text) for role, _, text in pairs if text]
-
-
-def _summary(user: list[str], agent: list[str]) -> str:
+def _summarize(user: list[str], agent: list[str]) -> str:
     if not user:
         return "The caller said nothing that was understood."
     questions = "; ".join(f"“{text}”" for text in user[:5])
@@ -79,26 +49,9 @@ def _summary(user: list[str], agent: list[str]) -> str:
     return f"The caller said {questions}.{answer}"
 
 
-def _successful(user: list[str], agent: list[str]) -> bool:
-    return bool(user) and bool(agent) and not any(phrase in agent[-1].lower() for phrase in UNANSWERED)
-
-
-def _sentiment(user: list[str]) -> str:
+def _judge_sentiment(user: list[str]) -> str:
     if not user:
         return "unknown"
     heard = split_into_words(" ".join(user))
     balance = sum(word in GOOD for word in heard) - sum(word in BAD for word in heard)
     return "positive" if balance > 0 else "negative" if balance < 0 else "neutral"
-
-
-def _facts(text: str) -> JsonObject:
-    found: JsonObject = {}
-    for name, pattern in (("name", NAME), ("email", EMAIL), ("phone_number", PHONE)):
-        if (match := pattern.search(text)) is not None:
-            found[name] = match[match.lastindex or 0]
-    return found
-
-
-def _empty(part: JsonObject) -> JsonValue:
-    empty: dict[str, JsonValue] = {"string": "", "number": 0, "integer": 0, "boolean": False, "array": [], "object": {}}
-    return empty.get(str(part.get("type")))

@@ -8,10 +8,11 @@ from typing import Final
 
 from switchboard.plugin_sdk import BrowserSocket, CallbackUrls, is_client_identity
 
-from switchboard_offline.loopback.browser_messages import (
+from switchboard_offline.loopback.browser_socket import (
     ConnectedMessage,
     DialMessage,
     EndedMessage,
+    Headset,
     RegisterMessage,
     read_message,
     send_to_browser,
@@ -19,7 +20,6 @@ from switchboard_offline.loopback.browser_messages import (
 from switchboard_offline.loopback.callbacks import IncomingCallNotice
 from switchboard_offline.loopback.caller import Caller
 from switchboard_offline.loopback.exchange import Exchange
-from switchboard_offline.loopback.headset import Headset
 from switchboard_offline.loopback.leg import LoopbackLeg
 from switchboard_offline.loopback.persons import Directory, Person
 from switchboard_offline.loopback.phone import Phone

@@ -13,8 +13,7 @@ from switchboard.plugin_sdk import ProviderError, find_client_identity
 
 from switchboard_offline.loopback import signatures
 from switchboard_offline.loopback.callbacks import CallEndedNotice, NoticeSender
-from switchboard_offline.loopback.client_line import PATH, SocketLine, create_rung_person, ring_client
-from switchboard_offline.loopback.clients import Clients, RingRequest
+from switchboard_offline.loopback.clients import PATH, Clients, RingRequest, SocketLine, create_rung_person, ring_client
 from switchboard_offline.loopback.leg import LoopbackLeg, TargetLeg, join_legs
 from switchboard_offline.loopback.persons import Directory, synthesize_mulaw
 
@@ -185,15 +184,14 @@ class Exchange:
 
     async def _consult(self, wanted: TransferConsultation) -> None:
         identity, audio = find_client_identity(wanted.to_number), await synthesize_mulaw(wanted.text)
-        if identity is None:
-            subscriber = self.directory.subscriber(wanted.to_number)
-            leg = self._legs[wanted.call_id] = TargetLeg(wanted.call_id, self.post, wanted.events_url)
-            self.run(leg, lambda leg: leg.consult(subscriber, wanted.ring_seconds, audio))
-            return
-        request = RingRequest(wanted.call_id, identity, wanted.caller_id, wanted.ring_seconds)
-        ringing = ring_client(self.post, wanted.clients_port, request)
+        subscriber = self.directory.subscriber(wanted.to_number) if identity is None else None
         leg = self._legs[wanted.call_id] = TargetLeg(wanted.call_id, self.post, wanted.events_url)
-        self.run(leg, lambda leg: leg.consult_client(ringing, audio))
+        if subscriber is not None:
+            self.run(leg, lambda leg: leg.consult(subscriber, wanted.ring_seconds, audio))
+        elif identity is not None:
+            request = RingRequest(wanted.call_id, identity, wanted.caller_id, wanted.ring_seconds)
+            ringing = ring_client(self.post, wanted.clients_port, request)
+            self.run(leg, lambda leg: leg.consult_client(ringing, audio))
 
     def _remove(self, leg: LoopbackLeg) -> None:
         del self._legs[leg.call_id]

@@ -46,12 +46,11 @@ from switchboard_offline.loopback.callbacks import (
     translate_notice,
     write_reply,
 )
-from switchboard_offline.loopback.caller import FORWARD_RING_SECONDS
+from switchboard_offline.loopback.caller import FORWARD_RING_SECONDS, ScriptedCaller, render_line
 from switchboard_offline.loopback.clients import RingRequest
 from switchboard_offline.loopback.codec import LoopbackCodec
 from switchboard_offline.loopback.exchange import CallGone, Exchange, LegCommand, TransferConsultation
 from switchboard_offline.loopback.persons import Directory
-from switchboard_offline.loopback.simulation import ScriptedCaller, render_line
 
 
 class LoopbackSettings(ProviderSettings):
@@ -218,12 +217,8 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         )
 
     async def create_browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
-        return BrowserToken(
-            browser.create_token(self._secret, identity),
-            identity,
-            browser.TOKEN_SECONDS,
-            {"sdk": "switchboard-loopback"},
-        )
+        token = browser.create_token(self._secret, identity)
+        return BrowserToken(token, identity, browser.TOKEN_SECONDS, {"sdk": "switchboard-loopback"})
 
     async def serve_browser(self, socket: BrowserSocket, callbacks: CallbackUrls) -> None:
         await browser.serve_browser_socket(self._exchange, self._secret, socket, callbacks)
