@@ -36,10 +36,7 @@ https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html
 class BedrockSettings(ModelSettings):
     """Settings of Bedrock: a region, and one kind of credentials."""
 
-    region: str = Field(
-        pattern=r"^[a-z]{2,3}(-[a-z]+)+-[0-9]$",
-        description="AWS region, such as eu-central-1.",
-    )
+    region: str = Field(pattern=r"^[a-z]{2,3}(-[a-z]+)+-[0-9]$", description="AWS region, such as eu-central-1.")
     api_key: SecretStr | None = Field(None, description="A Bedrock API key, instead of an access key.")
     access_key_id: SecretStr | None = Field(None, description="Access key of an IAM user or role.")
     secret_access_key: SecretStr | None = Field(None, description="Its secret.")

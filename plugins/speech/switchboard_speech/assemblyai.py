@@ -59,8 +59,7 @@ class AssemblyAISettings(SpeechVendorSettings):
         HttpUrl("https://api.assemblyai.com"), description="Address of the REST API, which checks the key."
     )
     model: str | None = Field(
-        None,
-        description="Model for agents that name none. By default English or multilingual, by the language.",
+        None, description="Model for agents that name none. By default English or multilingual, by the language."
     )
     language_codes: list[str] = Field(
         default=[],

@@ -222,12 +222,7 @@ class VendorConnection:
         return self.error(fault.message, code=fault.code or str(status), retryable=retryable, retry_after_seconds=wait)
 
     def error(
-        self,
-        message: str,
-        *,
-        code: str | None = None,
-        retryable: bool = True,
-        retry_after_seconds: float | None = None,
+        self, message: str, *, code: str | None = None, retryable: bool = True, retry_after_seconds: float | None = None
     ) -> ProviderError:
         """Return an error in the vendor's name, without the API key, which vendors like to repeat."""
         return ProviderError(

@@ -76,8 +76,7 @@ FLUX_REDACTIONS: Final = frozenset({"numbers", "aggressive_numbers"})
 
 # https://developers.deepgram.com/trust-security/your-data
 NoRetention = Annotated[
-    bool,
-    Field(description="Requests opt out of Deepgram's Model Improvement Program, so that they are not retained."),
+    bool, Field(description="Requests opt out of Deepgram's Model Improvement Program, so that they are not retained.")
 ]
 
 
@@ -87,10 +86,7 @@ class DeepgramSettings(SpeechVendorSettings):
     base_url: VendorUrl = HttpUrl("https://api.deepgram.com")
     model: DefaultModel = "nova-3"
     endpointing_ms: int = Field(
-        default=300,
-        ge=10,
-        le=5000,
-        description="Silence in milliseconds after which Nova finalizes words by itself.",
+        default=300, ge=10, le=5000, description="Silence in milliseconds after which Nova finalizes words by itself."
     )
     smart_format: bool = Field(False, description="Deepgram formats dates, times, and numbers in transcripts.")
     eot_threshold: float = Field(

@@ -318,11 +318,7 @@ class ScribeStream(ChunkedStream):
         confidence = math.exp(min(0.0, sum(logarithms) / len(logarithms))) if logarithms else None
         self.add_transcript(
             Transcript(
-                said.text,
-                is_final=True,
-                finalized=self.is_finalizing,
-                confidence=confidence,
-                words=time_words(times),
+                said.text, is_final=True, finalized=self.is_finalizing, confidence=confidence, words=time_words(times)
             )
         )
 

@@ -226,9 +226,7 @@ class LoopbackLeg:
             self._undelivered.task_done()
 
 
-async def _stop(
-    task: asyncio.Future[None] | asyncio.Task[FarEnd | None] | asyncio.Task[Subscriber],
-) -> None:
+async def _stop(task: asyncio.Future[None] | asyncio.Task[FarEnd | None] | asyncio.Task[Subscriber]) -> None:
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled():

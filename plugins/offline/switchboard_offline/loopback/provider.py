@@ -250,13 +250,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         return call.result(leg)
 
     async def simulate_text_message(
-        self,
-        *,
-        from_number: str,
-        to_number: str,
-        body: str,
-        callbacks: CallbackUrls,
-        media_urls: Sequence[str] = (),
+        self, *, from_number: str, to_number: str, body: str, callbacks: CallbackUrls, media_urls: Sequence[str] = ()
     ) -> str:
         text = InboundTextNotice(texts.new_text_id(), from_number, to_number, body, tuple(media_urls))
         try:
