@@ -65,12 +65,7 @@ class ProviderError(Exception):
     """
 
     def __init__(
-        self,
-        message: str,
-        *,
-        code: str | None = None,
-        retryable: bool = True,
-        retry_after_seconds: float | None = None,
+        self, message: str, *, code: str | None = None, retryable: bool = True, retry_after_seconds: float | None = None
     ) -> None:
         super().__init__(message)
         self.message = message

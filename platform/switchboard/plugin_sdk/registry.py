@@ -45,7 +45,10 @@ def list_settings_faults(error: ValidationError, values: Mapping[str, JsonValue]
     """Return pairs of key and message. A message into which a validator put one of the values is a generic one."""
     given = [text for value in values.values() for text in _texts(value)]
     return [
-        (".".join(map(str, fault["loc"])) or "settings", _redact(given, fault["msg"]))
+        (
+            ".".join(map(str, fault["loc"])) or "settings",
+            "is not valid" if any(len(text) > 3 and text in fault["msg"] for text in given) else fault["msg"],
+        )
         for fault in error.errors(include_url=False, include_context=False, include_input=False)
     ]
 
@@ -58,15 +61,10 @@ def _texts(value: JsonValue) -> Iterator[str]:
             yield from _texts(part)
 
 
-def _redact(given: Iterable[str], message: str) -> str:
-    return "is not valid" if any(len(text) > 3 and text in message for text in given) else message
-
-
 logger = structlog.get_logger()
 
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
 ExtensionT = TypeVar("ExtensionT", bound=Extension)
-CommandT = TypeVar("CommandT", bound=click.Command | type[ProviderProcess[Any]])
 
 
 class Capability(StrEnum):
@@ -208,9 +206,12 @@ class Registry:
         `trace` logs each call of a hook.
         """
         registry = cls(trace=trace)
-        for entry in sorted(entry_points(group=ENTRY_POINT_GROUP) if found is None else found, key=_rank):
-            distribution = entry.dist
-            name, version = (distribution.name, distribution.version) if distribution else ("?", "?")
+
+        def rank(entry: EntryPoint) -> tuple[bool, str]:
+            return entry.dist is None or entry.dist.name not in BUILT_IN, entry.name
+
+        for entry in sorted(entry_points(group=ENTRY_POINT_GROUP) if found is None else found, key=rank):
+            name, version = (entry.dist.name, entry.dist.version) if entry.dist else ("?", "?")
             registry._load(Plugin(entry.name, name, version, module=entry.value), entry.load)
         return registry
 
@@ -239,7 +240,7 @@ class Registry:
 
     def list_provider_classes(self, base: type[ProviderT]) -> list[type[ProviderT]]:
         """List every provider class of a capability's base class once, in the order in which the plugins load."""
-        return [found for found in self._of(find_capability(base)) if issubclass(found, base)]
+        return [found for found in self.list_classes(find_capability(base)) if issubclass(found, base)]
 
     def find_class(self, capability: AnyCapability, name: str) -> type[Configurable] | None:
         """Return the class of a provider or an extension; None where no plugin provides it.
@@ -247,19 +248,16 @@ class Registry:
         `plugin/name` names the provider of one plugin, even if other plugins have a provider of that name; the class
         then has the name `plugin/name`.
         """
-        key = (capability, name)
-        found = self._found.get(key)
-        if found is None and key in self._qualified:
-            found = self._qualified[key][0]
-        return found
+        qualified, _ = self._qualified.get((capability, name), (None, None))
+        return self._found.get((capability, name), qualified)
 
     def list_classes(self, capability: AnyCapability) -> list[type[Configurable]]:
         """List the classes of a capability, or of a kind of extension, in the order of the plugins' names."""
-        return self._of(capability)
+        return [found for (kind, _), found in self._found.items() if kind == capability]
 
     def list_extension_classes(self, base: type[ExtensionT]) -> list[type[ExtensionT]]:
         """List every extension of an SDK base class (`AgentTool`, say), in the order of the plugins' names."""
-        return [found for found in self._of(find_extension_kind(base)) if issubclass(found, base)]
+        return [found for found in self.list_classes(find_extension_kind(base)) if issubclass(found, base)]
 
     @property
     def tools(self) -> list[type[AgentTool[ToolParameters]]]:
@@ -289,9 +287,6 @@ class Registry:
         plugins = [plugin for plugin, _ in self._watchers]
         return [(plugin, error) for plugin, error in zip(plugins, raised, strict=True) if error is not None]
 
-    def _of(self, kind: str) -> list[type[Configurable]]:
-        return [found for (of, _), found in self._found.items() if of == kind]
-
     def _load(self, plugin: Plugin, load: Callable[[], object]) -> None:
         taken = self._manager.has_plugin(plugin.name)
         self.plugins.append(plugin)
@@ -302,7 +297,7 @@ class Registry:
             check_api_version(module)
             self._manager.register(module, plugin.name)
             self._manager.check_pending()
-            implementations = self._implementations(plugin)
+            implementations = self._list_implementations(plugin)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a third-party module may raise anything on import
             _fault(plugin, f"cannot be loaded: {_describe_error(error)}")
             if not taken and self._manager.has_plugin(plugin.name):
@@ -314,19 +309,15 @@ class Registry:
             else:
                 self._collect(plugin, hook, implementation)
 
-    def _implementations(self, plugin: Plugin) -> dict[str, pluggy.HookImpl]:
+    def _list_implementations(self, plugin: Plugin) -> dict[str, pluggy.HookImpl]:
         """Return the plugin's hook implementations by hook name. Raises `PluginError` for one that cannot be called."""
         module = self._manager.get_plugin(plugin.name)
         found = {}
         for caller in self._manager.get_hookcallers(module) or ():
-            (implementation,) = (each for each in caller.get_hookimpls() if each.plugin is module)
-            if (
-                inspect.iscoroutinefunction(implementation.function)
-                or implementation.wrapper
-                or implementation.hookwrapper
-            ):
+            (each,) = (each for each in caller.get_hookimpls() if each.plugin is module)
+            if inspect.iscoroutinefunction(each.function) or each.wrapper or each.hookwrapper:
                 raise PluginError(f"{caller.name} must be a plain function, neither asynchronous nor a wrapper")
-            found[caller.name] = implementation
+            found[caller.name] = each
         return found
 
     def _watch(self, plugin: Plugin, implementation: pluggy.HookImpl) -> None:
@@ -354,10 +345,14 @@ class Registry:
 
     def _take(self, plugin: Plugin, hook: str, answer: object) -> None:
         if hook == "cli_commands":
-            self.cli_commands.append(self._claim_command(plugin, validate_command(answer)))
+            command = validate_command(answer)
+            self._claim(plugin, f"command {command.name}")
+            self.cli_commands.append(command)
             return
         if hook == "provider_processes":
-            self.processes.append(self._claim_command(plugin, validate_process(answer)))
+            process = validate_process(answer)
+            self._claim(plugin, f"command {process.name}")
+            self.processes.append(process)
             return
         kind, expected = HOOKS[hook]
         found = validate_class(answer, expected)
@@ -387,18 +382,10 @@ class Registry:
     def _find_owner(self, provided: str) -> Plugin | None:
         return next((plugin for plugin in self.plugins if provided in plugin.provides), None)
 
-    def _claim_command(self, plugin: Plugin, command: CommandT) -> CommandT:
-        self._claim(plugin, f"command {command.name}")
-        return command
-
     def _claim(self, plugin: Plugin, provided: str) -> None:
         if (owner := self._find_owner(provided)) is not None:
             raise PluginError(f"{provided} is provided by plugin {owner.name} already")
         plugin.provides.append(provided)
-
-
-def _rank(entry: EntryPoint) -> tuple[bool, str]:
-    return entry.dist is None or entry.dist.name not in BUILT_IN, entry.name
 
 
 def _fault(plugin: Plugin, fault: str) -> None:

@@ -6,13 +6,12 @@ A call is either placed (`place_call`) or announced by a callback (`IncomingCall
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal, TypeAlias
 
 from pydantic import JsonValue
 
-from switchboard.plugin_sdk.carrier_files import MessageFile, RecordingStream
 from switchboard.plugin_sdk.media import MediaCodec
 from switchboard.plugin_sdk.phone_numbers import AvailableNumber, BoughtNumber
 from switchboard.plugin_sdk.provider import Provider, ProviderError, SettingsT_co
@@ -206,6 +205,28 @@ class BrowserToken:
     identity: str
     expires_in_seconds: int
     connection: Mapping[str, str] = field(default_factory=dict)
+
+
+# --- files of the carrier ---
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingStream:
+    """A recording streamed from the carrier. `status` is 200 or, for a range, 206 with `content_range`."""
+
+    status: int
+    content_type: str
+    content_length: int | None
+    content_range: str | None
+    chunks: AsyncIterator[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFile:
+    """A file of a text message, streamed from the carrier. `content_type` has no parameters (`image/jpeg`)."""
+
+    content_type: str
+    chunks: AsyncIterator[bytes]
 
 
 # --- the provider ---
