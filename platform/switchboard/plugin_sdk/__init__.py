@@ -42,7 +42,7 @@ from switchboard.plugin_sdk.commands import (
 )
 from switchboard.plugin_sdk.embeddings import EmbeddingProvider as EmbeddingProvider, Embeddings as Embeddings
 from switchboard.plugin_sdk.event_watchers import EventWatcher as EventWatcher, PublishedEvent as PublishedEvent
-from switchboard.plugin_sdk.extension import Extension as Extension
+from switchboard.plugin_sdk.provider import Extension as Extension
 from switchboard.plugin_sdk.hooks import hookimpl as hookimpl
 from switchboard.plugin_sdk.llm import (
     KNOWLEDGE as KNOWLEDGE,
@@ -83,6 +83,7 @@ from switchboard.plugin_sdk.provider import (
     Provider as Provider,
     ProviderError as ProviderError,
     ProviderSettings as ProviderSettings,
+    UnsupportedRequest as UnsupportedRequest,
     ask_with_rows as ask_with_rows,
 )
 from switchboard.plugin_sdk.public_addresses import ForbiddenAddress as ForbiddenAddress, NetworkPolicy as NetworkPolicy
@@ -95,6 +96,7 @@ from switchboard.plugin_sdk.speech_to_text import (
     TranscriptionRequest as TranscriptionRequest,
     TurnReport as TurnReport,
     TurnState as TurnState,
+    UtteranceStream as UtteranceStream,
 )
 from switchboard.plugin_sdk.telephony import (
     ACCEPT_KEY as ACCEPT_KEY,

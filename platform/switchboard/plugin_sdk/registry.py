@@ -25,12 +25,11 @@ from switchboard.plugin_sdk.class_validation import (
 )
 from switchboard.plugin_sdk.embeddings import EmbeddingProvider
 from switchboard.plugin_sdk.event_watchers import EventWatcher, HookWatcher, PublishedEvent
-from switchboard.plugin_sdk.extension import Extension
 from switchboard.plugin_sdk.hooks import ENTRY_POINT_GROUP, PROJECT, Hooks
 from switchboard.plugin_sdk.llm import LLMProvider
 from switchboard.plugin_sdk.private_data import PrivateDataDetector
 from switchboard.plugin_sdk.processes import ProviderProcess
-from switchboard.plugin_sdk.provider import Configurable, Provider, ProviderSettings
+from switchboard.plugin_sdk.provider import Configurable, Extension, Provider, ProviderSettings
 from switchboard.plugin_sdk.speech_to_text import SpeechToTextProvider
 from switchboard.plugin_sdk.telephony import TelephonyProvider
 from switchboard.plugin_sdk.text_to_speech import TextToSpeechProvider

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from switchboard.plugin_sdk.media import MediaCodec
 from switchboard.plugin_sdk.phone_numbers import AvailableNumber, BoughtNumber
-from switchboard.plugin_sdk.provider import Provider, ProviderError, SettingsT_co
+from switchboard.plugin_sdk.provider import Provider, ProviderError, SettingsT_co, UnsupportedRequest
 from switchboard.plugin_sdk.telephony_events import CarrierEvent, IncomingCall, TextMessageStatus
 from switchboard.plugin_sdk.text_encoding import TextEncoding
 
@@ -335,14 +335,14 @@ class TelephonyProvider(Provider[SettingsT_co]):
         within `ACCEPT_SECONDS` hears both texts again, `ACCEPT_PROMPTS` times in all, and is hung up then. The core
         calls `complete_warm_transfer`, or cancels by `hang_up` of the target's call. Raises `ProviderError`.
         """
-        raise ProviderError(f"{self.title} does not support warm transfers", code="unsupported", retryable=False)
+        raise UnsupportedRequest(f"{self.title} does not support warm transfers")
 
     async def complete_warm_transfer(self, carrier_call_id: str, target_call_id: str) -> None:
         """Disconnect the call from the platform's socket and connect it to the waiting target.
 
         Either party hanging up ends both calls. Raises `ProviderError` as `transfer` does.
         """
-        raise ProviderError(f"{self.title} does not support warm transfers", code="unsupported", retryable=False)
+        raise UnsupportedRequest(f"{self.title} does not support warm transfers")
 
     @abstractmethod
     async def send_digits(self, carrier_call_id: str, digits: str) -> None:
@@ -369,7 +369,7 @@ class TelephonyProvider(Provider[SettingsT_co]):
         A carrier that reports `media_urls` implements it. Raises `ProviderError`, retryable if the file may be there
         later.
         """
-        raise ProviderError(f"{self.title} does not return files", code="unsupported", retryable=False)
+        raise UnsupportedRequest(f"{self.title} does not return files")
 
     # numbers
 

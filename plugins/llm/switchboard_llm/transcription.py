@@ -2,11 +2,10 @@
 finished.
 """
 
-import asyncio
 import io
 import wave
 from array import array
-from collections.abc import AsyncIterator
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -17,8 +16,8 @@ from switchboard.plugin_sdk import (
     ProviderError,
     SpeechToTextProvider,
     SpeechToTextStream,
-    Transcript,
     TranscriptionRequest,
+    UtteranceStream,
 )
 from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.languages import get_single_language
@@ -31,7 +30,7 @@ from switchboard_llm.vendor_api import (
     create_vendor_class,
     read_refusal,
 )
-from switchboard_llm.vendors import VENDORS, Vendor
+from switchboard_llm.vendors import VENDORS
 
 ANSWER_SECONDS: Final = 10.0
 QUIET: Final = 600
@@ -47,62 +46,19 @@ class _Answer(BaseModel):
     text: str
 
 
-class _Stream(SpeechToTextStream):
-    """Buffers an utterance until it is over; there are no interim transcripts."""
-
-    def __init__(
-        self, http: aiohttp.ClientSession, vendor: Vendor, settings: VendorSettings, request: TranscriptionRequest
-    ) -> None:
-        self._http = http
-        self._vendor = vendor
-        self._settings = settings
-        self._request = request
-        self._audio = bytearray()
-        self._utterances: asyncio.Queue[bytes | None] = asyncio.Queue()
-
-    async def send(self, audio: bytes) -> None:
-        self._audio += audio
-
-    async def finalize(self) -> None:
-        self._utterances.put_nowait(bytes(self._audio))
-        self._audio.clear()
-
-    async def __aiter__(self) -> AsyncIterator[Transcript]:
-        while (audio := await self._utterances.get()) is not None:
-            samples = array("h", audio[: len(audio) // 2 * 2])
-            is_quiet = not samples or max(samples) - min(samples) < QUIET
-            yield Transcript("" if is_quiet else await self._transcribe(audio), is_final=True, finalized=True)
-
-    async def close(self) -> None:
-        self._utterances.put_nowait(None)
-
-    async def _transcribe(self, audio: bytes) -> str:
-        title = self._vendor.title
-        model = self._request.model or self._settings.model or self._vendor.transcription_model or ""
-        url = build_openai_url(self._vendor, self._settings, "/audio/transcriptions", model)
-        try:
-            async with self._http.post(url, data=self._build_form(model, audio), allow_redirects=False) as response:
-                if response.status != HTTPStatus.OK:
-                    raise await read_refusal(self._vendor, self._settings, response)
-                return _Answer.model_validate_json(await response.read()).text.strip()
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise ProviderError(f"{title} cannot be reached: {describe_connection_fault(error)}") from error
-        except ValidationError as error:
-            raise ProviderError(f"{title} answered with something that is not a transcription") from error
-
-    def _build_form(self, model: str, audio: bytes) -> aiohttp.FormData:
-        """Return the form of a request (https://platform.openai.com/docs/api-reference/audio/createTranscription)."""
-        form = aiohttp.FormData({"model": model, "response_format": "json"})
-        if self._request.hints:
-            form.add_field("prompt", ", ".join(self._request.hints[:MOST_HINTS]))
-        if (language := get_single_language(self._request.language)) is not None:
-            form.add_field("language", language)
-        buffer = io.BytesIO()
-        with wave.open(buffer, "wb") as file:
-            file.setparams((1, 2, PHONE_PCM.sample_rate, 0, "NONE", "not compressed"))
-            file.writeframes(audio)
-        form.add_field("file", buffer.getvalue(), filename="utterance.wav", content_type="audio/wav")
-        return form
+def _build_form(model: str, request: TranscriptionRequest, audio: bytes) -> aiohttp.FormData:
+    """Return the form of a request (https://platform.openai.com/docs/api-reference/audio/createTranscription)."""
+    form = aiohttp.FormData({"model": model, "response_format": "json"})
+    if request.hints:
+        form.add_field("prompt", ", ".join(request.hints[:MOST_HINTS]))
+    if (language := get_single_language(request.language)) is not None:
+        form.add_field("language", language)
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
+        file.setparams((1, 2, PHONE_PCM.sample_rate, 0, "NONE", "not compressed"))
+        file.writeframes(audio)
+    form.add_field("file", buffer.getvalue(), filename="utterance.wav", content_type="audio/wav")
+    return form
 
 
 class VendorTranscriber(VendorProvider[VendorSettings], SpeechToTextProvider[VendorSettings]):
@@ -126,7 +82,23 @@ class VendorTranscriber(VendorProvider[VendorSettings], SpeechToTextProvider[Ven
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
             )
-        return _Stream(self._http, self.vendor, self.settings, request)
+        return UtteranceStream(partial(self._transcribe, self._http, request))
+
+    async def _transcribe(self, http: aiohttp.ClientSession, request: TranscriptionRequest, audio: bytes) -> str:
+        samples = array("h", audio[: len(audio) // 2 * 2])
+        if not samples or max(samples) - min(samples) < QUIET:
+            return ""
+        model = request.model or self.settings.model or self.vendor.transcription_model or ""
+        url = build_openai_url(self.vendor, self.settings, "/audio/transcriptions", model)
+        try:
+            async with http.post(url, data=_build_form(model, request, audio), allow_redirects=False) as response:
+                if response.status != HTTPStatus.OK:
+                    raise await read_refusal(self.vendor, self.settings, response)
+                return _Answer.model_validate_json(await response.read()).text.strip()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise ProviderError(f"{self.vendor.title} cannot be reached: {describe_connection_fault(error)}") from error
+        except ValidationError as error:
+            raise ProviderError(f"{self.vendor.title} answered with something that is not a transcription") from error
 
 
 TRANSCRIBERS = [

@@ -106,12 +106,6 @@ def build_headers(vendor: Vendor, settings: VendorSettings) -> dict[str, str]:
     return {**vendor.extra_headers, vendor.key_header or "Authorization": key if vendor.key_header else f"Bearer {key}"}
 
 
-async def fetch_models(vendor: Vendor, settings: VendorSettings) -> list[OfferedModel]:
-    """Ask a vendor for its models; none if it has no address. Raises `ProviderError`."""
-    address = settings.base_url or vendor.address
-    return await list_models(vendor, address, build_headers(vendor, settings)) if address else []
-
-
 def require_offered(vendor: Vendor, model: str, offered: Sequence[OfferedModel]) -> None:
     """Raise `ProviderError` if a vendor's list of models lacks one. Some vendors list aliases with a date."""
     if model == "default" or not offered or not vendor.lists_aliases:
@@ -144,27 +138,39 @@ async def list_models(vendor: Vendor, address: str, headers: Mapping[str, str]) 
 
 
 class VendorProvider(Provider[SettingsT]):
-    """Base of a vendor's providers other than its language models."""
+    """Base of a vendor's providers."""
 
     vendor: Vendor
 
     @property
-    def addressed_settings(self) -> VendorSettings:
-        """The settings, with the address of the vendor's list of models."""
-        return self.settings
+    def address(self) -> str | None:
+        """Base address of the vendor's API."""
+        return self.settings.base_url or self.vendor.address
 
     async def open(self) -> None:
         require_key(self.vendor, self.settings)
 
     async def check(self) -> None:
         """Ask the vendor for its models, which costs nothing and needs the key."""
-        require_key(self.vendor, self.addressed_settings)
-        await fetch_models(self.vendor, self.addressed_settings)
+        require_key(self.vendor, self.settings)
+        await self.fetch_models()
+
+    async def build_headers(self) -> dict[str, str]:
+        """Return the headers that carry the credentials of a request. Raises `ProviderError`."""
+        return build_headers(self.vendor, self.settings)
+
+    async def fetch_models(self) -> list[OfferedModel]:
+        """Ask the vendor for its models; none if it has no address. Raises `ProviderError`."""
+        return await list_models(self.vendor, self.address, await self.build_headers()) if self.address else []
+
+    def get_listed_name(self, model: str) -> str:
+        """Return the name that a model has in the vendor's list."""
+        return model
 
     async def find_model_ends(self, models: Sequence[str]) -> Mapping[str, date]:
         """Return the ends of models, as the vendor's list, its page, or LiteLLM's map has them."""
-        wanted, offered = {model: model for model in models}, await fetch_models(self.vendor, self.addressed_settings)
-        return combine_ends(self.vendor.name, self.vendor.route, wanted, offered, load_model_map())
+        wanted = {model: self.get_listed_name(model) for model in models}
+        return combine_ends(self.vendor.name, self.vendor.route, wanted, await self.fetch_models(), load_model_map())
 
 
 def create_vendor_class(kind: type[ProviderT], vendor: Vendor, noun: str, purpose: Purpose) -> type[ProviderT]:

@@ -4,16 +4,14 @@ Reasoning before the answer is heard by a caller as silence, so the default is t
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from datetime import date
+from collections.abc import Sequence
 from typing import ClassVar, Final, Literal, TypeAlias
 
 from pydantic import Field
 from switchboard.plugin_sdk import ChatRequest, LLMProvider, ProviderError
 
-from switchboard_llm.default_models import OfferedModel, combine_ends
 from switchboard_llm.model_map import ListedModel, load_model_map
-from switchboard_llm.vendor_api import VendorSettings, build_headers, list_models, require_key, require_offered
+from switchboard_llm.vendor_api import VendorProvider, VendorSettings, require_key, require_offered
 from switchboard_llm.vendors import Effort, Vendor
 
 EffortSetting: TypeAlias = Effort | Literal["least"]
@@ -74,11 +72,10 @@ class ModelSettings(VendorSettings):
     )
 
 
-class VendorModel(LLMProvider[ModelSettings]):
+class VendorModel(VendorProvider[ModelSettings], LLMProvider[ModelSettings]):
     """Models of one vendor."""
 
     Settings: ClassVar[type[ModelSettings]] = ModelSettings
-    vendor: Vendor
 
     async def open(self) -> None:
         self.require_credentials()
@@ -103,26 +100,9 @@ class VendorModel(LLMProvider[ModelSettings]):
         """Raise `ProviderError` if the settings lack what a request needs."""
         require_key(self.vendor, self.settings)
 
-    async def build_headers(self) -> dict[str, str]:
-        """Return the headers that carry the credentials of a request. Raises `ProviderError`."""
-        return build_headers(self.vendor, self.settings)
-
     async def check_model(self, model: str) -> None:
         """Raise `ProviderError` if the vendor refuses the credentials, or says that it lacks the model."""
         require_offered(self.vendor, model, await self.fetch_models())
-
-    async def find_model_ends(self, models: Sequence[str]) -> Mapping[str, date]:
-        wanted = {model: self.get_listed_name(model) for model in models}
-        return combine_ends(self.vendor.name, self.vendor.route, wanted, await self.fetch_models(), load_model_map())
-
-    def get_listed_name(self, model: str) -> str:
-        """Return the name that a model has in the vendor's list."""
-        return model
-
-    async def fetch_models(self) -> list[OfferedModel]:
-        """Ask the vendor for its models. Raises `ProviderError`."""
-        address = self.settings.base_url or self.vendor.address
-        return await list_models(self.vendor, address, await self.build_headers()) if address else []
 
     def _require_retention_switch(self) -> None:
         if self.settings.no_retention and not self.vendor.stores_answers:

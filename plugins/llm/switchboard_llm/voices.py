@@ -93,7 +93,7 @@ class VendorVoice(VendorProvider[VoiceSettings], TextToSpeechProvider[VoiceSetti
         if request.speed != 1.0:
             body["speed"] = min(FASTEST, max(SLOWEST, request.speed))
         try:
-            async with self._require_session().post(f"{self._base_url}/audio/speech", json=body) as response:
+            async with self._require_session().post(f"{self.address}/audio/speech", json=body) as response:
                 if response.status >= 400:
                     raise self._status_error(response, await response.text(errors="replace"))
                 if response.content_type.startswith("text/"):
@@ -108,7 +108,7 @@ class VendorVoice(VendorProvider[VoiceSettings], TextToSpeechProvider[VoiceSetti
         if self.vendor.name == "openai":
             return [Voice(name, name.title(), "") for name in OPENAI_VOICES]
         try:
-            async with self._require_session().get(f"{self._base_url}/audio/voices") as response:
+            async with self._require_session().get(f"{self.address}/audio/voices") as response:
                 if response.status >= 400:
                     raise self._status_error(response, "the server does not list its voices")
                 listed = _Voices.model_validate_json(await response.text()).voices
@@ -126,11 +126,7 @@ class VendorVoice(VendorProvider[VoiceSettings], TextToSpeechProvider[VoiceSetti
         return self.vendor.name == "openai" or await super().has_voice(voice_id)
 
     @property
-    def addressed_settings(self) -> VoiceSettings:
-        return self.settings.model_copy(update={"base_url": self._base_url})
-
-    @property
-    def _base_url(self) -> str:
+    def address(self) -> str:
         return (self.settings.base_url or OPENAI).rstrip("/")
 
     def _require_session(self) -> aiohttp.ClientSession:

@@ -6,7 +6,7 @@ The decoder holds the interpreter's lock while it works, so it runs in a separat
 import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -158,14 +158,8 @@ class _Recognizer:
         return [phrase for phrase, _ in found]
 
 
-@lru_cache(maxsize=8)
-def _load_phrase_recognizer(hints: tuple[str, ...]) -> _Recognizer:
-    return _Recognizer(hints)
-
-
-@lru_cache(maxsize=1)
-def _load_general_recognizer() -> _Recognizer:
-    return _Recognizer(None)
+_load_phrase_recognizer = lru_cache(maxsize=8)(_Recognizer)
+_load_general_recognizer = lru_cache(maxsize=1)(partial(_Recognizer, None))
 
 
 def load_models(hints: tuple[str, ...]) -> None:

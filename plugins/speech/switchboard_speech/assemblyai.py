@@ -139,8 +139,7 @@ def _turn_detection(model: str, max_silence_seconds: float | None, *, has_partia
     ]
 
 
-def read_assemblyai_fault(body: str) -> VendorFault:
-    """Read a fault. Raises `ValueError`."""
+def _read_fault(body: str) -> VendorFault:
     message = _Message.model_validate_json(body)
     return VendorFault(str(message.error_code) if message.error_code else None, message.error or body)
 
@@ -258,7 +257,7 @@ class AssemblyAISpeechToText(ConnectedProvider[AssemblyAISettings], SpeechToText
 
     def connection(self, settings: AssemblyAISettings) -> VendorConnection:
         return VendorConnection(
-            self.title, settings, {"Authorization": settings.api_key.get_secret_value()}, read_assemblyai_fault
+            self.title, settings, {"Authorization": settings.api_key.get_secret_value()}, _read_fault
         )
 
     async def open(self) -> None:

@@ -94,8 +94,7 @@ class _Voices(RootModel[VendorList[_Voice]]):
     pass
 
 
-def read_azure_fault(body: str) -> VendorFault:
-    """Read a fault. Raises `ValueError`."""
+def _read_fault(body: str) -> VendorFault:
     error = _Failure.model_validate_json(body).error
     return VendorFault(str(error.code) if error.code is not None else None, error.message)
 
@@ -111,7 +110,7 @@ class _Azure(ConnectedProvider[AzureSettingsT]):
         base_url = settings.base_url or HttpUrl(f"https://{region}.{self.service}.speech.{cloud}")
         vendor = SpeechVendorSettings(api_key=settings.api_key, base_url=base_url)
         headers = {"Ocp-Apim-Subscription-Key": settings.api_key.get_secret_value()}
-        return VendorConnection(self.title, vendor, headers, read_azure_fault)
+        return VendorConnection(self.title, vendor, headers, _read_fault)
 
 
 class AzureTextToSpeech(_Azure[AzureVoiceSettings], TextToSpeechProvider[AzureVoiceSettings]):

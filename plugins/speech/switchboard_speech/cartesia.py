@@ -108,8 +108,7 @@ class _Voices(BaseModel):
     has_more: bool = False
 
 
-def read_cartesia_fault(body: str) -> VendorFault:
-    """Read a fault. Raises `ValueError`."""
+def _read_fault(body: str) -> VendorFault:
     failure = _Failure.model_validate_json(body)
     words = ": ".join(filter(None, (failure.title, failure.message or failure.error)))
     return VendorFault(failure.error_code, words or "no reason was given")
@@ -118,7 +117,7 @@ def read_cartesia_fault(body: str) -> VendorFault:
 class _Cartesia(ConnectedProvider[SettingsT]):
     def connection(self, settings: SettingsT) -> VendorConnection:
         headers = {"Authorization": f"Bearer {settings.api_key.get_secret_value()}", "Cartesia-Version": VERSION}
-        return VendorConnection(self.title, settings, headers, read_cartesia_fault)
+        return VendorConnection(self.title, settings, headers, _read_fault)
 
 
 @dataclass(slots=True)

@@ -171,8 +171,7 @@ class _Failure(BaseModel):
     description: str | None = None
 
 
-def read_deepgram_fault(body: str) -> VendorFault:
-    """Read a fault. Raises `ValueError`."""
+def _read_fault(body: str) -> VendorFault:
     failure = _Failure.model_validate_json(body)
     message = ": ".join(filter(None, (failure.err_msg or failure.message or failure.description, failure.details)))
     return VendorFault(failure.err_code or failure.category or failure.variant, message or body)
@@ -181,7 +180,7 @@ def read_deepgram_fault(body: str) -> VendorFault:
 class _Deepgram(ConnectedProvider[SettingsT]):
     def connection(self, settings: SettingsT) -> VendorConnection:
         return VendorConnection(
-            self.title, settings, {"Authorization": f"Token {settings.api_key.get_secret_value()}"}, read_deepgram_fault
+            self.title, settings, {"Authorization": f"Token {settings.api_key.get_secret_value()}"}, _read_fault
         )
 
     async def check(self) -> None:
@@ -204,7 +203,7 @@ class _Stream(SocketStream):
     def handle_message(self, message: str) -> None:
         kind = _Envelope.model_validate_json(message).type
         if kind == "Error":
-            fault = read_deepgram_fault(message)
+            fault = _read_fault(message)
             raise self._connection.error(fault.message, code=fault.code)
         if kind != "Results":
             return

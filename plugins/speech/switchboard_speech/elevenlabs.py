@@ -128,8 +128,7 @@ class _Voices(BaseModel):
     next_page_token: str | None = None
 
 
-def read_elevenlabs_fault(body: str) -> VendorFault:
-    """Read a fault. Raises `ValueError`."""
+def _read_fault(body: str) -> VendorFault:
     detail = _Failure.model_validate_json(body).detail
     if isinstance(detail, str):
         return VendorFault(None, detail)
@@ -140,9 +139,7 @@ def read_elevenlabs_fault(body: str) -> VendorFault:
 
 class _ElevenLabs(ConnectedProvider[SettingsT]):
     def connection(self, settings: SettingsT) -> VendorConnection:
-        return VendorConnection(
-            self.title, settings, {"xi-api-key": settings.api_key.get_secret_value()}, read_elevenlabs_fault
-        )
+        return VendorConnection(self.title, settings, {"xi-api-key": settings.api_key.get_secret_value()}, _read_fault)
 
 
 def _get_language(language: str | None) -> str | None:

@@ -119,8 +119,7 @@ class _Voices(BaseModel):
     voices: VendorList[_Voice] = []
 
 
-def read_google_fault(body: str) -> VendorFault:
-    """Read a fault. Raises `ValueError`."""
+def _read_fault(body: str) -> VendorFault:
     error = _Failure.model_validate_json(body).error
     return VendorFault(error.status or str(error.code), error.message)
 
@@ -140,7 +139,7 @@ class GoogleTextToSpeech(ConnectedProvider[GoogleVoiceSettings], TextToSpeechPro
     def connection(self, settings: GoogleVoiceSettings) -> VendorConnection:
         key = SecretStr(read_service_account(settings.service_account).private_key)
         vendor = SpeechVendorSettings(api_key=key, base_url=settings.base_url)
-        return VendorConnection(self.title, vendor, {}, read_google_fault)
+        return VendorConnection(self.title, vendor, {}, _read_fault)
 
     async def check(self) -> None:
         await self.list_voices()

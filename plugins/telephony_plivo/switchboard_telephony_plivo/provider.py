@@ -38,6 +38,7 @@ from switchboard.plugin_sdk import (
     TextEncoding,
     TextMessageStatus,
     TransferTargetReady,
+    UnsupportedRequest,
     WarmTransfer,
 )
 from switchboard.plugin_sdk.json_media import derive_stream_token
@@ -51,7 +52,6 @@ from switchboard_telephony_plivo.addresses import strip_plus
 from switchboard_telephony_plivo.callbacks import ID, translate_plivo_text_status
 from switchboard_telephony_plivo.codec import PlivoCodec
 from switchboard_telephony_plivo.settings import PlivoSettings
-from switchboard_telephony_plivo.signatures import verify_plivo_signature
 from switchboard_telephony_plivo.transport import Parameter, PlivoClient, PlivoDone
 
 MEDIA: Final = "https://media.plivo.com"
@@ -132,7 +132,7 @@ class PlivoTelephony(TelephonyProvider[PlivoSettings]):
     # callbacks and media
 
     async def receive(self, request: CarrierRequest) -> ReceivedCallback:
-        fields = verify_plivo_signature(
+        fields = paths.verify_plivo_signature(
             request, self._token, is_text_message=request.path in (paths.MESSAGE, paths.TEXT)
         )
         kind, _, state = request.path.partition("/")
@@ -293,10 +293,10 @@ class PlivoTelephony(TelephonyProvider[PlivoSettings]):
     # recordings and browsers
 
     async def fetch_recording(self, recording_id: str, byte_range: str | None) -> RecordingStream:
-        raise ProviderError("on Plivo, the platform records calls", code="unsupported", retryable=False)
+        raise UnsupportedRequest("on Plivo, the platform records calls")
 
     async def create_browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
-        raise ProviderError("on Plivo, calls come from telephones only", code="unsupported", retryable=False)
+        raise UnsupportedRequest("on Plivo, calls come from telephones only")
 
 
 def _format_call_path(carrier_call_id: str) -> str:

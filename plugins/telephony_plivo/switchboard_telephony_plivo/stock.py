@@ -6,7 +6,14 @@ from typing import Final
 
 import msgspec
 from phonenumbers import parse, region_code_for_number
-from switchboard.plugin_sdk import AvailableNumber, BoughtNumber, CallbackUrls, NumberOrder, ProviderError
+from switchboard.plugin_sdk import (
+    AvailableNumber,
+    BoughtNumber,
+    CallbackUrls,
+    NumberOrder,
+    ProviderError,
+    UnsupportedRequest,
+)
 from switchboard.plugin_sdk.phone_numbers import NumberType, search_by_type
 from switchboard.plugin_sdk.retries import ignore_missing
 
@@ -94,9 +101,7 @@ def _convert(number: PlivoStockNumber, country: str, number_type: NumberType) ->
 async def buy_plivo_number(client: PlivoClient, settings: PlivoSettings, order: NumberOrder) -> BoughtNumber:
     """Buy a number unless the account has it, and direct it to the platform. Raises `ProviderError`."""
     if order.carrier_address is not None:
-        raise ProviderError(
-            "Plivo takes an address as a part of a compliance application only", code="unsupported", retryable=False
-        )
+        raise UnsupportedRequest("Plivo takes an address as a part of a compliance application only")
     number_id = strip_plus(order.phone_number)
     await _direct_application(client, settings.application_id, order.callbacks)
     number: PlivoNumber | None = None

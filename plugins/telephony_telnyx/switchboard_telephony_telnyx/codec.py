@@ -120,15 +120,13 @@ class TelnyxCodec(JsonMediaCodec):
             audio = self._order.put(int(chunk.chunk), chunk.payload) if chunk.chunk != "" else chunk.payload
             return self._to_mulaw(audio) if self._to_mulaw is not None and audio else audio
         if isinstance(parsed, TelnyxStart):
-            return self._translate_start(parsed.start, parsed.stream_id)
+            start = parsed.start
+            if read_state(self._api_key, start.client_state).media != self._media:
+                raise ValueError("the stream's start does not contain its call's state")
+            self._to_mulaw = choose_decoder(start.media_format)
+            self._order = FrameSequencer()
+            return MediaStarted(start.call_control_id, parsed.stream_id, "mulaw")
         return None if isinstance(parsed, TelnyxConnected | TelnyxError) else to_media_event(parsed)
-
-    def _translate_start(self, start: TelnyxStream, stream_id: str) -> MediaStarted:
-        if read_state(self._api_key, start.client_state).media != self._media:
-            raise ValueError("the stream's start does not contain its call's state")
-        self._to_mulaw = choose_decoder(start.media_format)
-        self._order = FrameSequencer()
-        return MediaStarted(start.call_control_id, stream_id, "mulaw")
 
 
 def choose_decoder(media: TelnyxMediaFormat) -> Callable[[bytes], bytes] | None:

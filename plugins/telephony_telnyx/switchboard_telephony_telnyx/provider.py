@@ -40,6 +40,7 @@ from switchboard.plugin_sdk import (
     TelephonyProvider,
     TextEncoding,
     TextMessageStatus,
+    UnsupportedRequest,
     WarmTransfer,
     find_client_identity,
 )
@@ -56,12 +57,12 @@ from switchboard_telephony_telnyx.callbacks import (
     TextPayload,
     WebhookReader,
     translate_telnyx_text_status,
+    verify_telnyx_signature,
 )
 from switchboard_telephony_telnyx.codec import TelnyxCodec
 from switchboard_telephony_telnyx.credentials import TOKEN_SECONDS, create_credential_token, find_client_address
 from switchboard_telephony_telnyx.errors import ignore_ended_call, read_field, require_created_id, translate_dial_error
 from switchboard_telephony_telnyx.settings import TelnyxSettings
-from switchboard_telephony_telnyx.signatures import verify_telnyx_signature
 from switchboard_telephony_telnyx.state import CallState, digest_media_url, read_state, write_state
 from switchboard_telephony_telnyx.transport import call_telnyx, create_client
 
@@ -320,9 +321,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
 
     def _require_browser_connection(self) -> str:
         if self.settings.credential_connection_id is None:
-            raise ProviderError(
-                "browser calling needs credential_connection_id in the tenant file", code="unsupported", retryable=False
-            )
+            raise UnsupportedRequest("browser calling needs credential_connection_id in the tenant file")
         return self.settings.credential_connection_id
 
     # text messages

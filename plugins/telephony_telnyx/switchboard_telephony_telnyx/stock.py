@@ -6,7 +6,14 @@ import asyncio
 from typing import Any, Final
 
 from phonenumbers import parse, region_code_for_number
-from switchboard.plugin_sdk import AvailableNumber, BoughtNumber, CallbackUrls, NumberOrder, ProviderError
+from switchboard.plugin_sdk import (
+    AvailableNumber,
+    BoughtNumber,
+    CallbackUrls,
+    NumberOrder,
+    ProviderError,
+    UnsupportedRequest,
+)
 from switchboard.plugin_sdk.phone_numbers import NumberType, search_by_type
 from switchboard.plugin_sdk.retries import ignore_missing
 
@@ -64,9 +71,7 @@ async def buy_telnyx_number(client: Any, settings: TelnyxSettings, order: Number
     Raises `ProviderError`.
     """
     if order.carrier_address is not None:
-        raise ProviderError(
-            "Telnyx takes an address as a part of a requirement group only", code="unsupported", retryable=False
-        )
+        raise UnsupportedRequest("Telnyx takes an address as a part of a requirement group only")
     phone_number = order.phone_number
     await _direct_account(client, settings, order.callbacks)
     number = await _find_own_number(client, phone_number)

@@ -65,11 +65,9 @@ class TwilioCodec(JsonMediaCodec):
         if isinstance(parsed, TwilioMedia):
             return parsed.media.payload if parsed.media.track == "inbound" else None
         if isinstance(parsed, TwilioStart):
-            return self._translate_start(parsed.start)
+            start = parsed.start
+            if not hmac.compare_digest(start.custom_parameters.get(TOKEN, "").encode(), self._token.encode()):
+                raise ValueError("the stream's start does not contain its call's token")
+            self.writer = MediaMessageWriter(f'"streamSid":{msgspec.json.encode(start.stream_sid).decode()}')
+            return MediaStarted(start.call_sid, start.stream_sid, "mulaw")
         return None if isinstance(parsed, TwilioConnected) else to_media_event(parsed)
-
-    def _translate_start(self, start: TwilioStream) -> MediaStarted:
-        if not hmac.compare_digest(start.custom_parameters.get(TOKEN, "").encode(), self._token.encode()):
-            raise ValueError("the stream's start does not contain its call's token")
-        self.writer = MediaMessageWriter(f'"streamSid":{msgspec.json.encode(start.stream_sid).decode()}')
-        return MediaStarted(start.call_sid, start.stream_sid, "mulaw")

@@ -30,6 +30,7 @@ from switchboard.plugin_sdk import (
     TelephonyCapabilities,
     TelephonyProvider,
     TextMessageStatus,
+    UnsupportedRequest,
     WarmTransfer,
 )
 from switchboard.plugin_sdk.json_media import derive_stream_token
@@ -42,7 +43,6 @@ from switchboard_telephony_twilio import markup, stock
 from switchboard_telephony_twilio.codec import TwilioCodec
 from switchboard_telephony_twilio.errors import CALL_OVER, NOT_FOUND, call_twilio, require_sid, translate_call_error
 from switchboard_telephony_twilio.settings import TwilioSettings
-from switchboard_telephony_twilio.signatures import verify_twilio_signature
 from switchboard_telephony_twilio.transport import TwilioHttpClient
 
 API: Final = "https://api.twilio.com"
@@ -103,7 +103,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
     # callbacks and media
 
     async def receive(self, request: CarrierRequest) -> ReceivedCallback:
-        return paths.translate_callback(request.path, verify_twilio_signature(request, self._token))
+        return paths.translate_callback(request.path, paths.verify_twilio_signature(request, self._token))
 
     async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
         match instruction:
@@ -197,9 +197,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
         )
 
     async def send_digits(self, carrier_call_id: str, digits: str) -> None:
-        raise ProviderError(
-            "on Twilio, digits are sent as tones in the call's audio", code="unsupported", retryable=False
-        )
+        raise UnsupportedRequest("on Twilio, digits are sent as tones in the call's audio")
 
     # text messages
 
@@ -259,11 +257,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
     async def create_browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
         settings = self.settings
         if settings.api_secret is None:
-            raise ProviderError(
-                "browser calling needs api_sid, api_secret and application_sid in the tenant file",
-                code="unsupported",
-                retryable=False,
-            )
+            raise UnsupportedRequest("browser calling needs api_sid, api_secret and application_sid in the tenant file")
         from twilio.jwt.access_token import AccessToken
         from twilio.jwt.access_token.grants import VoiceGrant
 

@@ -50,8 +50,11 @@ class LegCommand(msgspec.Struct, frozen=True):
     clients_port: int = 0
 
 
-class CallGone(Exception):
+class CallGone(ProviderError):
     """The call is over, or never existed."""
+
+    def __init__(self) -> None:
+        super().__init__("the call is over", code="call_gone", retryable=False)
 
 
 class Exchange:

@@ -26,6 +26,7 @@ from switchboard.plugin_sdk import (
     RecordingStream,
     TelephonyCapabilities,
     TelephonyProvider,
+    UnsupportedRequest,
 )
 from switchboard.plugin_sdk.recordings import CarrierFiles, stream_carrier_media
 
@@ -146,7 +147,7 @@ class AcmeTelephony(AcmeProvider, TelephonyProvider[AcmeSettings]):
         self._refuse("calls from browsers")
 
     def _refuse(self, feature: str) -> NoReturn:
-        raise ProviderError(f"{self.title} has no {feature}", code="unsupported", retryable=False)
+        raise UnsupportedRequest(f"{self.title} has no {feature}")
 
     async def _delete(self, path: str) -> None:
         """Delete a resource, which may be gone already."""
