@@ -83,17 +83,6 @@ class Capability(StrEnum):
         return BASE_CLASSES[self]
 
 
-BASE_CLASSES: Mapping[Capability, AnyProvider] = {
-    Capability.TELEPHONY: TelephonyProvider,
-    Capability.SPEECH_TO_TEXT: SpeechToTextProvider,
-    Capability.TEXT_TO_SPEECH: TextToSpeechProvider,
-    Capability.LLM: LLMProvider,
-    Capability.EMBEDDING: EmbeddingProvider,
-    Capability.VECTOR_STORE: VectorStore,
-    Capability.TURN_DETECTOR: TurnDetector,
-}
-
-
 def find_capability(base: AnyProvider) -> Capability:
     """Return the capability of an SDK base class (`TelephonyProvider`, say)."""
     return next(capability for capability, known in BASE_CLASSES.items() if known is base)
@@ -113,23 +102,6 @@ class ExtensionKind(StrEnum):
         return EXTENSION_CLASSES[self]
 
 
-EXTENSION_CLASSES: Mapping[ExtensionKind, type[Extension]] = {
-    ExtensionKind.AUTOMATION_ACTION: AutomationAction,
-    ExtensionKind.AGENT_TOOL: AgentTool,
-    ExtensionKind.EVENT_WATCHER: EventWatcher,
-    ExtensionKind.PRIVATE_DATA_DETECTOR: PrivateDataDetector,
-}
-
-AnyCapability: TypeAlias = Capability | ExtensionKind
-CAPABILITIES: Mapping[str, AnyCapability] = {kind.value: kind for kind in (*Capability, *ExtensionKind)}
-"""Everything that organizations configure, by its name in tenant files and in the database."""
-
-
-def find_extension_kind(extension: type[Extension]) -> ExtensionKind:
-    """Return the kind of an extension's class, or of an SDK base class (`AgentTool`, say)."""
-    return next(kind for kind, base in EXTENSION_CLASSES.items() if issubclass(extension, base))
-
-
 # The base class that each hook's classes must subclass, and the kind under which they are listed.
 HOOKS: Mapping[str, tuple[str, type]] = {
     "telephony_providers": (Capability.TELEPHONY, TelephonyProvider),
@@ -144,6 +116,22 @@ HOOKS: Mapping[str, tuple[str, type]] = {
     "event_watchers": (ExtensionKind.EVENT_WATCHER, EventWatcher),
     "private_data_detectors": (ExtensionKind.PRIVATE_DATA_DETECTOR, PrivateDataDetector),
 }
+BASE_CLASSES: Mapping[Capability, AnyProvider] = {
+    kind: base for kind, base in HOOKS.values() if isinstance(kind, Capability)
+}
+EXTENSION_CLASSES: Mapping[ExtensionKind, type[Extension]] = {
+    kind: base for kind, base in HOOKS.values() if isinstance(kind, ExtensionKind)
+}
+
+AnyCapability: TypeAlias = Capability | ExtensionKind
+CAPABILITIES: Mapping[str, AnyCapability] = {kind.value: kind for kind in (*Capability, *ExtensionKind)}
+"""Everything that organizations configure, by its name in tenant files and in the database."""
+
+
+def find_extension_kind(extension: type[Extension]) -> ExtensionKind:
+    """Return the kind of an extension's class, or of an SDK base class (`AgentTool`, say)."""
+    return next(kind for kind, base in EXTENSION_CLASSES.items() if issubclass(extension, base))
+
 
 OWN_PLUGINS = (
     "llm", "offline", "presidio", "speech", "telephony-plivo", "telephony-sip", "telephony-telnyx", "telephony-twilio",

@@ -121,7 +121,7 @@ async def _send_until_final(
             if is_last or creates:
                 raise lost(f"{vendor} did not answer: {error}") from error
         else:
-            wait = parse_retry_after(response.headers)
+            wait = read_retry_after(response.headers.get("Retry-After")) or 0.0
             # A request answered 429 has done nothing; one answered 5xx may have.
             is_repeatable = response.status == TOO_MANY_REQUESTS or (response.status >= 500 and not creates)
             if not is_repeatable or is_last or wait > LONGEST_WAIT_SECONDS:
@@ -132,11 +132,6 @@ async def _send_until_final(
     raise AssertionError  # pragma: no cover  the last attempt returns or raises
 
 
-def parse_retry_after(headers: Mapping[str, str]) -> float:
-    """Return the seconds of a `Retry-After` header (RFC 9110, section 10.2.3), 0 without one or for a date."""
-    return read_retry_after(headers.get("Retry-After")) or 0.0
-
-
 def read_retry_after(value: str | None) -> float | None:
-    """Return the seconds of the value of a `Retry-After` header; None without one or for a date."""
+    """Return the seconds of a `Retry-After` header (RFC 9110, section 10.2.3); None without one or for a date."""
     return float(value) if value is not None and value.strip().isdecimal() else None

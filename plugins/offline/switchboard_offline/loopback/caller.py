@@ -20,6 +20,7 @@ from switchboard.plugin_sdk import (
     encode_audio,
     find_client_identity,
 )
+from switchboard.plugin_sdk.telephony_events import CallOutcome
 
 from switchboard_offline.loopback.callbacks import (
     CallEndedNotice,
@@ -59,11 +60,8 @@ class Caller(ABC):
         try:
             answer = read_reply(await post.deliver(events_url, call))
         except (NoticeUndelivered, ValueError) as error:
-            self.refused = (
-                str(error)
-                if isinstance(error, NoticeUndelivered)
-                else f"the platform's response was not understood: {error}"
-            )
+            prefix = "" if isinstance(error, NoticeUndelivered) else "the platform's response was not understood: "
+            self.refused = f"{prefix}{error}"
             return CallEndedNotice(leg.call_id, "failed", error_message=self.refused)
         if isinstance(answer, ConnectReply):
             return await self._talk(leg, await leg.open_media(answer.media_url))
@@ -76,9 +74,8 @@ class Caller(ABC):
             self.refused = f"the number that the call was forwarded to does not answer: {subscriber.outcome}"
             return CallEndedNotice(leg.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
         self.refused = answer.reason
-        return CallEndedNotice(
-            leg.call_id, "busy" if answer.reason == "busy" else "failed", error_message="the call was rejected"
-        )
+        outcome: CallOutcome = "busy" if answer.reason == "busy" else "failed"
+        return CallEndedNotice(leg.call_id, outcome, error_message="the call was rejected")
 
     async def _find_subscriber(self, leg: LoopbackLeg, post: NoticeSender, forward: ForwardReply) -> Subscriber | None:
         identity = find_client_identity(forward.to_number)
@@ -150,10 +147,10 @@ class ScriptedCaller(Caller):
 
     def result(self, leg: LoopbackLeg) -> SimulatedCall:
         """Return the result of the call, once the leg is over."""
-        phone = leg.phone
-        reply_ms: int | None = None
+        phone, reply_ms = leg.phone, None
         if self._first_line_ended is not None and self._first_reply is not None:
             reply_ms = round((self._first_reply - self._first_line_ended) * FRAME_SECONDS * 1000)
+        refused_reason = self.refused or leg.fault or "the call ended before it was answered"
         return SimulatedCall(
             carrier_call_id=leg.call_id,
             answered=self.answered,
@@ -161,9 +158,7 @@ class ScriptedCaller(Caller):
             first_reply_ms=reply_ms,
             heard_seconds=round(phone.audible_frames * FRAME_SECONDS, 2),
             hung_up_by=self.hung_up_by,
-            refused_reason=None
-            if self.answered
-            else self.refused or leg.fault or "the call ended before it was answered",
+            refused_reason=None if self.answered else refused_reason,
             said=bytes(phone.said),
             heard=bytes(phone.heard),
         )

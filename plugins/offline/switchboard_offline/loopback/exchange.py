@@ -153,9 +153,8 @@ class Exchange:
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL):
             raise CallGone from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ProviderError(
-                f"the process that holds the call does not answer: {str(error) or type(error).__name__}"
-            ) from error
+            reason = str(error) or type(error).__name__
+            raise ProviderError(f"the process that holds the call does not answer: {reason}") from error
         if status == 409:
             raise ProviderError(body.decode(errors="replace"), retryable=False)
         if status != 204:
@@ -168,10 +167,8 @@ class Exchange:
             case "transfer":
                 subscriber = self.directory.subscriber(order.argument)
                 if subscriber.outcome is not None:
-                    raise ProviderError(
-                        f"{order.argument} does not answer: {subscriber.error_message or subscriber.outcome}",
-                        retryable=False,
-                    )
+                    reason = subscriber.error_message or subscriber.outcome
+                    raise ProviderError(f"{order.argument} does not answer: {reason}", retryable=False)
                 leg.connect_to(subscriber.person)
             case "ring" if order.request is not None:
                 leg.connect_to(create_rung_person(self.post, order.clients_port, order.request))
@@ -198,9 +195,8 @@ class Exchange:
 
     def _remove(self, leg: LoopbackLeg) -> None:
         del self._legs[leg.call_id]
-        self._references = {
-            reference: call_id for reference, call_id in self._references.items() if call_id != leg.call_id
-        }
+        for reference in [known for known, call_id in self._references.items() if call_id == leg.call_id]:
+            del self._references[reference]
 
     # the endpoint for other processes
 

@@ -122,20 +122,17 @@ class LoopbackLeg:
         """Call a person and speak an introduction. A person then presses the key that accepts, and waits to be
         connected; a machine does not, and is hung up.
         """
-        if await self.is_canceled_within(
-            ring_seconds if subscriber.outcome == "no-answer" else min(RING_SECONDS, ring_seconds)
-        ):
-            return CallEndedNotice(self.call_id, "canceled")
-        return await self._introduce(subscriber, audio)
+        rings = ring_seconds if subscriber.outcome == "no-answer" else min(RING_SECONDS, ring_seconds)
+        is_canceled = await self.is_canceled_within(rings)
+        return await self._introduce(None if is_canceled else subscriber, audio)
 
     async def consult_client(self, ringing: Coroutine[None, None, Subscriber], audio: bytes) -> CallEndedNotice:
         """Ring a client, and speak an introduction to the person who answers and presses the key that accepts."""
-        subscriber = await self.ring_unless_canceled(ringing)
+        return await self._introduce(await self.ring_unless_canceled(ringing), audio)
+
+    async def _introduce(self, subscriber: Subscriber | None, audio: bytes) -> CallEndedNotice:
         if subscriber is None:
             return CallEndedNotice(self.call_id, "canceled")
-        return await self._introduce(subscriber, audio)
-
-    async def _introduce(self, subscriber: Subscriber, audio: bytes) -> CallEndedNotice:
         if subscriber.outcome is not None:
             return CallEndedNotice(self.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
         presses = not subscriber.machine and not subscriber.is_client

@@ -50,11 +50,6 @@ class Subscriber:
     """A real person at a browser, who presses keys themselves."""
 
 
-async def say_text(phone: Phone, text: str) -> None:
-    """Speak a text."""
-    await phone.say(await synthesize_mulaw(text))
-
-
 async def synthesize_mulaw(text: str) -> bytes:
     """Synthesize a text as mu-law audio."""
     pcm = await asyncio.to_thread(speak_text, text, voice=VOICE, sample_rate=8000)
@@ -101,7 +96,7 @@ async def _interrupt(phone: Phone, texts: Sequence[str]) -> None:
 
 
 async def _play_voicemail(phone: Phone) -> None:
-    await say_text(phone, VOICEMAIL)
+    await phone.say(await synthesize_mulaw(VOICEMAIL))
     await phone.say(_TONE)
     phone.machine_beeped()
     await phone.listen(ANSWER_SECONDS)
