@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator
 
 from pydantic import SecretStr
 from switchboard.plugin_sdk import ChatRequest, Message
+from switchboard_llm import MODELS
 from switchboard_llm.litellm_model import LiteLLMModel
-from switchboard_llm.models import MODELS
 from switchboard_llm.vendor_api import create_vendor_class
 from switchboard_llm.vendor_model import ModelSettings, VendorModel
 from switchboard_llm.vendors import VENDORS

@@ -15,10 +15,9 @@ from aiohttp import web
 from switchboard.plugin_sdk import SimulatedCall
 from switchboard.plugin_sdk.audio import decode_audio
 from switchboard_offline.loopback.callbacks import CallEndedNotice, IncomingCallNotice, NoticeSender
-from switchboard_offline.loopback.caller import Caller
+from switchboard_offline.loopback.caller import Caller, ScriptedCaller
 from switchboard_offline.loopback.leg import LoopbackLeg
 from switchboard_offline.loopback.persons import Directory, Person, synthesize_mulaw
-from switchboard_offline.loopback.simulation import ScriptedCaller
 
 NEVER = -1
 """Planned failure: no response."""

@@ -13,19 +13,26 @@ from switchboard_llm.voices import VOICES, VoiceSettings
 from switchboard_offline.espeak import EspeakTextToSpeech
 from switchboard_offline.pocketsphinx import PocketsphinxSpeechToText
 from switchboard_speech.assemblyai import AssemblyAISettings, AssemblyAISpeechToText
-from switchboard_speech.azure_recognition import AzureSpeechToText, AzureTranscriptionSettings
-from switchboard_speech.azure_speech import AzureTextToSpeech, AzureVoiceSettings
-from switchboard_speech.cartesia import CartesiaSettings, CartesiaTextToSpeech
+from switchboard_speech.azure_speech import (
+    AzureSpeechToText,
+    AzureTextToSpeech,
+    AzureTranscriptionSettings,
+    AzureVoiceSettings,
+)
+from switchboard_speech.cartesia import CartesiaSettings, CartesiaSpeechToText, CartesiaTextToSpeech, InkSettings
 from switchboard_speech.deepgram import (
     DeepgramSettings,
     DeepgramSpeechToText,
     DeepgramTextToSpeech,
     DeepgramVoiceSettings,
 )
-from switchboard_speech.elevenlabs import ElevenLabsSettings, ElevenLabsTextToSpeech
+from switchboard_speech.elevenlabs import (
+    ElevenLabsSettings,
+    ElevenLabsSpeechToText,
+    ElevenLabsTextToSpeech,
+    ScribeSettings,
+)
 from switchboard_speech.google_speech import GoogleTextToSpeech, GoogleVoiceSettings
-from switchboard_speech.ink import CartesiaSpeechToText, InkSettings
-from switchboard_speech.scribe import ElevenLabsSpeechToText, ScribeSettings
 
 from tests.speech.assemblyai import AssemblyAI
 from tests.speech.azure import REGION, AzureSpeech

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
-from switchboard.plugin_sdk.extension import Extension
 from switchboard.plugin_sdk.llm import JsonObject
+from switchboard.plugin_sdk.provider import Extension
 
 
 class ActionParams(BaseModel):

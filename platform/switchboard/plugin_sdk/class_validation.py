@@ -43,11 +43,8 @@ def check_api_version(module: object) -> None:
     version = getattr(module, "PLUGIN_API_VERSION", 1)
     if not isinstance(version, int):
         raise PluginError(f"PLUGIN_API_VERSION must be a whole number, and is {version!r}")
-    supported = (
-        f"version {API_VERSION}"
-        if OLDEST_API_VERSION == API_VERSION
-        else f"versions {OLDEST_API_VERSION} to {API_VERSION}"
-    )
+    several = f"versions {OLDEST_API_VERSION} to {API_VERSION}"
+    supported = f"version {API_VERSION}" if OLDEST_API_VERSION == API_VERSION else several
     if version > API_VERSION:
         raise PluginError(f"needs version {version} of the plugin API; this Switchboard has {supported}: upgrade it")
     if version < OLDEST_API_VERSION:

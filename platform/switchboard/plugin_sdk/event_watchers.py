@@ -13,8 +13,8 @@ from uuid import UUID
 
 import structlog
 
-from switchboard.plugin_sdk.extension import Extension
 from switchboard.plugin_sdk.llm import JsonObject
+from switchboard.plugin_sdk.provider import Extension
 
 logger = structlog.get_logger()
 

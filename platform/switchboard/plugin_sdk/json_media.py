@@ -11,7 +11,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from switchboard.plugin_sdk.media import DigitPressed, MarkReached, MediaStopped
+from switchboard.plugin_sdk.media import DigitPressed, Frame, MarkReached, MediaCodec, MediaStopped
 
 
 class MarkName(msgspec.Struct):
@@ -67,6 +67,21 @@ class MediaMessageWriter:
     def write_mark(self, name: str) -> str:
         """Write a mark."""
         return f"{self._before_mark}{msgspec.json.encode(name).decode()}}}}}"
+
+
+class JsonMediaCodec(MediaCodec):
+    """A codec that writes these messages. A subclass decodes its carrier's, and may set a `writer` for its stream."""
+
+    writer: MediaMessageWriter = MediaMessageWriter()
+
+    def encode(self, audio: bytes) -> Frame:
+        return self.writer.write_media(audio)
+
+    def clear(self) -> Frame:
+        return self.writer.clear_message
+
+    def mark(self, name: str) -> Frame:
+        return self.writer.write_mark(name)
 
 
 def derive_stream_token(secret: str, media_url: str) -> str:

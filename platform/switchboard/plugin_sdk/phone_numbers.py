@@ -1,9 +1,11 @@
 """Phone numbers at a carrier."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 NumberType = Literal["local", "mobile", "toll_free", "national"]
+PREFERRED: Final[tuple[NumberType, ...]] = ("local", "mobile", "national", "toll_free")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +33,15 @@ class BoughtNumber:
     carrier_number_id: str
     phone_number: str
     sms: bool = True
+
+
+async def search_by_type(
+    area_code: str | None, limit: int, search: Callable[[NumberType, int], Awaitable[Sequence[AvailableNumber]]]
+) -> list[AvailableNumber]:
+    """List local numbers first, then other types up to `limit`. `search` lists at most so many numbers of a type."""
+    found: list[AvailableNumber] = []
+    for number_type in PREFERRED:
+        if len(found) >= limit or (area_code is not None and number_type == "toll_free"):
+            break
+        found += await search(number_type, limit - len(found))
+    return found

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from switchboard.plugin_sdk.extension import Extension
+from switchboard.plugin_sdk.provider import Extension
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,18 +65,20 @@ class ProviderError(Exception):
     """
 
     def __init__(
-        self,
-        message: str,
-        *,
-        code: str | None = None,
-        retryable: bool = True,
-        retry_after_seconds: float | None = None,
+        self, message: str, *, code: str | None = None, retryable: bool = True, retry_after_seconds: float | None = None
     ) -> None:
         super().__init__(message)
         self.message = message
         self.code = code
         self.retryable = retryable
         self.retry_after_seconds = retry_after_seconds
+
+
+class UnsupportedRequest(ProviderError):
+    """The provider does not have what is asked for."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code="unsupported", retryable=False)
 
 
 class OutcomeUnknown(ProviderError):
@@ -141,3 +143,24 @@ class Provider(Configurable, ABC, Generic[SettingsT_co]):
         such days, without spending money. Raises `ProviderError`.
         """
         return {model: self.model_ends[model] for model in models if model in self.model_ends}
+
+
+class Extension(Configurable):
+    """A part of a plugin that may have settings: an automation action, an agent tool, an event watcher, or
+    a detector of private data.
+
+    The platform sets `settings` after it has created an instance and before it calls a method. A subclass with
+    `Settings` repeats the attribute with their type: `settings: CrmSettings`. If a setting is required, an organization
+    without it is not offered the extension. An instance serves one organization.
+    """
+
+    settings: ProviderSettings = ProviderSettings()
+    origin: ClassVar[tuple[str, str]] = ("-", "-")
+    """Distribution and version of the plugin, for the log and metrics. The platform sets it when it loads the class."""
+
+    async def check(self) -> None:
+        """Check the settings (for example that the credential is accepted) without changing anything at the vendor.
+
+        Raises `ProviderError` with a message that an operator can act on. Used by `switchboard doctor` and the
+        dashboard.
+        """

@@ -26,27 +26,12 @@ LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 DENIED_V4 = tuple(
     IPv4Network(text)
     for text in (
-        "0.0.0.0/8",
-        "10.0.0.0/8",
-        "100.64.0.0/10",
-        "127.0.0.0/8",
-        "168.63.129.16/32",
-        "169.254.0.0/16",
-        "172.16.0.0/12",
-        "192.0.0.0/24",
-        "192.0.2.0/24",
-        "192.31.196.0/24",
-        "192.52.193.0/24",
-        "192.88.99.0/24",
-        "192.168.0.0/16",
-        "192.175.48.0/24",
-        "198.18.0.0/15",
-        "198.51.100.0/24",
-        "203.0.113.0/24",
-        "224.0.0.0/4",
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16",
+        "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24",
+        "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4",
         "240.0.0.0/4",
     )
-)
+)  # fmt: skip
 ALLOWED_V6 = IPv6Network("2000::/3")
 DENIED_V6 = tuple(
     IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "2620:4f:8000::/48")
@@ -177,18 +162,14 @@ def check_url(text: str, exempt: Sequence[Network]) -> URL:
     # Some resolvers accept digits of other scripts as an address.
     if any(letter.isnumeric() and not letter.isascii() for letter in shown or ""):
         raise ForbiddenAddress
-    _check_host(host, exempt)
-    return url
-
-
-def _check_host(host: str, exempt: Sequence[Network]) -> None:
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
         _check_name(host.rstrip(".").lower(), exempt)
-        return
-    if not is_allowed(address, exempt):
-        raise ForbiddenAddress
+    else:
+        if not is_allowed(address, exempt):
+            raise ForbiddenAddress
+    return url
 
 
 def _check_name(name: str, exempt: Sequence[Network]) -> None:

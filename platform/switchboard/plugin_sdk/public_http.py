@@ -1,7 +1,6 @@
 """The HTTP client of plugins for addresses that come from outside: a callback, an answer of a vendor's, a redirect."""
 
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Final
 
 import aiohttp
@@ -13,15 +12,7 @@ from switchboard.plugin_sdk.public_addresses import ForbiddenAddress, NetworkPol
 MAX_REDIRECTS: Final = 3
 PASSED_ON: Final = ("Accept", "Range")
 """Headers that another server than the first one gets, too. A credential is not among them."""
-_REDIRECTS: Final = frozenset(
-    (
-        HTTPStatus.MOVED_PERMANENTLY,
-        HTTPStatus.FOUND,
-        HTTPStatus.SEE_OTHER,
-        HTTPStatus.TEMPORARY_REDIRECT,
-        HTTPStatus.PERMANENT_REDIRECT,
-    )
-)
+_REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 
 
 class PublicHttpClient:
@@ -60,7 +51,12 @@ class PublicHttpClient:
         """
         first = target = self._policy.check_url(url) if vendor is None else URL(url)
         for _ in range(MAX_REDIRECTS + 1):
-            answer = await self._request(target, first, headers, deadlines, vendor)
+            is_first = target.origin() == first.origin()
+            given = headers if is_first else {name: value for name, value in headers.items() if name in PASSED_ON}
+            if vendor is not None and is_first:
+                answer = await vendor.get(target, headers=given, timeout=deadlines, allow_redirects=False)
+            else:
+                answer = await self._get_checked(target, given, deadlines)
             location = answer.headers.get("Location")
             if answer.status not in _REDIRECTS or location is None:
                 return answer
@@ -68,34 +64,21 @@ class PublicHttpClient:
             target = _join(target, location)
         raise aiohttp.TooManyRedirects(answer.request_info, answer.history)
 
-    async def _request(
-        self,
-        target: URL,
-        first: URL,
-        headers: Mapping[str, str],
-        deadlines: aiohttp.ClientTimeout,
-        vendor: aiohttp.ClientSession | None,
+    async def _get_checked(
+        self, target: URL, headers: Mapping[str, str], deadlines: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
-        is_first = target.origin() == first.origin()
-        given = headers if is_first else {name: value for name, value in headers.items() if name in PASSED_ON}
-        if vendor is not None and is_first:
-            return await vendor.get(target, headers=given, timeout=deadlines, allow_redirects=False)
         checked = self._policy.check_url(str(target))
+        if self._session is None:
+            connector = self._policy.create_connector(self._resolver)
+            self._session = aiohttp.ClientSession(
+                connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
+            )
         try:
-            return await self._open().get(checked, headers=given, timeout=deadlines, allow_redirects=False)
+            return await self._session.get(checked, headers=headers, timeout=deadlines, allow_redirects=False)
         except aiohttp.ClientConnectorError as error:
             if isinstance(error.os_error, RefusedConnection):
                 raise ForbiddenAddress from None
             raise
-
-    def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=self._policy.create_connector(self._resolver),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                trust_env=False,
-            )
-        return self._session
 
 
 def _join(target: URL, location: str) -> URL:

@@ -6,11 +6,11 @@ from typing import Final
 
 import aiohttp
 
-from switchboard.plugin_sdk.carrier_files import MessageFile, RecordingStream
 from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.provider import ProviderError
 from switchboard.plugin_sdk.public_addresses import ForbiddenAddress
 from switchboard.plugin_sdk.public_http import PublicHttpClient
+from switchboard.plugin_sdk.telephony import MessageFile, RecordingStream
 
 CHUNK_BYTES: Final = 65_536
 # A recording may be long, so only gaps in the stream are bounded, not its duration.
@@ -63,20 +63,15 @@ async def _get(files: CarrierFiles, url: str, headers: Mapping[str, str], *, kin
         raise ProviderError(f"{carrier}'s address of the {kind} {error}", retryable=False) from None
     except (aiohttp.ClientError, TimeoutError) as error:
         raise ProviderError(f"{carrier} does not return the {kind}: {describe_connection_fault(error)}") from error
-    if answer.status not in (200, 206):
-        answer.close()
-        raise _refusal(answer.status, kind, carrier)
-    return answer
-
-
-def _refusal(status: int, kind: str, carrier: str) -> ProviderError:
+    if (status := answer.status) in (200, 206):
+        return answer
+    answer.close()
     if status == 404:
-        return ProviderError(f"{carrier} does not have the {kind}, or no longer has it", code="404", retryable=False)
+        raise ProviderError(f"{carrier} does not have the {kind}, or no longer has it", code="404", retryable=False)
     if status == 416:
-        return ProviderError(f"the {kind} has no such range", code="416", retryable=False)
-    return ProviderError(
-        f"{carrier} answered {status} for the {kind}", code=str(status), retryable=status >= 500 or status == 429
-    )
+        raise ProviderError(f"the {kind} has no such range", code="416", retryable=False)
+    retryable = status >= 500 or status == 429
+    raise ProviderError(f"{carrier} answered {status} for the {kind}", code=str(status), retryable=retryable)
 
 
 async def _chunks(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:

@@ -25,12 +25,11 @@ from switchboard.plugin_sdk.class_validation import (
 )
 from switchboard.plugin_sdk.embeddings import EmbeddingProvider
 from switchboard.plugin_sdk.event_watchers import EventWatcher, HookWatcher, PublishedEvent
-from switchboard.plugin_sdk.extension import Extension
 from switchboard.plugin_sdk.hooks import ENTRY_POINT_GROUP, PROJECT, Hooks
 from switchboard.plugin_sdk.llm import LLMProvider
 from switchboard.plugin_sdk.private_data import PrivateDataDetector
 from switchboard.plugin_sdk.processes import ProviderProcess
-from switchboard.plugin_sdk.provider import Configurable, Provider, ProviderSettings
+from switchboard.plugin_sdk.provider import Configurable, Extension, Provider, ProviderSettings
 from switchboard.plugin_sdk.speech_to_text import SpeechToTextProvider
 from switchboard.plugin_sdk.telephony import TelephonyProvider
 from switchboard.plugin_sdk.text_to_speech import TextToSpeechProvider
@@ -45,7 +44,10 @@ def list_settings_faults(error: ValidationError, values: Mapping[str, JsonValue]
     """Return pairs of key and message. A message into which a validator put one of the values is a generic one."""
     given = [text for value in values.values() for text in _texts(value)]
     return [
-        (".".join(map(str, fault["loc"])) or "settings", _redact(given, fault["msg"]))
+        (
+            ".".join(map(str, fault["loc"])) or "settings",
+            "is not valid" if any(len(text) > 3 and text in fault["msg"] for text in given) else fault["msg"],
+        )
         for fault in error.errors(include_url=False, include_context=False, include_input=False)
     ]
 
@@ -58,15 +60,10 @@ def _texts(value: JsonValue) -> Iterator[str]:
             yield from _texts(part)
 
 
-def _redact(given: Iterable[str], message: str) -> str:
-    return "is not valid" if any(len(text) > 3 and text in message for text in given) else message
-
-
 logger = structlog.get_logger()
 
 ProviderT = TypeVar("ProviderT", bound=Provider[ProviderSettings])
 ExtensionT = TypeVar("ExtensionT", bound=Extension)
-CommandT = TypeVar("CommandT", bound=click.Command | type[ProviderProcess[Any]])
 
 
 class Capability(StrEnum):
@@ -84,17 +81,6 @@ class Capability(StrEnum):
     def base_class(self) -> AnyProvider:
         """The SDK class that every provider of the capability subclasses."""
         return BASE_CLASSES[self]
-
-
-BASE_CLASSES: Mapping[Capability, AnyProvider] = {
-    Capability.TELEPHONY: TelephonyProvider,
-    Capability.SPEECH_TO_TEXT: SpeechToTextProvider,
-    Capability.TEXT_TO_SPEECH: TextToSpeechProvider,
-    Capability.LLM: LLMProvider,
-    Capability.EMBEDDING: EmbeddingProvider,
-    Capability.VECTOR_STORE: VectorStore,
-    Capability.TURN_DETECTOR: TurnDetector,
-}
 
 
 def find_capability(base: AnyProvider) -> Capability:
@@ -116,23 +102,6 @@ class ExtensionKind(StrEnum):
         return EXTENSION_CLASSES[self]
 
 
-EXTENSION_CLASSES: Mapping[ExtensionKind, type[Extension]] = {
-    ExtensionKind.AUTOMATION_ACTION: AutomationAction,
-    ExtensionKind.AGENT_TOOL: AgentTool,
-    ExtensionKind.EVENT_WATCHER: EventWatcher,
-    ExtensionKind.PRIVATE_DATA_DETECTOR: PrivateDataDetector,
-}
-
-AnyCapability: TypeAlias = Capability | ExtensionKind
-CAPABILITIES: Mapping[str, AnyCapability] = {kind.value: kind for kind in (*Capability, *ExtensionKind)}
-"""Everything that organizations configure, by its name in tenant files and in the database."""
-
-
-def find_extension_kind(extension: type[Extension]) -> ExtensionKind:
-    """Return the kind of an extension's class, or of an SDK base class (`AgentTool`, say)."""
-    return next(kind for kind, base in EXTENSION_CLASSES.items() if issubclass(extension, base))
-
-
 # The base class that each hook's classes must subclass, and the kind under which they are listed.
 HOOKS: Mapping[str, tuple[str, type]] = {
     "telephony_providers": (Capability.TELEPHONY, TelephonyProvider),
@@ -147,6 +116,22 @@ HOOKS: Mapping[str, tuple[str, type]] = {
     "event_watchers": (ExtensionKind.EVENT_WATCHER, EventWatcher),
     "private_data_detectors": (ExtensionKind.PRIVATE_DATA_DETECTOR, PrivateDataDetector),
 }
+BASE_CLASSES: Mapping[Capability, AnyProvider] = {
+    kind: base for kind, base in HOOKS.values() if isinstance(kind, Capability)
+}
+EXTENSION_CLASSES: Mapping[ExtensionKind, type[Extension]] = {
+    kind: base for kind, base in HOOKS.values() if isinstance(kind, ExtensionKind)
+}
+
+AnyCapability: TypeAlias = Capability | ExtensionKind
+CAPABILITIES: Mapping[str, AnyCapability] = {kind.value: kind for kind in (*Capability, *ExtensionKind)}
+"""Everything that organizations configure, by its name in tenant files and in the database."""
+
+
+def find_extension_kind(extension: type[Extension]) -> ExtensionKind:
+    """Return the kind of an extension's class, or of an SDK base class (`AgentTool`, say)."""
+    return next(kind for kind, base in EXTENSION_CLASSES.items() if issubclass(extension, base))
+
 
 OWN_PLUGINS = (
     "llm", "offline", "presidio", "speech", "telephony-plivo", "telephony-sip", "telephony-telnyx", "telephony-twilio",
@@ -208,9 +193,12 @@ class Registry:
         `trace` logs each call of a hook.
         """
         registry = cls(trace=trace)
-        for entry in sorted(entry_points(group=ENTRY_POINT_GROUP) if found is None else found, key=_rank):
-            distribution = entry.dist
-            name, version = (distribution.name, distribution.version) if distribution else ("?", "?")
+
+        def rank(entry: EntryPoint) -> tuple[bool, str]:
+            return entry.dist is None or entry.dist.name not in BUILT_IN, entry.name
+
+        for entry in sorted(entry_points(group=ENTRY_POINT_GROUP) if found is None else found, key=rank):
+            name, version = (entry.dist.name, entry.dist.version) if entry.dist else ("?", "?")
             registry._load(Plugin(entry.name, name, version, module=entry.value), entry.load)
         return registry
 
@@ -239,7 +227,7 @@ class Registry:
 
     def list_provider_classes(self, base: type[ProviderT]) -> list[type[ProviderT]]:
         """List every provider class of a capability's base class once, in the order in which the plugins load."""
-        return [found for found in self._of(find_capability(base)) if issubclass(found, base)]
+        return [found for found in self.list_classes(find_capability(base)) if issubclass(found, base)]
 
     def find_class(self, capability: AnyCapability, name: str) -> type[Configurable] | None:
         """Return the class of a provider or an extension; None where no plugin provides it.
@@ -247,19 +235,16 @@ class Registry:
         `plugin/name` names the provider of one plugin, even if other plugins have a provider of that name; the class
         then has the name `plugin/name`.
         """
-        key = (capability, name)
-        found = self._found.get(key)
-        if found is None and key in self._qualified:
-            found = self._qualified[key][0]
-        return found
+        qualified, _ = self._qualified.get((capability, name), (None, None))
+        return self._found.get((capability, name), qualified)
 
     def list_classes(self, capability: AnyCapability) -> list[type[Configurable]]:
         """List the classes of a capability, or of a kind of extension, in the order of the plugins' names."""
-        return self._of(capability)
+        return [found for (kind, _), found in self._found.items() if kind == capability]
 
     def list_extension_classes(self, base: type[ExtensionT]) -> list[type[ExtensionT]]:
         """List every extension of an SDK base class (`AgentTool`, say), in the order of the plugins' names."""
-        return [found for found in self._of(find_extension_kind(base)) if issubclass(found, base)]
+        return [found for found in self.list_classes(find_extension_kind(base)) if issubclass(found, base)]
 
     @property
     def tools(self) -> list[type[AgentTool[ToolParameters]]]:
@@ -289,9 +274,6 @@ class Registry:
         plugins = [plugin for plugin, _ in self._watchers]
         return [(plugin, error) for plugin, error in zip(plugins, raised, strict=True) if error is not None]
 
-    def _of(self, kind: str) -> list[type[Configurable]]:
-        return [found for (of, _), found in self._found.items() if of == kind]
-
     def _load(self, plugin: Plugin, load: Callable[[], object]) -> None:
         taken = self._manager.has_plugin(plugin.name)
         self.plugins.append(plugin)
@@ -302,7 +284,7 @@ class Registry:
             check_api_version(module)
             self._manager.register(module, plugin.name)
             self._manager.check_pending()
-            implementations = self._implementations(plugin)
+            implementations = self._list_implementations(plugin)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a third-party module may raise anything on import
             _fault(plugin, f"cannot be loaded: {_describe_error(error)}")
             if not taken and self._manager.has_plugin(plugin.name):
@@ -314,19 +296,15 @@ class Registry:
             else:
                 self._collect(plugin, hook, implementation)
 
-    def _implementations(self, plugin: Plugin) -> dict[str, pluggy.HookImpl]:
+    def _list_implementations(self, plugin: Plugin) -> dict[str, pluggy.HookImpl]:
         """Return the plugin's hook implementations by hook name. Raises `PluginError` for one that cannot be called."""
         module = self._manager.get_plugin(plugin.name)
         found = {}
         for caller in self._manager.get_hookcallers(module) or ():
-            (implementation,) = (each for each in caller.get_hookimpls() if each.plugin is module)
-            if (
-                inspect.iscoroutinefunction(implementation.function)
-                or implementation.wrapper
-                or implementation.hookwrapper
-            ):
+            (each,) = (each for each in caller.get_hookimpls() if each.plugin is module)
+            if inspect.iscoroutinefunction(each.function) or each.wrapper or each.hookwrapper:
                 raise PluginError(f"{caller.name} must be a plain function, neither asynchronous nor a wrapper")
-            found[caller.name] = implementation
+            found[caller.name] = each
         return found
 
     def _watch(self, plugin: Plugin, implementation: pluggy.HookImpl) -> None:
@@ -354,10 +332,14 @@ class Registry:
 
     def _take(self, plugin: Plugin, hook: str, answer: object) -> None:
         if hook == "cli_commands":
-            self.cli_commands.append(self._claim_command(plugin, validate_command(answer)))
+            command = validate_command(answer)
+            self._claim(plugin, f"command {command.name}")
+            self.cli_commands.append(command)
             return
         if hook == "provider_processes":
-            self.processes.append(self._claim_command(plugin, validate_process(answer)))
+            process = validate_process(answer)
+            self._claim(plugin, f"command {process.name}")
+            self.processes.append(process)
             return
         kind, expected = HOOKS[hook]
         found = validate_class(answer, expected)
@@ -387,18 +369,10 @@ class Registry:
     def _find_owner(self, provided: str) -> Plugin | None:
         return next((plugin for plugin in self.plugins if provided in plugin.provides), None)
 
-    def _claim_command(self, plugin: Plugin, command: CommandT) -> CommandT:
-        self._claim(plugin, f"command {command.name}")
-        return command
-
     def _claim(self, plugin: Plugin, provided: str) -> None:
         if (owner := self._find_owner(provided)) is not None:
             raise PluginError(f"{provided} is provided by plugin {owner.name} already")
         plugin.provides.append(provided)
-
-
-def _rank(entry: EntryPoint) -> tuple[bool, str]:
-    return entry.dist is None or entry.dist.name not in BUILT_IN, entry.name
 
 
 def _fault(plugin: Plugin, fault: str) -> None:

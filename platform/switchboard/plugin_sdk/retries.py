@@ -2,10 +2,14 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
+import aiohttp
+
+from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.provider import OutcomeUnknown, ProviderError
 
 ATTEMPTS: Final = 3
@@ -27,6 +31,51 @@ class ConnectionFailed(Exception):
 
 class NoResponse(Exception):
     """The request may have reached the vendor, but no response came. The message is the reason."""
+
+
+class CarrierRefusal(ProviderError):
+    """A carrier's response with a status of 400 or more. Without a code of the carrier's, `code` is the status."""
+
+    def __init__(self, message: str, status: int, code: str = "") -> None:
+        retryable = status >= 500 or status in (408, TOO_MANY_REQUESTS)
+        super().__init__(message, code=code or str(status), retryable=retryable)
+        self.status = status
+
+
+def is_missing(error: ProviderError) -> bool:
+    """Return whether the object of a request does not exist, or no longer does."""
+    return isinstance(error, CarrierRefusal) and error.status == 404
+
+
+def allow_another_carrier(error: ProviderError) -> ProviderError:
+    """Return the error of a call that was not placed: another carrier may be able to place the call if the refusal is
+    because of the account (its credential, balance, or permissions).
+    """
+    if isinstance(error, CarrierRefusal) and error.status in (401, 402, 403):
+        return ProviderError(error.message, code=error.code)
+    return error
+
+
+@contextmanager
+def ignore_missing() -> Iterator[None]:
+    """Ignore the refusal of a request whose object does not exist, or no longer does."""
+    try:
+        yield
+    except CarrierRefusal as error:
+        if not is_missing(error):
+            raise
+
+
+@contextmanager
+def translate_attempt_errors() -> Iterator[None]:
+    """Translate aiohttp's errors of an attempt to `ConnectionFailed` and `NoResponse`."""
+    try:
+        yield
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+        # Without a connection the vendor has not seen the request.
+        raise ConnectionFailed(describe_connection_fault(error)) from error
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise NoResponse(describe_connection_fault(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +121,17 @@ async def _send_until_final(
             if is_last or creates:
                 raise lost(f"{vendor} did not answer: {error}") from error
         else:
-            wait = parse_retry_after(response.headers)
+            wait = read_retry_after(response.headers.get("Retry-After")) or 0.0
             # A request answered 429 has done nothing; one answered 5xx may have.
             is_repeatable = response.status == TOO_MANY_REQUESTS or (response.status >= 500 and not creates)
             if not is_repeatable or is_last or wait > LONGEST_WAIT_SECONDS:
                 return response.result
-        await _pause(attempt, wait)
+        # Exponential backoff with jitter.
+        longest = BACKOFF_SECONDS * 2 ** (attempt - 1)
+        await asyncio.sleep(max(wait, random.uniform(longest / 2, longest)))  # noqa: S311  jitter
     raise AssertionError  # pragma: no cover  the last attempt returns or raises
 
 
-def parse_retry_after(headers: Mapping[str, str]) -> float:
-    """Return the seconds of a `Retry-After` header (RFC 9110, section 10.2.3), 0 without one or for a date."""
-    return read_retry_after(headers.get("Retry-After")) or 0.0
-
-
 def read_retry_after(value: str | None) -> float | None:
-    """Return the seconds of the value of a `Retry-After` header; None without one or for a date."""
+    """Return the seconds of a `Retry-After` header (RFC 9110, section 10.2.3); None without one or for a date."""
     return float(value) if value is not None and value.strip().isdecimal() else None
-
-
-async def _pause(attempt: int, least: float) -> None:
-    """Wait before the attempt after this one (the first is 1): exponential backoff with jitter, at least `least`
-    seconds.
-    """
-    longest = BACKOFF_SECONDS * 2 ** (attempt - 1)
-    await asyncio.sleep(max(least, random.uniform(longest / 2, longest)))  # noqa: S311  jitter

@@ -1,7 +1,8 @@
 """Capability `speech_to_text`: transcription of a caller's audio."""
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
@@ -83,6 +84,31 @@ class SpeechToTextStream(ABC):
     @abstractmethod
     async def close(self) -> None:
         """End the stream and the iteration. A second call has no effect."""
+
+
+class UtteranceStream(SpeechToTextStream):
+    """Stream of a provider that transcribes whole utterances: `transcribe` gets each when it is over, and returns its
+    words. There are no interim transcripts.
+    """
+
+    def __init__(self, transcribe: Callable[[bytes], Awaitable[str]]) -> None:
+        self._transcribe = transcribe
+        self._audio = bytearray()
+        self._utterances: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    async def send(self, audio: bytes) -> None:
+        self._audio += audio
+
+    async def finalize(self) -> None:
+        self._utterances.put_nowait(bytes(self._audio))
+        self._audio.clear()
+
+    async def __aiter__(self) -> AsyncIterator[Transcript]:
+        while (audio := await self._utterances.get()) is not None:
+            yield Transcript(await self._transcribe(audio), is_final=True, finalized=True)
+
+    async def close(self) -> None:
+        self._utterances.put_nowait(None)
 
 
 class SpeechToTextProvider(Provider[SettingsT_co]):

@@ -6,16 +6,15 @@ A call is either placed (`place_call`) or announced by a callback (`IncomingCall
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal, TypeAlias
 
 from pydantic import JsonValue
 
-from switchboard.plugin_sdk.carrier_files import MessageFile, RecordingStream
 from switchboard.plugin_sdk.media import MediaCodec
 from switchboard.plugin_sdk.phone_numbers import AvailableNumber, BoughtNumber
-from switchboard.plugin_sdk.provider import Provider, ProviderError, SettingsT_co
+from switchboard.plugin_sdk.provider import Provider, ProviderError, SettingsT_co, UnsupportedRequest
 from switchboard.plugin_sdk.telephony_events import CarrierEvent, IncomingCall, TextMessageStatus
 from switchboard.plugin_sdk.text_encoding import TextEncoding
 
@@ -208,6 +207,28 @@ class BrowserToken:
     connection: Mapping[str, str] = field(default_factory=dict)
 
 
+# --- files of the carrier ---
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingStream:
+    """A recording streamed from the carrier. `status` is 200 or, for a range, 206 with `content_range`."""
+
+    status: int
+    content_type: str
+    content_length: int | None
+    content_range: str | None
+    chunks: AsyncIterator[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFile:
+    """A file of a text message, streamed from the carrier. `content_type` has no parameters (`image/jpeg`)."""
+
+    content_type: str
+    chunks: AsyncIterator[bytes]
+
+
 # --- the provider ---
 
 
@@ -314,14 +335,14 @@ class TelephonyProvider(Provider[SettingsT_co]):
         within `ACCEPT_SECONDS` hears both texts again, `ACCEPT_PROMPTS` times in all, and is hung up then. The core
         calls `complete_warm_transfer`, or cancels by `hang_up` of the target's call. Raises `ProviderError`.
         """
-        raise ProviderError(f"{self.title} does not support warm transfers", code="unsupported", retryable=False)
+        raise UnsupportedRequest(f"{self.title} does not support warm transfers")
 
     async def complete_warm_transfer(self, carrier_call_id: str, target_call_id: str) -> None:
         """Disconnect the call from the platform's socket and connect it to the waiting target.
 
         Either party hanging up ends both calls. Raises `ProviderError` as `transfer` does.
         """
-        raise ProviderError(f"{self.title} does not support warm transfers", code="unsupported", retryable=False)
+        raise UnsupportedRequest(f"{self.title} does not support warm transfers")
 
     @abstractmethod
     async def send_digits(self, carrier_call_id: str, digits: str) -> None:
@@ -348,7 +369,7 @@ class TelephonyProvider(Provider[SettingsT_co]):
         A carrier that reports `media_urls` implements it. Raises `ProviderError`, retryable if the file may be there
         later.
         """
-        raise ProviderError(f"{self.title} does not return files", code="unsupported", retryable=False)
+        raise UnsupportedRequest(f"{self.title} does not return files")
 
     # numbers
 

@@ -6,6 +6,8 @@ from typing import Final, Literal, TypeAlias
 
 AnsweredBy = Literal["human", "machine", "unknown"]
 CallOutcome = Literal["completed", "busy", "no-answer", "failed", "canceled"]
+TextState = Literal["sending", "sent", "delivered", "undelivered", "failed"]
+OptOut = Literal["stop", "start", "help"]
 INVALID_NUMBER: Final = "invalid_number"
 """Code of a `ProviderError` from `place_call`, or of a `CallEnded`, for a number that does not exist.
 
@@ -124,7 +126,7 @@ class TextMessageReceived:
     to_number: str
     body: str
     media_urls: tuple[str, ...] = ()
-    opt_out: Literal["stop", "start", "help"] | None = None
+    opt_out: OptOut | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,7 @@ class TextMessageStatus:
     """
 
     carrier_text_id: str
-    status: Literal["sending", "sent", "delivered", "undelivered", "failed"]
+    status: TextState
     error_message: str | None = None
     error_code: str | None = None
     segments: int | None = None

@@ -17,9 +17,9 @@ from botocore.exceptions import BotoCoreError
 from pydantic import Field, SecretStr
 from switchboard.plugin_sdk import OPERATOR_ONLY, ProviderError
 
+from switchboard_llm.default_models import OfferedModel
 from switchboard_llm.litellm_client import build_arguments
 from switchboard_llm.litellm_model import LiteLLMModel
-from switchboard_llm.model_ends import OfferedModel
 from switchboard_llm.vendor_api import build_headers, list_models, require_offered
 from switchboard_llm.vendor_model import ModelSettings
 from switchboard_llm.vendors import Vendor
@@ -36,10 +36,7 @@ https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html
 class BedrockSettings(ModelSettings):
     """Settings of Bedrock: a region, and one kind of credentials."""
 
-    region: str = Field(
-        pattern=r"^[a-z]{2,3}(-[a-z]+)+-[0-9]$",
-        description="AWS region, such as eu-central-1.",
-    )
+    region: str = Field(pattern=r"^[a-z]{2,3}(-[a-z]+)+-[0-9]$", description="AWS region, such as eu-central-1.")
     api_key: SecretStr | None = Field(None, description="A Bedrock API key, instead of an access key.")
     access_key_id: SecretStr | None = Field(None, description="Access key of an IAM user or role.")
     secret_access_key: SecretStr | None = Field(None, description="Its secret.")

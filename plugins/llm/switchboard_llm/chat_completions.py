@@ -18,10 +18,9 @@ from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 
 from switchboard_llm.chat_body import build_body, strip_fences
 from switchboard_llm.model_map import ListedModel
-from switchboard_llm.openai_api import build_openai_url, hide_key, read_refusal
-from switchboard_llm.reasoning import build_effort, choose_effort
 from switchboard_llm.stream import CHUNKS, ChatChunk, ToolCallCollector, Usage, build_usage
-from switchboard_llm.vendor_model import ModelSettings, VendorModel
+from switchboard_llm.vendor_api import build_openai_url, hide_key, read_refusal
+from switchboard_llm.vendor_model import ModelSettings, VendorModel, build_effort, choose_effort
 
 CONNECT_SECONDS: Final = 10.0
 LONGEST_LINE: Final = 2**20

@@ -7,21 +7,20 @@ from typing import Literal
 
 from switchboard.plugin_sdk import EmbeddingProvider, Embeddings
 
-from switchboard_llm.litellm_client import (
-    LiteLLMProvider,
-    build_arguments,
-    calculate_cost,
-    load_litellm,
-    translate_error,
-)
-from switchboard_llm.vendor_api import VendorSettings, create_vendor_class
+from switchboard_llm.litellm_client import build_arguments, calculate_cost, load_litellm, translate_error
+from switchboard_llm.vendor_api import VendorProvider, VendorSettings, create_vendor_class
 from switchboard_llm.vendors import VENDORS
 
 
-class VendorEmbedding(LiteLLMProvider, EmbeddingProvider[VendorSettings]):
+class VendorEmbedding(VendorProvider[VendorSettings], EmbeddingProvider[VendorSettings]):
     """Embeddings of a vendor over LiteLLM."""
 
+    Settings = VendorSettings
     model_setting = "embedding_model"
+
+    async def open(self) -> None:
+        await super().open()
+        await load_litellm()
 
     async def embed(
         self, texts: Sequence[str], *, purpose: Literal["document", "query"], model: str | None = None
@@ -37,13 +36,10 @@ class VendorEmbedding(LiteLLMProvider, EmbeddingProvider[VendorSettings]):
             raise translate_error(self.vendor, self.settings, error) from error
         rows = sorted(response.data, key=lambda row: row["index"])
         cost = calculate_cost(litellm, vendor, name, response.usage)
-        vectors = tuple(_unit(row["embedding"]) for row in rows)
-        return Embeddings(name, vectors, response.usage.prompt_tokens or 0, cost)
-
-
-def _unit(vector: Sequence[float]) -> tuple[float, ...]:
-    length = math.sqrt(sum(part * part for part in vector)) or 1.0
-    return tuple(part / length for part in vector)
+        vectors = [row["embedding"] for row in rows]
+        lengths = [math.sqrt(sum(part * part for part in vector)) or 1.0 for vector in vectors]
+        normed = [tuple(part / length for part in vector) for vector, length in zip(vectors, lengths, strict=True)]
+        return Embeddings(name, tuple(normed), response.usage.prompt_tokens or 0, cost)
 
 
 EMBEDDINGS = [

@@ -5,16 +5,15 @@ import gc
 import importlib
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from datetime import date
 from functools import cache
 from typing import Any, Final
 
-from switchboard.plugin_sdk import Provider, ProviderError
+from switchboard.plugin_sdk import ProviderError
 from switchboard.plugin_sdk.retries import read_retry_after
 
-from switchboard_llm.vendor_api import RETRYABLE, VendorSettings, check_key, find_listed_ends, require_key
+from switchboard_llm.vendor_api import RETRYABLE, VendorSettings, hide_key
 from switchboard_llm.vendors import Vendor
 
 _loading = threading.Lock()
@@ -54,14 +53,14 @@ def _import_litellm() -> Any:
     return litellm
 
 
-def _import_with_lock() -> Any:
-    with _loading:
-        return _import_litellm()
-
-
 async def load_litellm() -> Any:
     """Return LiteLLM, at once if it is loaded."""
-    return _import_litellm() if _import_litellm.cache_info().currsize else await asyncio.to_thread(_import_with_lock)
+
+    def import_with_lock() -> Any:
+        with _loading:
+            return _import_litellm()
+
+    return _import_litellm() if _import_litellm.cache_info().currsize else await asyncio.to_thread(import_with_lock)
 
 
 def build_arguments(vendor: Vendor, settings: VendorSettings, model: str) -> dict[str, object]:
@@ -82,11 +81,9 @@ def translate_error(vendor: Vendor, settings: VendorSettings, error: Exception) 
     """Translate a library error, with the API key removed from its message."""
     status = getattr(error, "status_code", None)
     message = str(error).splitlines()[0] if str(error) else type(error).__name__
-    if settings.api_key is not None:
-        message = message.replace(settings.api_key.get_secret_value(), "***")
     retryable = not isinstance(status, int) or status >= 500 or status in RETRYABLE
     return ProviderError(
-        f"{vendor.title}: {message}",
+        f"{vendor.title}: {hide_key(settings, message)}",
         code=str(status) if status else None,
         retryable=retryable,
         retry_after_seconds=_find_retry_after(error),
@@ -114,32 +111,11 @@ def calculate_cost(litellm: Any, vendor: Vendor, model: str, usage: Any) -> floa
     `usage` is LiteLLM's `Usage`: cached prompt tokens cost a tenth to a half of others.
     """
     with suppress(Exception):  # an unknown model raises a plain Exception
-        return float(
-            sum(
-                litellm.cost_per_token(
-                    model=f"{vendor.route}/{model}",
-                    prompt_tokens=usage.prompt_tokens,
-                    completion_tokens=usage.completion_tokens,
-                    usage_object=usage,
-                )
-            )
+        costs = litellm.cost_per_token(
+            model=f"{vendor.route}/{model}",
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            usage_object=usage,
         )
+        return float(sum(costs))
     return None
-
-
-class LiteLLMProvider(Provider[VendorSettings]):
-    """Base of a vendor's providers over LiteLLM."""
-
-    Settings = VendorSettings
-    vendor: Vendor
-
-    async def open(self) -> None:
-        require_key(self.vendor, self.settings)
-        await load_litellm()
-
-    async def check(self) -> None:
-        """Ask the vendor for its models, which costs nothing and needs the key."""
-        await check_key(self.vendor, self.settings)
-
-    async def find_model_ends(self, models: Sequence[str]) -> Mapping[str, date]:
-        return await find_listed_ends(self.vendor, self.settings, models)

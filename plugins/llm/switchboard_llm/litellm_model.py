@@ -9,9 +9,8 @@ from switchboard.plugin_sdk import ChatEvent, ChatRequest, JsonObject, ModelUsag
 
 from switchboard_llm.chat_body import build_body, strip_fences
 from switchboard_llm.litellm_client import build_arguments, calculate_cost, load_litellm, translate_error
-from switchboard_llm.reasoning import choose_effort
 from switchboard_llm.stream import FunctionDelta, ToolCallCollector, ToolCallDelta
-from switchboard_llm.vendor_model import VendorModel
+from switchboard_llm.vendor_model import VendorModel, choose_effort
 from switchboard_llm.vendors import Vendor
 
 KEEPS_REASON: Final = ("anthropic", "bedrock")

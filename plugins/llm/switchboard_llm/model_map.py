@@ -1,15 +1,80 @@
-"""LiteLLM's map of models: prices, abilities, and announced ends. It is read without importing LiteLLM."""
+"""LiteLLM's map of models: prices, abilities, and announced ends. It is read without importing LiteLLM.
+
+Some vendors charge less at certain hours.
+"""
 
 from collections.abc import Iterator, Sequence
-from datetime import date
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+from zoneinfo import ZoneInfo
 
 import msgspec
 
-from switchboard_llm.prices import ListedPrices, OffPeakPrices
+
+class ListedPrices(msgspec.Struct):
+    """Prices in US dollars per token; None: the map does not say."""
+
+    input_cost_per_token: float | None = None
+    output_cost_per_token: float | None = None
+    cache_read_input_token_cost: float | None = None
+
+
+class OffPeakWindow(msgspec.Struct):
+    """Hours in UTC (`16:30-00:30`, the end excluded) on some days of the week, 1 is Monday."""
+
+    hours_utc: str | Sequence[str]
+    weekdays: Sequence[int] = tuple(range(1, 8))
+
+    def has_hour(self, hour: time) -> bool:
+        for window in (self.hours_utc,) if isinstance(self.hours_utc, str) else self.hours_utc:
+            start, end = (time.fromisoformat(part.strip()) for part in window.split("-"))
+            if (start <= hour < end) if start < end else (hour >= start or hour < end):
+                return True
+        return False
+
+
+class OffPeakPrices(ListedPrices):
+    """Prices within any of the windows. The days are those of `weekday_timezone`."""
+
+    hours_utc: str | Sequence[str] = ()
+    windows: Sequence[OffPeakWindow] = ()
+    weekday_timezone: str = "UTC"
+
+    def apply_at(self, moment: datetime) -> bool:
+        """Return whether these prices apply at a moment, which has a time zone."""
+        hour = moment.astimezone(UTC).time()
+        weekday = moment.astimezone(ZoneInfo(self.weekday_timezone)).isoweekday()
+        windows = (OffPeakWindow(self.hours_utc), *self.windows)
+        return any(weekday in window.weekdays and window.has_hour(hour) for window in windows)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPrices:
+    """Prices of a token of the prompt, of its cached part, and of the answer, in US dollars."""
+
+    prompt: float
+    cached: float
+    completion: float
+
+
+def find_prices(standard: ListedPrices, off_peak: OffPeakPrices | None, moment: datetime) -> TokenPrices | None:
+    """Return the prices at a moment; None if the map has none. An off-peak price replaces the standard one."""
+    lower = off_peak if off_peak is not None and off_peak.apply_at(moment) else ListedPrices()
+    prompt = _choose(lower.input_cost_per_token, standard.input_cost_per_token)
+    completion = _choose(lower.output_cost_per_token, standard.output_cost_per_token)
+    if prompt is None or completion is None:
+        return None
+    cached = _choose(lower.cache_read_input_token_cost, standard.cache_read_input_token_cost)
+    return TokenPrices(prompt, prompt if cached is None else cached, completion)
+
+
+def _choose(first: float | None, second: float | None) -> float | None:
+    return second if first is None else first
+
 
 FILE: Final = "model_prices_and_context_window_backup.json"
 

@@ -12,8 +12,7 @@ from uuid import uuid4
 import msgspec
 from switchboard.plugin_sdk import JsonObject, ModelUsage, ProviderError, ToolCall
 
-from switchboard_llm.model_map import ListedModel
-from switchboard_llm.prices import find_prices
+from switchboard_llm.model_map import ListedModel, find_prices
 from switchboard_llm.vendors import Vendor
 
 

@@ -2,12 +2,10 @@
 finished.
 """
 
-import asyncio
 import io
 import wave
 from array import array
-from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import date
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -18,22 +16,21 @@ from switchboard.plugin_sdk import (
     ProviderError,
     SpeechToTextProvider,
     SpeechToTextStream,
-    Transcript,
     TranscriptionRequest,
+    UtteranceStream,
 )
 from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.languages import get_single_language
 
-from switchboard_llm.openai_api import build_openai_url, read_refusal
 from switchboard_llm.vendor_api import (
+    VendorProvider,
     VendorSettings,
     build_headers,
-    check_key,
+    build_openai_url,
     create_vendor_class,
-    find_listed_ends,
-    require_key,
+    read_refusal,
 )
-from switchboard_llm.vendors import VENDORS, Vendor
+from switchboard_llm.vendors import VENDORS
 
 ANSWER_SECONDS: Final = 10.0
 QUIET: Final = 600
@@ -49,95 +46,34 @@ class _Answer(BaseModel):
     text: str
 
 
-class _Stream(SpeechToTextStream):
-    """Buffers an utterance until it is over; there are no interim transcripts."""
-
-    def __init__(
-        self, http: aiohttp.ClientSession, vendor: Vendor, settings: VendorSettings, request: TranscriptionRequest
-    ) -> None:
-        self._http = http
-        self._vendor = vendor
-        self._settings = settings
-        self._request = request
-        self._audio = bytearray()
-        self._utterances: asyncio.Queue[bytes | None] = asyncio.Queue()
-
-    async def send(self, audio: bytes) -> None:
-        self._audio += audio
-
-    async def finalize(self) -> None:
-        self._utterances.put_nowait(bytes(self._audio))
-        self._audio.clear()
-
-    async def __aiter__(self) -> AsyncIterator[Transcript]:
-        while (audio := await self._utterances.get()) is not None:
-            yield Transcript("" if _is_quiet(audio) else await self._transcribe(audio), is_final=True, finalized=True)
-
-    async def close(self) -> None:
-        self._utterances.put_nowait(None)
-
-    async def _transcribe(self, audio: bytes) -> str:
-        title = self._vendor.title
-        model = self._request.model or self._settings.model or self._vendor.transcription_model or ""
-        url = build_openai_url(self._vendor, self._settings, "/audio/transcriptions", model)
-        try:
-            async with self._http.post(url, data=self._build_form(model, audio), allow_redirects=False) as response:
-                if response.status != HTTPStatus.OK:
-                    raise await read_refusal(self._vendor, self._settings, response)
-                return _Answer.model_validate_json(await response.read()).text.strip()
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise ProviderError(f"{title} cannot be reached: {describe_connection_fault(error)}") from error
-        except ValidationError as error:
-            raise ProviderError(f"{title} answered with something that is not a transcription") from error
-
-    def _build_form(self, model: str, audio: bytes) -> aiohttp.FormData:
-        """Return the form of a request (https://platform.openai.com/docs/api-reference/audio/createTranscription)."""
-        form = aiohttp.FormData({"model": model, "response_format": "json"})
-        if self._request.hints:
-            form.add_field("prompt", ", ".join(self._request.hints[:MOST_HINTS]))
-        if (language := get_single_language(self._request.language)) is not None:
-            form.add_field("language", language)
-        form.add_field("file", _wav(audio), filename="utterance.wav", content_type="audio/wav")
-        return form
-
-
-def _is_quiet(audio: bytes) -> bool:
-    samples = array("h", audio[: len(audio) // 2 * 2])
-    return not samples or max(samples) - min(samples) < QUIET
-
-
-def _wav(audio: bytes) -> bytes:
+def _build_form(model: str, request: TranscriptionRequest, audio: bytes) -> aiohttp.FormData:
+    """Return the form of a request (https://platform.openai.com/docs/api-reference/audio/createTranscription)."""
+    form = aiohttp.FormData({"model": model, "response_format": "json"})
+    if request.hints:
+        form.add_field("prompt", ", ".join(request.hints[:MOST_HINTS]))
+    if (language := get_single_language(request.language)) is not None:
+        form.add_field("language", language)
     buffer = io.BytesIO()
     with wave.open(buffer, "wb") as file:
         file.setparams((1, 2, PHONE_PCM.sample_rate, 0, "NONE", "not compressed"))
         file.writeframes(audio)
-    return buffer.getvalue()
+    form.add_field("file", buffer.getvalue(), filename="utterance.wav", content_type="audio/wav")
+    return form
 
 
-class VendorTranscriber(SpeechToTextProvider[VendorSettings]):
+class VendorTranscriber(VendorProvider[VendorSettings], SpeechToTextProvider[VendorSettings]):
     """Transcription of a vendor with OpenAI's wire format, one utterance at a time."""
 
     Settings = VendorSettings
     audio_format = PHONE_PCM
-    vendor: Vendor
 
     def __init__(self, settings: VendorSettings) -> None:
         super().__init__(settings)
         self._http: aiohttp.ClientSession | None = None
 
-    async def open(self) -> None:
-        require_key(self.vendor, self.settings)
-
     async def close(self) -> None:
         if self._http is not None:
             await self._http.close()
-
-    async def check(self) -> None:
-        """Ask the vendor for its models, which costs nothing and needs the key."""
-        await check_key(self.vendor, self.settings)
-
-    async def find_model_ends(self, models: Sequence[str]) -> Mapping[str, date]:
-        return await find_listed_ends(self.vendor, self.settings, models)
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
         if self._http is None:
@@ -146,7 +82,23 @@ class VendorTranscriber(SpeechToTextProvider[VendorSettings]):
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
             )
-        return _Stream(self._http, self.vendor, self.settings, request)
+        return UtteranceStream(partial(self._transcribe, self._http, request))
+
+    async def _transcribe(self, http: aiohttp.ClientSession, request: TranscriptionRequest, audio: bytes) -> str:
+        samples = array("h", audio[: len(audio) // 2 * 2])
+        if not samples or max(samples) - min(samples) < QUIET:
+            return ""
+        model = request.model or self.settings.model or self.vendor.transcription_model or ""
+        url = build_openai_url(self.vendor, self.settings, "/audio/transcriptions", model)
+        try:
+            async with http.post(url, data=_build_form(model, request, audio), allow_redirects=False) as response:
+                if response.status != HTTPStatus.OK:
+                    raise await read_refusal(self.vendor, self.settings, response)
+                return _Answer.model_validate_json(await response.read()).text.strip()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise ProviderError(f"{self.vendor.title} cannot be reached: {describe_connection_fault(error)}") from error
+        except ValidationError as error:
+            raise ProviderError(f"{self.vendor.title} answered with something that is not a transcription") from error
 
 
 TRANSCRIBERS = [

@@ -1,18 +1,59 @@
-"""Base of a vendor's language models: settings, choice of the model, and check, whatever the wire format."""
+"""Base of a vendor's language models, whatever the wire format: settings, choice of the model, and check.
+
+Reasoning before the answer is heard by a caller as silence, so the default is the least that is accepted.
+"""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from datetime import date
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from pydantic import Field
 from switchboard.plugin_sdk import ChatRequest, LLMProvider, ProviderError
 
-from switchboard_llm.model_ends import OfferedModel, combine_ends
 from switchboard_llm.model_map import ListedModel, load_model_map
-from switchboard_llm.reasoning import EffortSetting
-from switchboard_llm.vendor_api import VendorSettings, build_headers, list_models, require_key, require_offered
-from switchboard_llm.vendors import Vendor
+from switchboard_llm.vendor_api import VendorProvider, VendorSettings, require_key, require_offered
+from switchboard_llm.vendors import Effort, Vendor
+
+EffortSetting: TypeAlias = Effort | Literal["least"]
+EFFORTS: Final[tuple[Effort, ...]] = ("none", "minimal", "low", "medium", "high")
+
+
+def choose_effort(vendor: Vendor, model: str, listed: ListedModel | None, setting: EffortSetting) -> Effort | None:
+    """Return the effort to ask a model for; None to send none. `listed` is its entry in LiteLLM's map."""
+    if "magistral" in model and setting == "least":
+        return None  # It reasons only on request.
+    if setting == "least":
+        return _choose_least(vendor, model, listed)
+    levels = listed.reasoning_effort_levels if listed is not None else ()
+    if not levels or setting in levels:
+        return setting
+    # The next more, for models that know few: Mistral's know `none` and `high`.
+    return next((effort for effort in EFFORTS[EFFORTS.index(setting) :] if effort in levels), "high")
+
+
+def _choose_least(vendor: Vendor, model: str, listed: ListedModel | None) -> Effort | None:
+    if "gpt-oss" in model:
+        return "low"  # https://github.com/openai/gpt-oss: low, medium, or high.
+    if listed is None:
+        return vendor.unlisted_effort
+    if not listed.supports_reasoning:
+        return None
+    if "none" in listed.reasoning_effort_levels or listed.supports_none_reasoning_effort:
+        return "none"
+    return "minimal" if listed.supports_minimal_reasoning_effort else vendor.least_effort
+
+
+def build_effort(vendor: Vendor, effort: Effort | None) -> dict[str, object]:
+    """Return the fields of a chat completion for an effort, as the vendor names them."""
+    if effort is None:
+        return {}
+    if vendor.effort_field == "thinking":  # https://api-docs.deepseek.com/guides/thinking_mode
+        return {"thinking": {"type": "disabled" if effort == "none" else "enabled"}}
+    if vendor.effort_field == "reasoning.effort":  # https://openrouter.ai/docs/use-cases/reasoning-tokens
+        return {"reasoning": {"effort": effort}}
+    if vendor.effort_field == "reasoning.enabled" and effort == "none":  # https://docs.together.ai/docs/reasoning
+        return {"reasoning": {"enabled": False}}
+    return {"reasoning_effort": effort}
 
 
 class ModelSettings(VendorSettings):
@@ -31,11 +72,10 @@ class ModelSettings(VendorSettings):
     )
 
 
-class VendorModel(LLMProvider[ModelSettings]):
+class VendorModel(VendorProvider[ModelSettings], LLMProvider[ModelSettings]):
     """Models of one vendor."""
 
     Settings: ClassVar[type[ModelSettings]] = ModelSettings
-    vendor: Vendor
 
     async def open(self) -> None:
         self.require_credentials()
@@ -60,26 +100,9 @@ class VendorModel(LLMProvider[ModelSettings]):
         """Raise `ProviderError` if the settings lack what a request needs."""
         require_key(self.vendor, self.settings)
 
-    async def build_headers(self) -> dict[str, str]:
-        """Return the headers that carry the credentials of a request. Raises `ProviderError`."""
-        return build_headers(self.vendor, self.settings)
-
     async def check_model(self, model: str) -> None:
         """Raise `ProviderError` if the vendor refuses the credentials, or says that it lacks the model."""
         require_offered(self.vendor, model, await self.fetch_models())
-
-    async def find_model_ends(self, models: Sequence[str]) -> Mapping[str, date]:
-        wanted = {model: self.get_listed_name(model) for model in models}
-        return combine_ends(self.vendor.name, self.vendor.route, wanted, await self.fetch_models(), load_model_map())
-
-    def get_listed_name(self, model: str) -> str:
-        """Return the name that a model has in the vendor's list."""
-        return model
-
-    async def fetch_models(self) -> list[OfferedModel]:
-        """Ask the vendor for its models. Raises `ProviderError`."""
-        address = self.settings.base_url or self.vendor.address
-        return await list_models(self.vendor, address, await self.build_headers()) if address else []
 
     def _require_retention_switch(self) -> None:
         if self.settings.no_retention and not self.vendor.stores_answers:

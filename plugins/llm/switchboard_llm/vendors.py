@@ -123,12 +123,7 @@ VENDORS = (
     ),
     Vendor("cerebras", "Cerebras", "cerebras", "https://api.cerebras.ai/v1"),
     Vendor(
-        "deepseek",
-        "DeepSeek",
-        "deepseek",
-        "https://api.deepseek.com",
-        keeps_schemas=False,
-        effort_field="thinking",
+        "deepseek", "DeepSeek", "deepseek", "https://api.deepseek.com", keeps_schemas=False, effort_field="thinking"
     ),
     Vendor("xai", "xAI", "xai", "https://api.x.ai/v1", lists_aliases=False, least_effort=None),
     Vendor("together", "Together AI", "together_ai", "https://api.together.ai/v1", effort_field="reasoning.enabled"),
@@ -169,14 +164,7 @@ VENDORS = (
         system_first=True,
         least_effort=None,
     ),
-    Vendor(
-        "vertex",
-        "Google Vertex AI",
-        "vertex_ai",
-        openai_path=None,
-        needs_key=False,
-        system_first=True,
-    ),
+    Vendor("vertex", "Google Vertex AI", "vertex_ai", openai_path=None, needs_key=False, system_first=True),
     Vendor(
         "ollama",
         "Ollama",

@@ -19,8 +19,7 @@ from switchboard.plugin_sdk.google_cloud import read_service_account
 from switchboard_llm.litellm_client import build_arguments
 from switchboard_llm.litellm_model import LiteLLMModel
 from switchboard_llm.model_map import load_model_map
-from switchboard_llm.openai_api import read_refusal
-from switchboard_llm.vendor_api import CHECK_SECONDS
+from switchboard_llm.vendor_api import CHECK_SECONDS, read_refusal
 from switchboard_llm.vendor_model import ModelSettings
 
 SCOPES: Final = ("https://www.googleapis.com/auth/cloud-platform",)

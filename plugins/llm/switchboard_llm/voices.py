@@ -4,8 +4,7 @@ Requested directly and not over LiteLLM, which returns a response only when it i
 the whole sentence.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import date
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 import aiohttp
@@ -22,32 +21,13 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.retries import read_retry_after
 
-from switchboard_llm.vendor_api import (
-    RETRYABLE,
-    VendorSettings,
-    check_key,
-    create_vendor_class,
-    find_listed_ends,
-    require_key,
-)
-from switchboard_llm.vendors import VENDORS, Vendor
+from switchboard_llm.vendor_api import RETRYABLE, VendorProvider, VendorSettings, create_vendor_class, hide_key
+from switchboard_llm.vendors import VENDORS
 
 OPENAI: Final = "https://api.openai.com/v1"
 OPENAI_VOICES: Final = (
-    "alloy",
-    "ash",
-    "ballad",
-    "coral",
-    "echo",
-    "fable",
-    "marin",
-    "cedar",
-    "nova",
-    "onyx",
-    "sage",
-    "shimmer",
-    "verse",
-)
+    "alloy", "ash", "ballad", "coral", "echo", "fable", "marin", "cedar", "nova", "onyx", "sage", "shimmer", "verse",
+)  # fmt: skip
 SLOWEST, FASTEST = 0.25, 4.0
 CONNECT_SECONDS: Final = 5.0
 SILENCE_SECONDS: Final = 20.0
@@ -77,19 +57,18 @@ class _Failure(BaseModel):
     error: _Reason
 
 
-class VendorVoice(TextToSpeechProvider[VoiceSettings]):
+class VendorVoice(VendorProvider[VoiceSettings], TextToSpeechProvider[VoiceSettings]):
     """`POST /audio/speech`, streamed: 16-bit samples at 24 kHz, OpenAI's format `pcm`."""
 
     Settings = VoiceSettings
     audio_format = AudioFormat("pcm16", 24_000)
-    vendor: Vendor
 
     def __init__(self, settings: VoiceSettings) -> None:
         super().__init__(settings)
         self._session: aiohttp.ClientSession | None = None
 
     async def open(self) -> None:
-        require_key(self.vendor, self.settings)
+        await super().open()
         if self.settings.base_url is None and self.vendor.name != "openai":
             raise ProviderError(f"{self.title} needs an address: base_url in the tenant file", retryable=False)
         key = self.settings.api_key
@@ -104,12 +83,6 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
             await self._session.close()
             self._session = None
 
-    async def check(self) -> None:
-        await check_key(self.vendor, self._addressed_settings)
-
-    async def find_model_ends(self, models: Sequence[str]) -> Mapping[str, date]:
-        return await find_listed_ends(self.vendor, self._addressed_settings, models)
-
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
         body: dict[str, object] = {
             "model": request.model or self.settings.model or self.vendor.speech_model,
@@ -120,7 +93,7 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
         if request.speed != 1.0:
             body["speed"] = min(FASTEST, max(SLOWEST, request.speed))
         try:
-            async with self._require_session().post(f"{self._base_url}/audio/speech", json=body) as response:
+            async with self._require_session().post(f"{self.address}/audio/speech", json=body) as response:
                 if response.status >= 400:
                     raise self._status_error(response, await response.text(errors="replace"))
                 if response.content_type.startswith("text/"):
@@ -128,19 +101,19 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
                 async for audio in response.content.iter_any():
                     yield SpeechChunk(audio)
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise self._connection_error(error) from error
+            raise ProviderError(f"{self.title}: the connection failed ({describe_connection_fault(error)})") from error
 
     async def list_voices(self) -> Sequence[Voice]:
         """List OpenAI's voices by name; for other servers, the voices that they list, which many do not."""
         if self.vendor.name == "openai":
             return [Voice(name, name.title(), "") for name in OPENAI_VOICES]
         try:
-            async with self._require_session().get(f"{self._base_url}/audio/voices") as response:
+            async with self._require_session().get(f"{self.address}/audio/voices") as response:
                 if response.status >= 400:
                     raise self._status_error(response, "the server does not list its voices")
                 listed = _Voices.model_validate_json(await response.text()).voices
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise self._connection_error(error) from error
+            raise ProviderError(f"{self.title}: the connection failed ({describe_connection_fault(error)})") from error
         except ValueError as error:
             raise ProviderError(f"{self.title} lists its voices in an unknown format", retryable=False) from error
         return [
@@ -153,11 +126,7 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
         return self.vendor.name == "openai" or await super().has_voice(voice_id)
 
     @property
-    def _addressed_settings(self) -> VoiceSettings:
-        return self.settings.model_copy(update={"base_url": self._base_url})
-
-    @property
-    def _base_url(self) -> str:
+    def address(self) -> str:
         return (self.settings.base_url or OPENAI).rstrip("/")
 
     def _require_session(self) -> aiohttp.ClientSession:
@@ -165,20 +134,14 @@ class VendorVoice(TextToSpeechProvider[VoiceSettings]):
             raise ProviderError(f"{self.title} is not open", retryable=False)
         return self._session
 
-    def _connection_error(self, error: Exception) -> ProviderError:
-        return ProviderError(f"{self.title}: the connection failed ({describe_connection_fault(error)})")
-
     def _status_error(self, response: aiohttp.ClientResponse, body: str) -> ProviderError:
         status = response.status
         try:
             reason = _Failure.model_validate_json(body).error
         except ValueError:
             reason = _Reason(message=body.strip()[:300] or "no reason was given")
-        message, key = reason.message, self.settings.api_key
-        if key is not None:
-            message = message.replace(key.get_secret_value(), "***")
         return ProviderError(
-            f"{self.title}: {message}",
+            f"{self.title}: {hide_key(self.settings, reason.message)}",
             code=str(reason.code or status),
             retryable=status >= 500 or status in RETRYABLE,
             retry_after_seconds=read_retry_after(response.headers.get("Retry-After")),

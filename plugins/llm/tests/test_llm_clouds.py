@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, ProviderError, TextDelta, ToolSpec
 from switchboard.plugin_sdk.testing import LLMContract
 from switchboard.plugin_sdk.testing.llm import SUMMARY
-from switchboard_llm.models import MODELS
+from switchboard_llm import MODELS
 from switchboard_llm.vendor_model import VendorModel
 
 from tests.fixtures.cloud_servers import (

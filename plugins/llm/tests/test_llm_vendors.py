@@ -11,8 +11,7 @@ from switchboard.plugin_sdk import ChatRequest, Message, ModelUsage, ProviderErr
 from switchboard.plugin_sdk.testing import LLMContract
 from switchboard_llm.default_models import DEFAULT_MODELS, find_faults
 from switchboard_llm.model_map import ModelMap, load_model_map
-from switchboard_llm.reasoning import EffortSetting
-from switchboard_llm.vendor_model import VendorModel
+from switchboard_llm.vendor_model import EffortSetting, VendorModel
 from switchboard_llm.vendors import VENDORS
 
 from tests.fixtures.chat_models import CreateModel, build_chat_model

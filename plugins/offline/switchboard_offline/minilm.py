@@ -52,9 +52,7 @@ class _Model:
         return mean / np.linalg.norm(mean), ids.size
 
 
-@lru_cache(maxsize=1)
-def _model() -> _Model:
-    return _Model()
+_load_model = lru_cache(maxsize=1)(_Model)
 
 
 class MiniLMEmbedding(EmbeddingProvider[ProviderSettings]):
@@ -79,7 +77,7 @@ class MiniLMEmbedding(EmbeddingProvider[ProviderSettings]):
         self, texts: Sequence[str], *, purpose: Literal["document", "query"], model: str | None = None
     ) -> Embeddings:
         if self._loaded is None:
-            self._loaded = await asyncio.to_thread(_model)
+            self._loaded = await asyncio.to_thread(_load_model)
         loaded = self._loaded
         if purpose == "query":
             embedded = await _embed_at_once(loaded, loaded.queries, texts)

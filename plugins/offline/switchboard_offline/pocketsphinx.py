@@ -7,10 +7,10 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from functools import cache
+from functools import cache, partial
 from multiprocessing.connection import wait
 from typing import ParamSpec, TypeVar
 
@@ -20,8 +20,8 @@ from switchboard.plugin_sdk import (
     ProviderSettings,
     SpeechToTextProvider,
     SpeechToTextStream,
-    Transcript,
     TranscriptionRequest,
+    UtteranceStream,
 )
 
 from switchboard_offline.recognition import load_models, recognize
@@ -45,13 +45,13 @@ def _tie_to_parent() -> None:
     """End this process with its parent, however the parent ends, and ignore a Ctrl-C meant for the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_exit_with_parent, args=(parent.sentinel,), daemon=True).start()
 
+    def exit_with_parent() -> None:
+        if parent is not None:
+            wait([parent.sentinel])
+            os._exit(0)
 
-def _exit_with_parent(parent: int) -> None:
-    wait([parent])
-    os._exit(0)
+    threading.Thread(target=exit_with_parent, daemon=True).start()
 
 
 async def recognize_speech(audio: bytes, hints: tuple[str, ...]) -> str:
@@ -81,29 +81,6 @@ def _submit(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Futu
         return _start_pool().submit(function, *args, **kwargs)
 
 
-class _Stream(SpeechToTextStream):
-    """Buffers an utterance and decodes it when it is over."""
-
-    def __init__(self, hints: tuple[str, ...]) -> None:
-        self._hints = hints
-        self._audio = bytearray()
-        self._utterances: asyncio.Queue[bytes | None] = asyncio.Queue()
-
-    async def send(self, audio: bytes) -> None:
-        self._audio += audio
-
-    async def finalize(self) -> None:
-        self._utterances.put_nowait(bytes(self._audio))
-        self._audio.clear()
-
-    async def __aiter__(self) -> AsyncIterator[Transcript]:
-        while (audio := await self._utterances.get()) is not None:
-            yield Transcript(await recognize_speech(audio, self._hints), is_final=True, finalized=True)
-
-    async def close(self) -> None:
-        self._utterances.put_nowait(None)
-
-
 class PocketsphinxSpeechToText(SpeechToTextProvider[ProviderSettings]):
     """English, offline, from the phrases that the agent expects."""
 
@@ -124,4 +101,4 @@ class PocketsphinxSpeechToText(SpeechToTextProvider[ProviderSettings]):
         if not request.language.lower().startswith("en"):
             raise ProviderError(f"pocketsphinx understands English only, not {request.language}", retryable=False)
         await _run_in_pool(load_models, request.hints)
-        return _Stream(request.hints)
+        return UtteranceStream(partial(recognize_speech, hints=request.hints))

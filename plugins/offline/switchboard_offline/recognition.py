@@ -1,10 +1,12 @@
-"""Recognition of one utterance by PocketSphinx.
+"""Recognition of one utterance by PocketSphinx, with a grammar from an agent's expected phrases.
 
-Its decoder holds the interpreter's lock while it works, so it runs in a separate process.
+The decoder holds the interpreter's lock while it works, so it runs in a separate process.
 """
 
+import re
 import threading
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -13,7 +15,52 @@ import numpy.typing as npt
 import soxr
 from pocketsphinx import Decoder, get_model_path
 
-from switchboard_offline.grammar import PhraseGrammar
+DIGITS = dict(
+    zip("0123456789", ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"), strict=True)
+)
+MAX_PHRASES = 400
+MAX_WORDS = 20
+
+
+def split_spoken_words(text: str) -> tuple[str, ...]:
+    """Split a text into dictionary words: lower case, without punctuation, digits spelled out."""
+    spelled = re.sub(r"\d", lambda digit: f" {DIGITS[digit[0]]} ", text.lower().replace("’", "'"))
+    return tuple(word.strip("'") for word in re.findall(r"[a-z']+", spelled) if word.strip("'"))
+
+
+class PhraseGrammar:
+    """A grammar of one phrase, or two in a row."""
+
+    def __init__(self, hints: Iterable[str], pronounceable: Callable[[str], bool]) -> None:
+        """Leave out phrases with a word that the dictionary lacks."""
+        self._phrases: dict[tuple[str, ...], str] = {}
+        for hint in hints:
+            words = split_spoken_words(hint)
+            if 0 < len(words) <= MAX_WORDS and all(map(pronounceable, words)) and len(self._phrases) < MAX_PHRASES:
+                self._phrases.setdefault(words, hint.strip())
+
+    def __bool__(self) -> bool:
+        return bool(self._phrases)
+
+    def to_jsgf(self) -> str:
+        """Return the grammar in JSpeech Grammar Format, which PocketSphinx reads."""
+        alternatives = " | ".join(" ".join(words) for words in self._phrases)
+        return f"#JSGF V1.0;\ngrammar phrases;\n<phrase> = {alternatives};\npublic <heard> = <phrase> [<phrase>];\n"
+
+    def match_phrases(self, heard: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+        """Return the recognized phrases, in original form and as words.
+
+        The incomplete start of another phrase (noise after the end) is ignored.
+        """
+        found, rest = [], tuple(heard)
+        while rest:
+            longest = max((words for words in self._phrases if rest[: len(words)] == words), key=len, default=None)
+            if longest is None:
+                break
+            found.append((self._phrases[longest], longest))
+            rest = rest[len(longest) :]
+        return found
+
 
 Samples: TypeAlias = npt.NDArray[np.int16]
 
@@ -111,14 +158,8 @@ class _Recognizer:
         return [phrase for phrase, _ in found]
 
 
-@lru_cache(maxsize=8)
-def _load_phrase_recognizer(hints: tuple[str, ...]) -> _Recognizer:
-    return _Recognizer(hints)
-
-
-@lru_cache(maxsize=1)
-def _load_general_recognizer() -> _Recognizer:
-    return _Recognizer(None)
+_load_phrase_recognizer = lru_cache(maxsize=8)(_Recognizer)
+_load_general_recognizer = lru_cache(maxsize=1)(partial(_Recognizer, None))
 
 
 def load_models(hints: tuple[str, ...]) -> None:

@@ -26,45 +26,11 @@ SAY = re.compile(r'\bsay\s+(?:"((?:[^"\\]|\\.)*)"|“([^”]*)”)', re.IGNORECA
 CALL = re.compile(r"\bcall\s+(?P<name>[A-Za-z_]\w*)\s*(?:\((?P<arguments>[^)]*)\))?", re.IGNORECASE)
 ARGUMENT = re.compile(r'(\w+)\s*=\s*("(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?|true|false)')
 HEADING_WORDS = 8
-COMMON = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "can",
-        "could",
-        "do",
-        "does",
-        "for",
-        "have",
-        "how",
-        "i",
-        "in",
-        "is",
-        "it",
-        "me",
-        "my",
-        "of",
-        "on",
-        "or",
-        "please",
-        "so",
-        "that",
-        "the",
-        "this",
-        "to",
-        "was",
-        "what",
-        "when",
-        "where",
-        "who",
-        "will",
-        "with",
-        "you",
-        "your",
-    ]
-)
+COMMON = frozenset((
+    "a", "an", "and", "are", "can", "could", "do", "does", "for", "have", "how", "i", "in", "is", "it", "me", "my",
+    "of", "on", "or", "please", "so", "that", "the", "this", "to", "was", "what", "when", "where", "who", "will",
+    "with", "you", "your",
+))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +77,9 @@ def parse_prompt(prompt: str) -> Script:
     for line in prompt.splitlines():
         if (match := WHEN.match(line)) is not None:
             phrases = tuple(straight or curly for straight, curly in QUOTED.findall(match["phrases"]))
-            rules.append(_rule(phrases, match["actions"]))
+            rules.append(_parse_rule(phrases, match["actions"]))
         elif (match := OTHERWISE.match(line)) is not None:
-            otherwise = _rule((), match["actions"])
+            otherwise = _parse_rule((), match["actions"])
         else:
             rest.append(line)
     sentences = re.split(r"(?<=[.!?])\s+|\n+", "\n".join(rest))
@@ -164,14 +130,8 @@ def _is_heading(paragraph: str) -> bool:
 def _find_best(sentences: Sequence[tuple[str, str]], said: str) -> str | None:
     """Return the sentence, of pairs of a sentence and its heading, that shares the most keywords with the utterance."""
     wanted = extract_keywords(said)
-    scored = [
-        (
-            len(wanted & (extract_keywords(sentence) | extract_keywords(heading))),
-            len(wanted & extract_keywords(sentence)),
-            -index,
-        )
-        for index, (sentence, heading) in enumerate(sentences)
-    ]
+    keywords = [(extract_keywords(sentence), extract_keywords(heading)) for sentence, heading in sentences]
+    scored = [(len(wanted & (own | above)), len(wanted & own), -index) for index, (own, above) in enumerate(keywords)]
     shared, _, index = max(scored, default=(0, 0, 0))
     return sentences[-index][0] if shared > 0 else None
 
@@ -189,18 +149,10 @@ def _score(phrase: str, said: str) -> float:
     return 0.0
 
 
-def _rule(phrases: tuple[str, ...], actions: str) -> ScriptedRule:
-    said = " ".join(_unescape(straight or curly) for straight, curly in SAY.findall(actions))
-    unspoken = SAY.sub(" ", actions)
-    calls = tuple(
-        ScriptedCall(match["name"], _arguments(match["arguments"] or "")) for match in CALL.finditer(unspoken)
-    )
-    return ScriptedRule(phrases, said, calls)
-
-
-def _arguments(text: str) -> JsonObject:
-    return {name: json.loads(value) for name, value in ARGUMENT.findall(text)}
-
-
-def _unescape(text: str) -> str:
-    return text.replace('\\"', '"')
+def _parse_rule(phrases: tuple[str, ...], actions: str) -> ScriptedRule:
+    said = " ".join((straight or curly).replace('\\"', '"') for straight, curly in SAY.findall(actions))
+    calls = []
+    for match in CALL.finditer(SAY.sub(" ", actions)):
+        arguments = {name: json.loads(value) for name, value in ARGUMENT.findall(match["arguments"] or "")}
+        calls.append(ScriptedCall(match["name"], arguments))
+    return ScriptedRule(phrases, said, tuple(calls))

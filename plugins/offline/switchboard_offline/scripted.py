@@ -1,9 +1,14 @@
-"""Provider `scripted`: a deterministic stand-in for a language model that follows the rules in the agent's prompt."""
+"""Provider `scripted`: a deterministic stand-in for a language model that follows the rules in the agent's prompt.
+
+It analyzes a call's transcript by rules and lists of words.
+"""
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
+from typing import cast
 
+from pydantic import JsonValue
 from switchboard.plugin_sdk import (
     KNOWLEDGE,
     ChatEvent,
@@ -25,8 +30,57 @@ from switchboard_offline.rules import (
     find_best_rule,
     find_best_sentence,
     parse_prompt,
+    split_into_words,
 )
-from switchboard_offline.transcripts import analyze_transcript
+
+GOOD = frozenset((
+    "thanks", "thank", "great", "perfect", "wonderful", "good", "excellent", "nice", "lovely", "happy", "helpful",
+    "glad", "appreciate", "awesome",
+))  # fmt: skip
+BAD = frozenset((
+    "bad", "terrible", "awful", "angry", "wrong", "problem", "complain", "complaint", "broken", "useless",
+    "disappointed", "annoyed", "unhappy", "hate", "worst", "ridiculous",
+))  # fmt: skip
+BY_RULES = "(Analyzed by rules, not by a language model.)"
+UNANSWERED = ("did not work", "not sure that i understood", "something went wrong")
+FACTS = {
+    "name": re.compile(r"\bmy name is ([a-z]+(?: [a-z]+)?)", re.IGNORECASE),
+    "email": re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+"),
+    "phone_number": re.compile(r"\+\d{7,15}"),
+}
+EMPTY: dict[str, JsonValue] = {"string": "", "number": 0, "integer": 0, "boolean": False, "array": [], "object": {}}
+
+
+def _analyze_transcript(transcript: str, schema: JsonObject) -> JsonObject:
+    """Return an object of the schema: known fields by rules, and an empty value of the right type for all others."""
+    lines = [line.partition(": ") for line in transcript.splitlines()]
+    user, agent = ([text for speaker, _, text in lines if text and speaker == role] for role in ("user", "agent"))
+    facts = {name: pattern.search(" ".join(user)) for name, pattern in FACTS.items()}
+    known: JsonObject = {
+        "summary": f"{_summarize(user, agent)} {BY_RULES}",
+        "successful": bool(user) and bool(agent) and not any(phrase in agent[-1].lower() for phrase in UNANSWERED),
+        "sentiment": _judge_sentiment(user),
+        "extracted_data": {name: found[found.lastindex or 0] for name, found in facts.items() if found is not None},
+    }
+    properties = cast("dict[str, JsonObject]", schema.get("properties", {}))
+    return {name: known.get(name, EMPTY.get(str(part.get("type")))) for name, part in properties.items()}
+
+
+def _summarize(user: list[str], agent: list[str]) -> str:
+    if not user:
+        return "The caller said nothing that was understood."
+    questions = "; ".join(f"“{text}”" for text in user[:5])
+    answer = f" The agent's last words were: “{agent[-1]}”" if agent else ""
+    return f"The caller said {questions}.{answer}"
+
+
+def _judge_sentiment(user: list[str]) -> str:
+    if not user:
+        return "unknown"
+    heard = split_into_words(" ".join(user))
+    balance = sum(word in GOOD for word in heard) - sum(word in BAD for word in heard)
+    return "positive" if balance > 0 else "negative" if balance < 0 else "neutral"
+
 
 EVERYDAY: tuple[ScriptedRule, ...] = (
     ScriptedRule(
@@ -75,10 +129,10 @@ class ScriptedLLM(LLMProvider[ProviderSettings]):
         calls: list[ToolCall] = []
         if request.response_schema is not None:
             said = next((message.content for message in reversed(request.messages) if message.role == "user"), "")
-            text = json.dumps(analyze_transcript(said, request.response_schema))
+            text = json.dumps(_analyze_transcript(said, request.response_schema))
         else:
             known = "\n\n".join(text.removeprefix(KNOWLEDGE) for text in passages)
-            text, calls = _answer(_script(prompt, instructions), known, request)
+            text, calls = _answer(_combine_scripts(prompt, instructions), known, request)
         for piece in re.findall(r"\S+\s*", text):
             yield TextDelta(piece)
         for call in calls:
@@ -92,7 +146,7 @@ class ScriptedLLM(LLMProvider[ProviderSettings]):
         return list(dict.fromkeys([*own, *everyday, *QUESTIONS]))
 
 
-def _script(prompt: str, instructions: Sequence[str]) -> Script:
+def _combine_scripts(prompt: str, instructions: Sequence[str]) -> Script:
     """Return the prompt's script, preceded by the rules of later instructions."""
     script = parse_prompt(prompt)
     later = [parse_prompt(text) for text in instructions]
@@ -102,21 +156,26 @@ def _script(prompt: str, instructions: Sequence[str]) -> Script:
 
 
 def _answer(script: Script, knowledge: str, request: ChatRequest) -> tuple[str, list[ToolCall]]:
-    if request.messages[-1].role == "tool":
-        return _after_tool(request.messages), []
     last = request.messages[-1]
+    if last.role == "tool":
+        return _answer_after_tool(request.messages), []
     if last.role == "system" and FAILURE in last.content:
         return FAILED, []
     last = next((message for message in reversed(request.messages) if message.role != "system"), last)
     said = last.content if last.role == "user" else ""
-    rule = _rule(script, knowledge, said)
+    rule = _choose_rule(script, knowledge, said)
     offered = {tool.name for tool in request.tools}
     if any(action.name == "repeat" for action in rule.calls):
-        return _last_said(request.messages), []
-    return rule.say, list(_calls(rule, offered, len(request.messages)))
+        spoken = (message.content for message in reversed(request.messages) if message.role == "assistant")
+        return next(filter(None, spoken), OTHERWISE), []
+    return rule.say, [
+        ToolCall(f"call_{len(request.messages)}_{index}", action.name, dict(action.arguments))
+        for index, action in enumerate(rule.calls)
+        if action.name in offered
+    ]
 
 
-def _rule(script: Script, knowledge: str, said: str) -> ScriptedRule:
+def _choose_rule(script: Script, knowledge: str, said: str) -> ScriptedRule:
     rule = find_best_rule(script.rules, said) or find_best_rule(EVERYDAY, said)
     if rule is not None:
         return rule
@@ -126,13 +185,7 @@ def _rule(script: Script, knowledge: str, said: str) -> ScriptedRule:
     return ScriptedRule((), known or find_best_sentence(script.sentences, said) or OTHERWISE, ())
 
 
-def _calls(rule: ScriptedRule, offered: set[str], turn: int) -> Iterator[ToolCall]:
-    for index, action in enumerate(rule.calls):
-        if action.name in offered:
-            yield ToolCall(f"call_{turn}_{index}", action.name, dict(action.arguments))
-
-
-def _after_tool(messages: Sequence[Message]) -> str:
+def _answer_after_tool(messages: Sequence[Message]) -> str:
     """Return the reply after a tool's result.
 
     Text spoken with the call is enough; a silent call needs a reply, and a failure an apology.
@@ -147,13 +200,5 @@ def _after_tool(messages: Sequence[Message]) -> str:
         question = str(asked.tool_calls[0].arguments.get("query", ""))
         found = find_best_passage_sentence("\n\n".join(map(str, passages)), question)
         return found or "I could not find anything about that."
-    if isinstance(answer := result.get("answer", result.get("text")), str):
-        return answer
-    return ""
-
-
-def _last_said(messages: Sequence[Message]) -> str:
-    return next(
-        (message.content for message in reversed(messages) if message.role == "assistant" and message.content),
-        OTHERWISE,
-    )
+    answer = result.get("answer", result.get("text"))
+    return answer if isinstance(answer, str) else ""

@@ -3,8 +3,7 @@
 Source: Presidio's OpenAPI description, https://github.com/microsoft/presidio/blob/main/docs/api-docs/api-docs.yml
 """
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import Annotated, Final, TypeVar
 
 import aiohttp
@@ -75,49 +74,38 @@ class PresidioDetector(RemotePrivateDataDetector):
                 raise ProviderError(message, retryable=False)
 
     async def search(self, spoken: SpokenText) -> list[tuple[int, int]]:
+        base, languages = get_base_language(spoken.language), self.settings.languages
         request: dict[str, JsonValue] = {
             "text": spoken.text,
-            "language": self._choose_language(spoken.language),
+            "language": languages.get(spoken.language) or languages.get(base) or base,
             "entities": list(self.settings.entities),
             "score_threshold": self.settings.score_threshold,
         }
         results = _parse(_RESULTS, await self._request("POST", "analyze", content=request))
         return [(result.start, result.end) for result in results]
 
-    def _choose_language(self, language: str) -> str:
-        base = get_base_language(language)
-        return self.settings.languages.get(language) or self.settings.languages.get(base) or base
-
     async def _request(
         self, method: str, path: str, *, params: Mapping[str, str] | None = None, content: JsonValue = None
     ) -> bytes:
         url, timeout = f"{str(self.settings.url).rstrip('/')}/{path}", aiohttp.ClientTimeout(REQUEST_SECONDS)
-        async with _convert_failures(), aiohttp.ClientSession(timeout=timeout) as session:
-            request = session.request(method, url, params=params, json=content, allow_redirects=False)
-            async with request as response:
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=timeout) as session,
+                session.request(method, url, params=params, json=content, allow_redirects=False) as response,
+            ):
                 body = await response.content.read(MAX_RESPONSE_BYTES)
                 if not response.content.at_eof():
                     raise ProviderError("Presidio's response is too long", retryable=False)
-                if response.status != 200:
-                    raise _build_error(response.status, body)
-                return body
-
-
-@asynccontextmanager
-async def _convert_failures() -> AsyncIterator[None]:
-    try:
-        yield
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise ProviderError(f"Presidio cannot be reached: {describe_connection_fault(error)}") from error
-
-
-def _build_error(status: int, body: bytes) -> ProviderError:
-    try:
-        message = Refusal.model_validate_json(body).error
-    except ValidationError:
-        message = "no reason given"
-    retryable = status >= 500 or status == 429
-    return ProviderError(f"Presidio: {message[:MAX_MESSAGE_CHARACTERS]}", code=str(status), retryable=retryable)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise ProviderError(f"Presidio cannot be reached: {describe_connection_fault(error)}") from error
+        if (status := response.status) == 200:
+            return body
+        try:
+            message = Refusal.model_validate_json(body).error
+        except ValidationError:
+            message = "no reason given"
+        retryable = status >= 500 or status == 429
+        raise ProviderError(f"Presidio: {message[:MAX_MESSAGE_CHARACTERS]}", code=str(status), retryable=retryable)
 
 
 def _parse(shape: TypeAdapter[ResponseT], body: bytes) -> ResponseT:

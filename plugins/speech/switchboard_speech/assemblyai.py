@@ -29,8 +29,7 @@ from switchboard_speech.connection import (
     WordTimes,
     parse_vendor_data,
 )
-from switchboard_speech.streams import GRACE_SECONDS
-from switchboard_speech.turns import TurnStream
+from switchboard_speech.streams import GRACE_SECONDS, TurnStream
 
 JUDGMENT_SECONDS: Final = 1.5
 """Longest wait for AssemblyAI's own end of a turn: the words are not final before it."""
@@ -60,8 +59,7 @@ class AssemblyAISettings(SpeechVendorSettings):
         HttpUrl("https://api.assemblyai.com"), description="Address of the REST API, which checks the key."
     )
     model: str | None = Field(
-        None,
-        description="Model for agents that name none. By default English or multilingual, by the language.",
+        None, description="Model for agents that name none. By default English or multilingual, by the language."
     )
     language_codes: list[str] = Field(
         default=[],
@@ -141,18 +139,7 @@ def _turn_detection(model: str, max_silence_seconds: float | None, *, has_partia
     ]
 
 
-def _asks_for_format(model: str, max_silence_seconds: float | None) -> bool:
-    """Return whether turns are asked for with punctuation, case, and digits, as Universal-3 writes them by itself.
-
-    A turn then comes twice, the formatted one last (https://www.assemblyai.com/docs/streaming/universal-streaming,
-    November 2026). A turn that AssemblyAI judges is not waited for twice. The documentation does not say which of the
-    two is redacted, so that redacted turns are asked for in one form.
-    """
-    return model.startswith(BY_CONFIDENCE) and max_silence_seconds is None
-
-
-def read_assemblyai_fault(body: str) -> VendorFault:
-    """Read a fault. Raises `ValueError`."""
+def _read_fault(body: str) -> VendorFault:
     message = _Message.model_validate_json(body)
     return VendorFault(str(message.error_code) if message.error_code else None, message.error or body)
 
@@ -248,9 +235,8 @@ class _Stream(TurnStream):
             self._is_forced, state = False, "ongoing"
         self.heard_until = self.sent_seconds
         words = [word.text for word in said.words if word.word_is_final]
-        has_changed = self.turn.update(
-            said.turn_order, said.transcript, words, state, said.end_of_turn_confidence or 0.0
-        )
+        confidence = said.end_of_turn_confidence or 0.0
+        has_changed = self.turn.update(said.turn_order, said.transcript, words, state, confidence)
         if is_forced_end and self.is_finalizing:
             self.confirm_end()
         elif has_changed:
@@ -271,7 +257,7 @@ class AssemblyAISpeechToText(ConnectedProvider[AssemblyAISettings], SpeechToText
 
     def connection(self, settings: AssemblyAISettings) -> VendorConnection:
         return VendorConnection(
-            self.title, settings, {"Authorization": settings.api_key.get_secret_value()}, read_assemblyai_fault
+            self.title, settings, {"Authorization": settings.api_key.get_secret_value()}, _read_fault
         )
 
     async def open(self) -> None:
@@ -287,12 +273,15 @@ class AssemblyAISpeechToText(ConnectedProvider[AssemblyAISettings], SpeechToText
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
         english = get_base_language(request.language) == "en"
-        model = (
-            request.model or self.settings.model or f"universal-streaming-{'english' if english else 'multilingual'}"
-        )
+        usual = f"universal-streaming-{'english' if english else 'multilingual'}"
+        model = request.model or self.settings.model or usual
         hints = [hint for hint in request.hints if len(hint) <= LONGEST_KEYTERM][:MOST_KEYTERMS]
         max_silence_seconds = request.max_silence_seconds if self.settings.turn_detection else None
-        is_formatted = _asks_for_format(model, max_silence_seconds) and not self.settings.redact_pii
+        # Turns with punctuation, case, and digits, as Universal-3 writes them by itself. A turn then comes twice, the
+        # formatted one last (https://www.assemblyai.com/docs/streaming/universal-streaming, November 2026). A turn that
+        # AssemblyAI judges is not waited for twice. The documentation does not say which of the two is redacted, so
+        # that redacted turns are asked for in one form.
+        is_formatted = model.startswith(BY_CONFIDENCE) and max_silence_seconds is None and not self.settings.redact_pii
         params = [
             ("speech_model", model),
             ("sample_rate", "8000"),
@@ -304,13 +293,8 @@ class AssemblyAISpeechToText(ConnectedProvider[AssemblyAISettings], SpeechToText
             *([("keyterms_prompt", json.dumps(hints))] if hints else []),
         ]
         socket = await self._connection.begin_session("/v3/ws", params=params, wait_for_start=self._wait_for_begin)
-        return _Stream(
-            self._connection,
-            socket,
-            max_silence_seconds,
-            is_formatted=is_formatted,
-            has_words=not self.settings.redact_pii,
-        )
+        has_words = not self.settings.redact_pii
+        return _Stream(self._connection, socket, max_silence_seconds, is_formatted=is_formatted, has_words=has_words)
 
     def _list_redactions(self) -> Params:
         """Return the parameters of redaction (https://assemblyai.com/docs/streaming/pii-redaction, November 2026).

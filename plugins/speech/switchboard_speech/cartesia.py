@@ -1,7 +1,10 @@
-"""Cartesia's voices over its WebSocket (https://docs.cartesia.ai/api-reference/tts/websocket).
+"""Cartesia's voices over its WebSocket (https://docs.cartesia.ai/api-reference/tts/websocket), and live transcription.
 
 The sentences of a reply continue one context, each flushed, so that their intonation joins; an interruption cancels it
 (`GenerationRequest`, `FlushDone`, and `CancelContextRequest` of github.com/cartesia-ai/cartesia-python, August 2026).
+
+Messages of Ink: https://docs.cartesia.ai/api-reference/stt/stt, and `STTManualFinalizeWebsocketResponse` of
+github.com/cartesia-ai/cartesia-python, August 2026. Keyterms: https://docs.cartesia.ai/use-the-api/stt/keyterms.
 """
 
 import asyncio
@@ -10,19 +13,24 @@ import time
 from base64 import b64decode
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 from urllib.parse import quote
 from uuid import uuid4
 
 import aiohttp
-from pydantic import BaseModel, HttpUrl
+from pydantic import BaseModel, Field, HttpUrl
 from switchboard.plugin_sdk import (
     PHONE_MULAW,
     ProviderError,
     SpeechChunk,
     SpeechRequest,
+    SpeechToTextProvider,
+    SpeechToTextStream,
     TextToSpeechProvider,
     TextToSpeechSettings,
+    Transcript,
+    TranscriptionRequest,
     Voice,
     Word,
 )
@@ -33,6 +41,7 @@ from switchboard_speech.connection import (
     ConnectedProvider,
     DefaultModel,
     DefaultVoice,
+    SettingsT,
     SpeechVendorSettings,
     VendorConnection,
     VendorFault,
@@ -41,6 +50,8 @@ from switchboard_speech.connection import (
     WordTimes,
     parse_vendor_data,
 )
+from switchboard_speech.languages import get_transcribed_language
+from switchboard_speech.streams import SILENCE, SocketStream, time_words
 from switchboard_speech.timing import ROUNDING_SECONDS, WordTimeline
 
 VERSION: Final = "2026-03-01"
@@ -97,17 +108,16 @@ class _Voices(BaseModel):
     has_more: bool = False
 
 
-def read_cartesia_fault(body: str) -> VendorFault:
-    """Read a fault. Raises `ValueError`."""
+def _read_fault(body: str) -> VendorFault:
     failure = _Failure.model_validate_json(body)
     words = ": ".join(filter(None, (failure.title, failure.message or failure.error)))
     return VendorFault(failure.error_code, words or "no reason was given")
 
 
-def create_cartesia_connection(title: str, settings: SpeechVendorSettings) -> VendorConnection:
-    """Create the connection of a provider to Cartesia."""
-    headers = {"Authorization": f"Bearer {settings.api_key.get_secret_value()}", "Cartesia-Version": VERSION}
-    return VendorConnection(title, settings, headers, read_cartesia_fault)
+class _Cartesia(ConnectedProvider[SettingsT]):
+    def connection(self, settings: SettingsT) -> VendorConnection:
+        headers = {"Authorization": f"Bearer {settings.api_key.get_secret_value()}", "Cartesia-Version": VERSION}
+        return VendorConnection(self.title, settings, headers, _read_fault)
 
 
 @dataclass(slots=True)
@@ -153,7 +163,7 @@ class _Lines:
             await self._idle.pop().socket.close()
 
 
-class CartesiaTextToSpeech(ConnectedProvider[CartesiaSettings], TextToSpeechProvider[CartesiaSettings]):
+class CartesiaTextToSpeech(_Cartesia[CartesiaSettings], TextToSpeechProvider[CartesiaSettings]):
     """Sonic: mu-law from the vendor, with the time of each word."""
 
     name = "cartesia"
@@ -164,9 +174,6 @@ class CartesiaTextToSpeech(ConnectedProvider[CartesiaSettings], TextToSpeechProv
     def __init__(self, settings: CartesiaSettings) -> None:
         super().__init__(settings)
         self._lines = _Lines(self._connection)
-
-    def connection(self, settings: CartesiaSettings) -> VendorConnection:
-        return create_cartesia_connection(self.title, settings)
 
     async def close(self) -> None:
         await self._lines.close()
@@ -291,3 +298,122 @@ def _words(message: _Message, begun: float) -> list[Word]:
         Word(word, max(0, round((start - since) * 1000)), round((end - since) * 1000))
         for word, start, end in zip(times.words, times.start, times.end, strict=False)
     ]
+
+
+DETECTING: Final = "ink-2"
+"""Prefix of models that detect the language, and accept keyterms."""
+DETECTED_LANGUAGES: Final = frozenset({None, "en", "es", "fr", "hi", "ja"})
+"""Languages of Ink 2 (https://docs.cartesia.ai/use-the-api/stt/languages)."""
+WHISPER: Final = "ink-whisper"
+MOST_KEYTERMS: Final = 100
+LONGEST_KEYTERMS: Final = 1200
+"""Characters of all keyterms together."""
+
+
+class InkSettings(SpeechVendorSettings):
+    """Settings of Cartesia's transcription."""
+
+    base_url: VendorUrl = HttpUrl("https://api.cartesia.ai")
+    model: str | None = Field(
+        None, description="Model for agents that name none. By default Ink 2, or Ink Whisper for other languages."
+    )
+
+
+class _InkWord(BaseModel):
+    word: str
+    start: float
+    end: float
+
+    def list_times(self) -> list[tuple[str, float, float]]:
+        return [(self.word.strip(), self.start, self.end)]
+
+
+class _InkColumns(BaseModel):
+    """Words in the form of a voice's times, which Cartesia's SDK has here too (`shared/word_timestamps.py`)."""
+
+    words: list[str]
+    start: list[float]
+    end: list[float]
+
+    def list_times(self) -> list[tuple[str, float, float]]:
+        return list(zip([word.strip() for word in self.words], self.start, self.end, strict=False))
+
+
+class _InkMessage(BaseModel):
+    """A chunk of the words since the last final chunk, or another message, of which an error has a status.
+
+    Each entry of `words` is a word with its times (https://docs.cartesia.ai/use-the-api/stt/word-timestamps), or has
+    several of them in columns.
+    """
+
+    type: str
+    text: str = ""
+    is_final: bool = False
+    words: WordTimes[_InkWord | _InkColumns] = []
+    status_code: int | None = None
+
+
+class InkStream(SocketStream):
+    """Joins final chunks, which Cartesia may cut within a word, to utterances.
+
+    Cartesia closes a stream after three minutes without a message, so silence is sent.
+    """
+
+    KEEP_ALIVE = SILENCE * 160
+    FINALIZE = "finalize"
+    CLOSE = "close"
+
+    def __init__(self, connection: VendorConnection, socket: aiohttp.ClientWebSocketResponse) -> None:
+        super().__init__(connection, socket)
+        self._text = ""
+        self._times: list[tuple[str, float, float]] = []
+
+    def handle_message(self, message: str) -> None:
+        said = _InkMessage.model_validate_json(message)
+        if said.type == "error":
+            raise self._connection.status_error(said.status_code or 500, message)
+        if said.type == "transcript":
+            text = self._text + said.text
+            if said.is_final:
+                self._text = text
+                self._times += [times for entry in said.words for times in entry.list_times()]
+            if said.text.strip():
+                self.add_transcript(Transcript(text.strip(), is_final=False))
+        elif said.type == "flush_done" and (self._text or self.is_finalizing):
+            self._add_utterance(finalized=self.is_finalizing)
+
+    def confirm_end(self) -> None:
+        self._add_utterance(finalized=True)
+
+    def _add_utterance(self, *, finalized: bool) -> None:
+        text, times, self._text, self._times = self._text.strip(), self._times, "", []
+        self.add_transcript(Transcript(text, is_final=True, finalized=finalized, words=time_words(times)))
+
+
+class CartesiaSpeechToText(_Cartesia[InkSettings], SpeechToTextProvider[InkSettings]):
+    """Ink with the phone's mu-law audio; the engine decides when an utterance is over."""
+
+    name = "cartesia"
+    title = "Cartesia Ink"
+    Settings = InkSettings
+    audio_format = PHONE_MULAW
+
+    async def check(self) -> None:
+        """Open a stream without audio, which costs nothing."""
+        await (await self.transcribe(TranscriptionRequest())).close()
+
+    async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
+        language = get_transcribed_language(request.language)
+        model = request.model or self.settings.model or (DETECTING if language in DETECTED_LANGUAGES else WHISPER)
+        detects = model.startswith(DETECTING)
+        # The first phrases that are together within Cartesia's limits.
+        lengths = accumulate(map(len, request.hints[:MOST_KEYTERMS]))
+        keyterms = [hint for hint, length in zip(request.hints, lengths, strict=False) if length <= LONGEST_KEYTERMS]
+        params = [
+            ("model", model),
+            ("encoding", "pcm_mulaw"),
+            ("sample_rate", "8000"),
+            *([("language", language)] if language is not None and not detects else []),
+            *(("keyterm", hint) for hint in keyterms if detects),
+        ]
+        return InkStream(self._connection, await self._connection.socket("/stt/websocket", params=params))

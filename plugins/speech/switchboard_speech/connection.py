@@ -20,7 +20,7 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     WrapValidator,
 )
-from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings
+from switchboard.plugin_sdk import Provider, ProviderError, ProviderSettings, SpeechChunk
 from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.retries import read_retry_after
 from yarl import URL
@@ -54,10 +54,6 @@ SettingsT = TypeVar("SettingsT", bound=SpeechVendorSettings)
 AnySettings = TypeVar("AnySettings", bound=ProviderSettings)
 
 
-def _take_null_for_nothing(value: object) -> object:
-    return [] if value is None else value
-
-
 def _ignore_unknown_form(value: object, read: ValidatorFunctionWrapHandler) -> list[ItemT]:
     try:
         items: list[ItemT] = read(value)
@@ -66,7 +62,7 @@ def _ignore_unknown_form(value: object, read: ValidatorFunctionWrapHandler) -> l
     return items
 
 
-VendorList = Annotated[list[ItemT], BeforeValidator(_take_null_for_nothing)]
+VendorList = Annotated[list[ItemT], BeforeValidator(lambda value: [] if value is None else value)]
 """A list in a vendor's message, for which some vendors send null when it is empty."""
 WordTimes = Annotated[list[ItemT], WrapValidator(_ignore_unknown_form)]
 """Words with their times, which accompany a text: those of another form, or null, are left out, and the text counts."""
@@ -141,6 +137,22 @@ class VendorConnection:
         with parse_vendor_data(self.title):
             return answer.model_validate_json(text)
 
+    async def stream_audio(
+        self,
+        path: str,
+        *,
+        params: Params = (),
+        body: object = None,
+        text: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> AsyncIterator[SpeechChunk]:
+        """Send a POST request and yield the audio of its response as it arrives."""
+        async with self.request("POST", path, params=params, body=body, text=text, headers=headers) as response:
+            if response.content_type.startswith("text/"):
+                raise self.error(f"the answer is {response.content_type} instead of audio")
+            async for audio in response.content.iter_any():
+                yield SpeechChunk(audio)
+
     async def has(self, path: str) -> bool:
         """Return whether an object exists. An object with an invalid name does not exist."""
         with self._translate_errors():
@@ -160,13 +172,12 @@ class VendorConnection:
         heartbeat_seconds: float | None = None,
     ) -> aiohttp.ClientWebSocketResponse:
         """Open a WebSocket, with a ping in each `heartbeat_seconds`."""
-        timeout = aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS)
         with self._translate_errors():
             return await self._require_session().ws_connect(
                 # Cartesia requires spaces as %20; aiohttp would write a plus sign.
                 URL(f"{self._base_url}{path}?{urlencode(params, quote_via=quote)}", encoded=True),
                 headers=headers,
-                timeout=timeout,
+                timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS),
                 heartbeat=heartbeat_seconds,
                 max_msg_size=2**23,
             )
@@ -211,12 +222,7 @@ class VendorConnection:
         return self.error(fault.message, code=fault.code or str(status), retryable=retryable, retry_after_seconds=wait)
 
     def error(
-        self,
-        message: str,
-        *,
-        code: str | None = None,
-        retryable: bool = True,
-        retry_after_seconds: float | None = None,
+        self, message: str, *, code: str | None = None, retryable: bool = True, retry_after_seconds: float | None = None
     ) -> ProviderError:
         """Return an error in the vendor's name, without the API key, which vendors like to repeat."""
         return ProviderError(

@@ -1,8 +1,12 @@
-"""Deepgram: live transcription by Nova and Flux, and voices by Aura (https://developers.deepgram.com/reference)."""
+"""Deepgram: live transcription by Nova and Flux, and voices by Aura (https://developers.deepgram.com/reference).
+
+Flux transcribes and judges turns. Its messages: https://developers.deepgram.com/reference/speech-to-text/listen-flux.
+The order of events: https://developers.deepgram.com/docs/flux/state.
+"""
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Annotated, Final, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, Field, HttpUrl, StringConstraints, model_validator
 from switchboard.plugin_sdk import (
@@ -15,8 +19,8 @@ from switchboard.plugin_sdk import (
     TextToSpeechSettings,
     Transcript,
     TranscriptionRequest,
+    TurnState,
     Voice,
-    Word,
 )
 from switchboard.plugin_sdk.languages import MULTIPLE_LANGUAGES, get_base_language
 
@@ -33,9 +37,8 @@ from switchboard_speech.connection import (
     VendorUrl,
     WordTimes,
 )
-from switchboard_speech.flux import HEARTBEAT_SECONDS, PREFIX, FluxStream, build_flux_params
 from switchboard_speech.languages import is_cantonese
-from switchboard_speech.streams import GRACE_SECONDS, SocketStream
+from switchboard_speech.streams import GRACE_SECONDS, SocketStream, TurnStream, time_words
 
 MOST_KEYTERMS: Final = 50
 LONGEST_KEYTERM: Final = 50
@@ -51,6 +54,21 @@ CANTONESE: Final = "zh-HK"
 """Deepgram's code (https://developers.deepgram.com/changelog/2026/3/17)."""
 NEARLY_ALL_SECONDS: Final = 0.05
 SLOWEST, FASTEST = 0.7, 1.5
+FLUX: Final = "flux-"
+FLUX_MULTILINGUAL: Final = "flux-general-multi"
+FLUX_LANGUAGES: Final = frozenset({"de", "en", "es", "fr", "hi", "it", "ja", "nl", "pt", "ru"})
+"""Language hints of `flux-general-multi` (https://developers.deepgram.com/docs/flux/language-prompting)."""
+SHORTEST_TIMEOUT_MS, LONGEST_TIMEOUT_MS = 500, 10_000
+FLUX_HEARTBEAT_SECONDS: Final = 30.0
+"""Flux has no KeepAlive; it closes a connection without audio or pings after 60 seconds
+(https://github.com/deepgram/deepgram-python-sdk/issues/618).
+"""
+FLUX_STATES: Final[dict[str, TurnState]] = {
+    "StartOfTurn": "ongoing",
+    "TurnResumed": "ongoing",
+    "EagerEndOfTurn": "eager_end",
+    "EndOfTurn": "end",
+}
 NO_RETENTION: Final = (("mip_opt_out", "true"),)
 FLUX_REDACTIONS: Final = frozenset({"numbers", "aggressive_numbers"})
 """Kinds that Flux accepts (https://developers.deepgram.com/docs/redaction and changelog, 24 June 2026)."""
@@ -58,8 +76,7 @@ FLUX_REDACTIONS: Final = frozenset({"numbers", "aggressive_numbers"})
 
 # https://developers.deepgram.com/trust-security/your-data
 NoRetention = Annotated[
-    bool,
-    Field(description="Requests opt out of Deepgram's Model Improvement Program, so that they are not retained."),
+    bool, Field(description="Requests opt out of Deepgram's Model Improvement Program, so that they are not retained.")
 ]
 
 
@@ -69,10 +86,7 @@ class DeepgramSettings(SpeechVendorSettings):
     base_url: VendorUrl = HttpUrl("https://api.deepgram.com")
     model: DefaultModel = "nova-3"
     endpointing_ms: int = Field(
-        default=300,
-        ge=10,
-        le=5000,
-        description="Silence in milliseconds after which Nova finalizes words by itself.",
+        default=300, ge=10, le=5000, description="Silence in milliseconds after which Nova finalizes words by itself."
     )
     smart_format: bool = Field(False, description="Deepgram formats dates, times, and numbers in transcripts.")
     eot_threshold: float = Field(
@@ -93,7 +107,7 @@ class DeepgramSettings(SpeechVendorSettings):
 
     @model_validator(mode="after")
     def _check_redaction(self) -> Self:
-        if self.model.startswith(PREFIX) and (unknown := set(self.redact) - FLUX_REDACTIONS):
+        if self.model.startswith(FLUX) and (unknown := set(self.redact) - FLUX_REDACTIONS):
             raise ValueError(f"{', '.join(sorted(unknown))}: Flux redacts {', '.join(sorted(FLUX_REDACTIONS))} only")
         return self
 
@@ -157,8 +171,7 @@ class _Failure(BaseModel):
     description: str | None = None
 
 
-def read_deepgram_fault(body: str) -> VendorFault:
-    """Read a fault. Raises `ValueError`."""
+def _read_fault(body: str) -> VendorFault:
     failure = _Failure.model_validate_json(body)
     message = ": ".join(filter(None, (failure.err_msg or failure.message or failure.description, failure.details)))
     return VendorFault(failure.err_code or failure.category or failure.variant, message or body)
@@ -167,7 +180,7 @@ def read_deepgram_fault(body: str) -> VendorFault:
 class _Deepgram(ConnectedProvider[SettingsT]):
     def connection(self, settings: SettingsT) -> VendorConnection:
         return VendorConnection(
-            self.title, settings, {"Authorization": f"Token {settings.api_key.get_secret_value()}"}, read_deepgram_fault
+            self.title, settings, {"Authorization": f"Token {settings.api_key.get_secret_value()}"}, _read_fault
         )
 
     async def check(self) -> None:
@@ -190,27 +203,78 @@ class _Stream(SocketStream):
     def handle_message(self, message: str) -> None:
         kind = _Envelope.model_validate_json(message).type
         if kind == "Error":
-            fault = read_deepgram_fault(message)
+            fault = _read_fault(message)
             raise self._connection.error(fault.message, code=fault.code)
-        if kind == "Results":
-            self._results(_Results.model_validate_json(message))
-
-    def _results(self, results: _Results) -> None:
+        if kind != "Results":
+            return
+        results = _Results.model_validate_json(message)
         best = next(iter(results.channel.alternatives), _Alternative())
         if results.is_final:
             self._final_until = results.start + results.duration
         # `from_finalize` is not guaranteed; a final result that covers all sent audio means the same.
         finalized = self.is_finalizing and results.is_final and (results.from_finalize or self._is_complete())
         if best.transcript or finalized:
-            words = tuple(_to_word(word, results.start) for word in best.words)
+            times = [(word.punctuated_word or word.word, word.start, word.end) for word in best.words]
+            words = time_words(times, results.start)
             self.add_transcript(Transcript(best.transcript, results.is_final, finalized, best.confidence, words))
 
     def _is_complete(self) -> bool:
         return self._final_until >= self.sent_seconds - NEARLY_ALL_SECONDS
 
 
-def _to_word(word: _Word, since: float) -> Word:
-    return Word(word.punctuated_word or word.word, round((word.start - since) * 1000), round((word.end - since) * 1000))
+class _FluxWord(BaseModel):
+    word: str
+
+
+class _TurnInfo(BaseModel):
+    """State of a turn, with all its words; the audio until `audio_window_end` seconds is transcribed."""
+
+    type: Literal["TurnInfo"]
+    event: str
+    turn_index: int
+    audio_window_end: float
+    transcript: str
+    words: WordTimes[_FluxWord]
+    end_of_turn_confidence: float
+
+
+class FluxStream(TurnStream):
+    """One call's transcription by Flux, in messages of at least 80 milliseconds, as Deepgram recommends.
+
+    The judgment comes by itself. Flux transcribes the audio before a pause within the next 0.25 seconds of audio.
+    """
+
+    CLOSE = json.dumps({"type": "CloseStream"})
+    SHORTEST, LONGEST = 640, 8000
+
+    async def finalize(self) -> None:
+        await self.await_judgment(GRACE_SECONDS)
+
+    def is_judged(self) -> bool:
+        return self.heard_until >= self.finalized_at - NEARLY_ALL_SECONDS or super().is_judged()
+
+    def handle_message(self, message: str) -> None:
+        kind = json.loads(message).get("type")
+        if kind == "Error":
+            error = _FluxError.model_validate_json(message)
+            raise self._connection.error(error.description, code=error.code)
+        if kind != "TurnInfo":
+            return
+        info = _TurnInfo.model_validate_json(message)
+        self.heard_until = info.audio_window_end
+        words = [word.word for word in info.words]
+        has_changed = self.turn.update(
+            info.turn_index, info.transcript, words, FLUX_STATES.get(info.event), info.end_of_turn_confidence
+        )
+        if has_changed or (self.is_finalizing and self.is_judged()):
+            self.handle_turn()
+
+
+class _FluxError(BaseModel):
+    """An error that ends the stream."""
+
+    code: str
+    description: str
 
 
 class DeepgramSpeechToText(_Deepgram[DeepgramSettings], SpeechToTextProvider[DeepgramSettings]):
@@ -224,22 +288,33 @@ class DeepgramSpeechToText(_Deepgram[DeepgramSettings], SpeechToTextProvider[Dee
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
         model = request.model or self.settings.model
         hints = [hint for hint in request.hints if len(hint) <= LONGEST_KEYTERM][:MOST_KEYTERMS]
-        if not model.startswith(PREFIX):
+        if not model.startswith(FLUX):
             params = self._list_nova_params(model, request, hints)
             return _Stream(self._connection, await self._connection.socket("/v1/listen", params=params))
+        params = self._list_flux_params(model, request, hints)
+        socket = await self._connection.socket("/v2/listen", params=params, heartbeat_seconds=FLUX_HEARTBEAT_SECONDS)
+        return FluxStream(self._connection, socket, request.max_silence_seconds or GRACE_SECONDS)
+
+    def _list_flux_params(self, model: str, request: TranscriptionRequest, hints: Sequence[str]) -> Params:
         params = [
-            *build_flux_params(
-                model,
-                request,
-                eot_threshold=self.settings.eot_threshold,
-                eager_eot_threshold=self.settings.eager_eot_threshold,
-            ),
+            ("model", model),
+            ("encoding", "mulaw"),
+            ("sample_rate", "8000"),
+            ("eot_threshold", str(self.settings.eot_threshold)),
+        ]
+        if request.max_silence_seconds is not None:
+            if self.settings.eager_eot_threshold is not None:
+                params.append(("eager_eot_threshold", str(self.settings.eager_eot_threshold)))
+            longest = round(request.max_silence_seconds * 1000)
+            params.append(("eot_timeout_ms", str(min(LONGEST_TIMEOUT_MS, max(SHORTEST_TIMEOUT_MS, longest)))))
+        if model == FLUX_MULTILINGUAL and (language := get_base_language(request.language)) in FLUX_LANGUAGES:
+            params.append(("language_hint", language))
+        return [
+            *params,
             *(("keyterm", hint) for hint in hints),
             *(("redact", kind) for kind in self.settings.redact),
             *(NO_RETENTION if self.settings.no_retention else ()),
         ]
-        socket = await self._connection.socket("/v2/listen", params=params, heartbeat_seconds=HEARTBEAT_SECONDS)
-        return FluxStream(self._connection, socket, request.max_silence_seconds or GRACE_SECONDS)
 
     def _list_nova_params(self, model: str, request: TranscriptionRequest, hints: Sequence[str]) -> Params:
         # Keyterms exist since Nova-3; earlier models have keywords.
@@ -291,20 +366,14 @@ class DeepgramTextToSpeech(_Deepgram[DeepgramVoiceSettings], TextToSpeechProvide
     Settings = DeepgramVoiceSettings
     audio_format = PHONE_MULAW
 
-    async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
+    def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
         named = request.voice_id or request.model
         voice = named or self.settings.find_voice(request.language) or self.settings.voice_id
         params = [("model", voice), ("encoding", "mulaw"), ("sample_rate", "8000"), ("container", "none")]
         params += NO_RETENTION if self.settings.no_retention else ()
         if request.speed != 1.0:
             params.append(("speed", str(min(FASTEST, max(SLOWEST, request.speed)))))
-        async with self._connection.request(
-            "POST", "/v1/speak", params=params, body={"text": request.text}
-        ) as response:
-            if response.content_type.startswith("text/"):
-                raise self._connection.error(f"the answer is {response.content_type} instead of audio")
-            async for audio in response.content.iter_any():
-                yield SpeechChunk(audio)
+        return self._connection.stream_audio("/v1/speak", params=params, body={"text": request.text})
 
     async def list_voices(self) -> Sequence[Voice]:
         models = await self._connection.get("/v1/models", _Models)

@@ -1,27 +1,39 @@
-"""Voices of Google Cloud Text-to-Speech over REST.
+"""Google Cloud's voices over REST, and its Speech-to-Text, version 2.
 
-https://cloud.google.com/text-to-speech/docs/reference/rest/v1/text/synthesize, and `cloud_tts.proto` of
-github.com/googleapis/googleapis, August 2026.
+https://cloud.google.com/text-to-speech/docs/reference/rest/v1/text/synthesize, `cloud_tts.proto` of
+github.com/googleapis/googleapis, August 2026, and https://cloud.google.com/speech-to-text/v2/docs.
+
+A service account signs tokens itself, without a request (https://google.aip.dev/auth/4111).
 """
 
+import asyncio
+import importlib
 import struct
 from base64 import b64decode
-from collections.abc import AsyncIterator, Sequence
-from typing import Final
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Final
 
-from pydantic import BaseModel, Field, HttpUrl, SecretStr
+from google.auth import jwt
+from google.auth.exceptions import GoogleAuthError
+from pydantic import AfterValidator, BaseModel, Field, HttpUrl, SecretStr
 from switchboard.plugin_sdk import (
     PHONE_MULAW,
+    ProviderError,
+    ProviderSettings,
     SpeechChunk,
     SpeechRequest,
+    SpeechToTextProvider,
+    SpeechToTextStream,
     TextToSpeechProvider,
     TextToSpeechSettings,
+    TranscriptionRequest,
     Voice,
 )
 from switchboard.plugin_sdk.google_cloud import read_service_account
 
 from switchboard_speech.connection import (
     ConnectedProvider,
+    DefaultModel,
     DefaultVoice,
     SpeechVendorSettings,
     VendorConnection,
@@ -30,9 +42,47 @@ from switchboard_speech.connection import (
     VendorUrl,
     parse_vendor_data,
 )
-from switchboard_speech.google_account import AccountTokens, KeyFile
+from switchboard_speech.languages import get_locale
 
-AUDIENCE: Final = "https://texttospeech.googleapis.com/"
+
+def _require_key_file(file: SecretStr) -> SecretStr:
+    read_service_account(file)
+    return file
+
+
+KeyFile = Annotated[
+    SecretStr,
+    AfterValidator(_require_key_file),
+    Field(description="The JSON file of a service account's key, in a project with the API enabled."),
+]
+
+
+class AccountTokens:
+    """Tokens for one service, `audience` (https://speech.googleapis.com/), signed with a key file."""
+
+    def __init__(self, title: str, file: SecretStr, audience: str) -> None:
+        self._title = title
+        self._file = file
+        self._audience = audience
+        self._credentials: jwt.Credentials | None = None
+
+    def build_headers(self) -> dict[str, str]:
+        """Return the header with a token, which is renewed when it has expired. Raises `ProviderError`."""
+        headers: dict[str, str] = {}
+        try:
+            if self._credentials is None:
+                account = read_service_account(self._file).model_dump()
+                self._credentials = jwt.Credentials.from_service_account_info(  # type: ignore[no-untyped-call]
+                    {**account, "token_uri": self._audience}, audience=self._audience
+                )
+            self._credentials.before_request(None, "POST", self._audience, headers)
+        except (GoogleAuthError, ValueError) as error:
+            reason = f"{self._title}: the key of the service account is invalid ({error})"
+            raise ProviderError(reason, retryable=False) from error
+        return headers
+
+
+VOICE_AUDIENCE: Final = "https://texttospeech.googleapis.com/"
 SLOWEST, FASTEST = 0.25, 2.0
 UNKNOWN_GENDER: Final = "SSML_VOICE_GENDER_UNSPECIFIED"
 
@@ -69,8 +119,7 @@ class _Voices(BaseModel):
     voices: VendorList[_Voice] = []
 
 
-def read_google_fault(body: str) -> VendorFault:
-    """Read a fault. Raises `ValueError`."""
+def _read_fault(body: str) -> VendorFault:
     error = _Failure.model_validate_json(body).error
     return VendorFault(error.status or str(error.code), error.message)
 
@@ -85,12 +134,12 @@ class GoogleTextToSpeech(ConnectedProvider[GoogleVoiceSettings], TextToSpeechPro
 
     def __init__(self, settings: GoogleVoiceSettings) -> None:
         super().__init__(settings)
-        self._tokens = AccountTokens(self.title, settings.service_account, AUDIENCE)
+        self._tokens = AccountTokens(self.title, settings.service_account, VOICE_AUDIENCE)
 
     def connection(self, settings: GoogleVoiceSettings) -> VendorConnection:
         key = SecretStr(read_service_account(settings.service_account).private_key)
         vendor = SpeechVendorSettings(api_key=key, base_url=settings.base_url)
-        return VendorConnection(self.title, vendor, {}, read_google_fault)
+        return VendorConnection(self.title, vendor, {}, _read_fault)
 
     async def check(self) -> None:
         await self.list_voices()
@@ -137,3 +186,83 @@ def _read_wave(file: bytes) -> bytes:
             return file[at + 8 : at + 8 + length]
         at += 8 + length + length % 2
     raise ValueError("the WAVE file has no samples")
+
+
+if TYPE_CHECKING:
+    from switchboard_speech.google_stream import RecognizerChannel
+
+AUDIENCE: Final = "https://speech.googleapis.com/"
+GLOBAL: Final = "global"
+MOST_PHRASES: Final = 500
+LONGEST_PHRASE: Final = 100
+MOST_LANGUAGES: Final = 3
+LOCALES: Final[Mapping[str, str]] = {
+    "zh-CN": "cmn-Hans-CN", "zh-TW": "cmn-Hant-TW", "zh-HK": "yue-Hant-HK", "nb-NO": "no-NO", "he-IL": "iw-IL",
+}  # fmt: skip
+"""Google's own names (https://cloud.google.com/speech-to-text/v2/docs/speech-to-text-supported-languages)."""
+Name = Annotated[str, Field(pattern=r"^[a-z0-9:.-]+$")]
+
+
+class GoogleTranscriptionSettings(ProviderSettings):
+    """Settings of Google's transcription."""
+
+    service_account: KeyFile
+    project: Name = Field(description="Google Cloud project that is billed.")
+    location: Name = Field(GLOBAL, description="`global`, a multi-region (eu, us), or a region such as europe-west4.")
+    model: DefaultModel = "telephony"
+    language_codes: list[str] = Field(
+        default=["en-US"],
+        min_length=1,
+        max_length=MOST_LANGUAGES,
+        description="Languages of callers who switch between several (`mul`), most likely ones first.",
+    )
+    base_url: HttpUrl | None = Field(None, description="Address instead of the location's.")
+
+
+class GoogleSpeechToText(SpeechToTextProvider[GoogleTranscriptionSettings]):
+    """Google's live transcription of the phone's mu-law audio, over gRPC."""
+
+    name = "google_speech"
+    title = "Google Cloud Speech-to-Text"
+    Settings = GoogleTranscriptionSettings
+    audio_format = PHONE_MULAW
+
+    def __init__(self, settings: GoogleTranscriptionSettings) -> None:
+        super().__init__(settings)
+        self._tokens = AccountTokens(self.title, settings.service_account, AUDIENCE)
+        self._channel: RecognizerChannel | None = None
+
+    async def open(self) -> None:
+        # Importing gRPC takes a second.
+        stream = await asyncio.to_thread(importlib.import_module, "switchboard_speech.google_stream")
+        settings = self.settings
+        prefix = "" if settings.location == GLOBAL else f"{settings.location}-"
+        url = settings.base_url or HttpUrl(f"https://{prefix}speech.googleapis.com")
+        recognizer = f"projects/{settings.project}/locations/{settings.location}/recognizers/_"
+        host = f"{url.host}:{url.port}"
+        connect, is_secure = stream.RecognizerChannel.connect, url.scheme == "https"
+        self._channel = connect(self.title, recognizer, self._tokens.build_headers, host, is_secure=is_secure)
+
+    async def close(self) -> None:
+        if self._channel is not None:
+            await self._channel.close()
+            self._channel = None
+
+    async def check(self) -> None:
+        await self._require_channel().list_recognizers()
+
+    async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
+        from switchboard_speech.google_stream import GoogleStream, build_config
+
+        channel = self._require_channel()
+        self._tokens.build_headers()  # A key that cannot sign is refused here, so that another vendor can be asked.
+        await channel.wait_until_ready()
+        locale = get_locale(request.language)
+        languages = self.settings.language_codes if locale is None else [LOCALES.get(locale, locale)]
+        hints = [hint for hint in request.hints if len(hint) <= LONGEST_PHRASE][:MOST_PHRASES]
+        return GoogleStream(channel, build_config(request.model or self.settings.model, languages, hints))
+
+    def _require_channel(self) -> "RecognizerChannel":
+        if self._channel is None:
+            raise ProviderError(f"{self.title} is not open", retryable=False)
+        return self._channel

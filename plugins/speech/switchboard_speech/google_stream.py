@@ -4,17 +4,16 @@
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import grpc.aio
 from google.cloud.speech_v2.types import cloud_speech
-from switchboard.plugin_sdk import PHONE_MULAW, ProviderError, Transcript, Word
+from switchboard.plugin_sdk import PHONE_MULAW, ProviderError, Transcript
 
 from switchboard_speech import streams
 from switchboard_speech.connection import CONNECT_SECONDS
-from switchboard_speech.google_account import AccountTokens
 
 SERVICE: Final = "/google.cloud.speech.v2.Speech/"
 MESSAGE_BYTES: Final = 800
@@ -31,22 +30,25 @@ KEEP_ALIVE: Final = (("grpc.keepalive_time_ms", 30_000), ("grpc.keepalive_timeou
 
 @dataclass(frozen=True, slots=True)
 class RecognizerChannel:
-    """The connection to Google, for one recognizer: `projects/P/locations/L/recognizers/_`."""
+    """The connection to Google, for one recognizer: `projects/P/locations/L/recognizers/_`.
+
+    `build_headers` returns headers with a token.
+    """
 
     title: str
     recognizer: str
-    tokens: AccountTokens
+    build_headers: Callable[[], dict[str, str]]
     channel: grpc.aio.Channel
 
     @classmethod
     def connect(
-        cls, title: str, recognizer: str, tokens: AccountTokens, host: str, *, is_secure: bool
+        cls, title: str, recognizer: str, build_headers: Callable[[], dict[str, str]], host: str, *, is_secure: bool
     ) -> "RecognizerChannel":
         """Create a channel in the running event loop."""
         if is_secure:
             credentials = grpc.ssl_channel_credentials()
-            return cls(title, recognizer, tokens, grpc.aio.secure_channel(host, credentials, options=KEEP_ALIVE))
-        return cls(title, recognizer, tokens, grpc.aio.insecure_channel(host, options=KEEP_ALIVE))
+            return cls(title, recognizer, build_headers, grpc.aio.secure_channel(host, credentials, options=KEEP_ALIVE))
+        return cls(title, recognizer, build_headers, grpc.aio.insecure_channel(host, options=KEEP_ALIVE))
 
     async def close(self) -> None:
         await self.channel.close()
@@ -100,7 +102,7 @@ class RecognizerChannel:
         return ProviderError(f"{self.title}: {error.details() or code}", code=code, retryable=code not in FINAL_CODES)
 
     def _build_metadata(self) -> Sequence[tuple[str, str]]:
-        return [(name.lower(), value) for name, value in self.tokens.build_headers().items()]
+        return [(name.lower(), value) for name, value in self.build_headers().items()]
 
 
 def build_config(
@@ -171,7 +173,7 @@ class GoogleStream(streams.QueuedStream):
     def _send_gathered(self) -> None:
         if self._utterance is None:
             self._utterance = _Utterance()
-            reader = asyncio.create_task(self._read(self._utterance))
+            reader = asyncio.create_task(self._transcribe_utterance(self._utterance))
             self._readers.add(reader)
             reader.add_done_callback(self._readers.discard)
         self._utterance.audio.put_nowait(bytes(self._gathered))
@@ -186,7 +188,7 @@ class GoogleStream(streams.QueuedStream):
             yield cloud_speech.StreamingRecognizeRequest(audio=following)
         utterance.is_sent = True
 
-    async def _read(self, utterance: _Utterance) -> None:
+    async def _transcribe_utterance(self, utterance: _Utterance) -> None:
         try:
             while not utterance.is_sent and (audio := await utterance.audio.get()) is not None:
                 await self._transcribe(audio, utterance)
@@ -213,9 +215,11 @@ class GoogleStream(streams.QueuedStream):
             if best is None:
                 continue
             if result.is_final:
-                words = _time_words(best.words)
-                confidence = best.confidence or None
-                text = best.transcript.strip()
+                offsets = [(word.word, word.start_offset, word.end_offset) for word in best.words]
+                words = streams.time_words(
+                    [(text, start.total_seconds(), end.total_seconds()) for text, start, end in offsets]
+                )
+                text, confidence = best.transcript.strip(), best.confidence or None
                 self._heard.put_nowait(Transcript(text, is_final=True, confidence=confidence, words=words))
             else:
                 interim += best.transcript
@@ -227,10 +231,3 @@ class GoogleStream(streams.QueuedStream):
         if not utterance.is_answered:
             utterance.is_answered = True
             self._heard.put_nowait(Transcript("", is_final=True, finalized=True))
-
-
-def _time_words(words: Sequence[cloud_speech.WordInfo]) -> tuple[Word, ...]:
-    """Return the words, timed from the start of the first one."""
-    times = [(word.word, word.start_offset.total_seconds(), word.end_offset.total_seconds()) for word in words]
-    since = times[0][1] if times else 0.0
-    return tuple(Word(text, round((start - since) * 1000), round((end - since) * 1000)) for text, start, end in times)

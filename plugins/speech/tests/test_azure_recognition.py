@@ -7,7 +7,7 @@ import pytest_asyncio
 from pydantic import HttpUrl, SecretStr
 from switchboard.plugin_sdk import ProviderError, TranscriptionRequest
 from switchboard.plugin_sdk.testing import SpeechToTextContract
-from switchboard_speech.azure_recognition import AzureSpeechToText, AzureTranscriptionSettings
+from switchboard_speech.azure_speech import AzureSpeechToText, AzureTranscriptionSettings
 
 from tests.speech.azure import REGION, AzureSpeech
 from tests.speech.vendor import KEY, SENTENCE, in_use, receive_transcript, receive_utterance, synthesize_speech

@@ -9,7 +9,7 @@ import pytest_asyncio
 from pydantic import HttpUrl, SecretStr, ValidationError
 from switchboard.plugin_sdk import ProviderError, TranscriptionRequest
 from switchboard.plugin_sdk.testing import SpeechToTextContract
-from switchboard_speech.google_recognition import GoogleSpeechToText, GoogleTranscriptionSettings
+from switchboard_speech.google_speech import GoogleSpeechToText, GoogleTranscriptionSettings
 
 from tests.fixtures.cloud_servers import ACCOUNT, PROJECT
 from tests.fixtures.eventually import eventually

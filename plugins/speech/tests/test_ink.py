@@ -8,7 +8,7 @@ import pytest_asyncio
 from pydantic import HttpUrl, SecretStr
 from switchboard.plugin_sdk import ProviderError, TranscriptionRequest
 from switchboard.plugin_sdk.testing import SpeechToTextContract
-from switchboard_speech.ink import CartesiaSpeechToText, InkSettings
+from switchboard_speech.cartesia import CartesiaSpeechToText, InkSettings
 
 from tests.fixtures.eventually import eventually
 from tests.speech.cartesia import Cartesia

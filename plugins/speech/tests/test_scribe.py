@@ -7,7 +7,7 @@ import pytest_asyncio
 from pydantic import HttpUrl, SecretStr
 from switchboard.plugin_sdk import ProviderError, TranscriptionRequest
 from switchboard.plugin_sdk.testing import SpeechToTextContract
-from switchboard_speech.scribe import ElevenLabsSpeechToText, ScribeSettings
+from switchboard_speech.elevenlabs import ElevenLabsSpeechToText, ScribeSettings
 
 from tests.fixtures.eventually import eventually
 from tests.speech.elevenlabs import ElevenLabs

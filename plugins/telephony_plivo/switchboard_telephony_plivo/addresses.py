@@ -8,30 +8,13 @@ one.
 import re
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from dataclasses import dataclass
 from typing import Final
 
-from switchboard.plugin_sdk import CarrierRequest, InvalidCallback, WarmTransfer
+from switchboard.plugin_sdk import CarrierRequest, ForwardCall, InvalidCallback, WarmTransfer
 
 ANSWER, DIAL, INTRODUCE = "answer", "dial", "introduce"
 """First parts of the paths: connect the stream, call another number, and ask a transfer's target for a key."""
 _NUMBERS: Final = re.compile(r"([0-9]{5,15})/([0-9]{5,15})")
-
-
-@dataclass(frozen=True, slots=True)
-class ForwardedCall:
-    """Numbers in the address of a transfer, in E.164."""
-
-    to_number: str
-    caller_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class SpokenIntroduction:
-    """Text to speak to a transfer's target, in a BCP 47 language."""
-
-    text: str
-    language: str
 
 
 def get_events_url(request: CarrierRequest) -> str:
@@ -48,38 +31,34 @@ def format_answer_url(events_url: str, media_url: str) -> str:
     return f"{events_url}/{ANSWER}/{_encode(media_url)}"
 
 
-def read_media_url(state: str) -> str:
-    """Return the media socket's address. Raises `InvalidCallback`."""
-    return _decode(state)
-
-
 def format_dial_url(events_url: str, to_number: str, caller_id: str) -> str:
     return f"{events_url}/{DIAL}/{strip_plus(to_number)}/{strip_plus(caller_id)}"
 
 
-def read_forwarded_call(state: str) -> ForwardedCall:
+def read_forwarded_call(state: str) -> ForwardCall:
     """Return the numbers of a transfer. Raises `InvalidCallback`."""
     numbers = _NUMBERS.fullmatch(state)
     if numbers is None:
         raise InvalidCallback("the address has no numbers")
-    return ForwardedCall(f"+{numbers[1]}", f"+{numbers[2]}")
+    return ForwardCall(f"+{numbers[1]}", f"+{numbers[2]}")
 
 
 def format_introduction_url(events_url: str, transfer: WarmTransfer) -> str:
     return f"{events_url}/{INTRODUCE}/{_encode(f'{transfer.language} {transfer.text} {transfer.prompt}')}"
 
 
-def read_introduction(state: str) -> SpokenIntroduction:
-    """Return the introduction. Raises `InvalidCallback`."""
-    language, _, text = _decode(state).partition(" ")
-    return SpokenIntroduction(text, language)
+def read_introduction(state: str) -> tuple[str, str]:
+    """Return the language (BCP 47) and the text to speak to a transfer's target. Raises `InvalidCallback`."""
+    language, _, text = decode_state(state).partition(" ")
+    return language, text
 
 
 def _encode(text: str) -> str:
     return urlsafe_b64encode(zlib.compress(text.encode(), 9)).decode().rstrip("=")
 
 
-def _decode(state: str) -> str:
+def decode_state(state: str) -> str:
+    """Return the text in an address: of `ANSWER`, the media socket's address. Raises `InvalidCallback`."""
     try:
         return zlib.decompress(urlsafe_b64decode(state + "=" * (-len(state) % 4))).decode()
     except (ValueError, zlib.error):

@@ -58,10 +58,6 @@ def build_dial(to_number: str, caller_id: str) -> Element:
 
 def build_questions(text: str, language: str, then: str) -> list[Element]:
     """Speak a text until a key is pressed, and request the next instructions from `then`; without a key, hang up."""
-    return [_ask_once(text, language, then) for _ in range(ACCEPT_PROMPTS)] + [build_hangup()]
-
-
-def _ask_once(text: str, language: str, then: str) -> Element:
     digits = Element(
         "GetDigits", action=then, method="POST", numDigits="1", finishOnKey="none", timeout=str(ACCEPT_SECONDS)
     )
@@ -71,7 +67,7 @@ def _ask_once(text: str, language: str, then: str) -> Element:
         speak.set("language", spoken)
     if spoken in MALE_ONLY:
         speak.set("voice", "MAN")
-    return digits
+    return [digits] * ACCEPT_PROMPTS + [build_hangup()]
 
 
 def build_hangup() -> Element:

@@ -38,20 +38,20 @@ from switchboard.plugin_sdk import (
     TextEncoding,
     TextMessageStatus,
     TransferTargetReady,
+    UnsupportedRequest,
     WarmTransfer,
 )
 from switchboard.plugin_sdk.json_media import derive_stream_token
 from switchboard.plugin_sdk.recordings import CarrierFiles, stream_carrier_media
+from switchboard.plugin_sdk.retries import allow_another_carrier, ignore_missing
 from switchboard.plugin_sdk.sender_ids import choose_sender
 
 from switchboard_telephony_plivo import addresses, markup, stock
 from switchboard_telephony_plivo import callbacks as paths
 from switchboard_telephony_plivo.addresses import strip_plus
-from switchboard_telephony_plivo.callbacks import ID_PATTERN, translate_plivo_text_status
+from switchboard_telephony_plivo.callbacks import ID, translate_plivo_text_status
 from switchboard_telephony_plivo.codec import PlivoCodec
-from switchboard_telephony_plivo.errors import is_missing, translate_placement_error
 from switchboard_telephony_plivo.settings import PlivoSettings
-from switchboard_telephony_plivo.signatures import Fields, verify_plivo_signature
 from switchboard_telephony_plivo.transport import Parameter, PlivoClient, PlivoDone
 
 MEDIA: Final = "https://media.plivo.com"
@@ -68,7 +68,7 @@ class PlivoCall(msgspec.Struct):
     plivo-python).
     """
 
-    request_uuid: Annotated[str, msgspec.Meta(pattern=f"^{ID_PATTERN}$")]
+    request_uuid: Annotated[str, msgspec.Meta(pattern=f"^{ID.pattern}$")]
 
 
 class PlivoMessage(msgspec.Struct):
@@ -120,53 +120,46 @@ class PlivoTelephony(TelephonyProvider[PlivoSettings]):
         if not application.enabled:
             raise ProviderError("the Plivo application is not enabled", retryable=False)
 
-    @property
-    def _client(self) -> PlivoClient:
+    def _require_open(self) -> tuple[PlivoClient, PublicHttpClient]:
         if self._opened is None:
             raise ProviderError("Plivo is not open")
-        return self._opened[0]
+        return self._opened
 
     @property
-    def _files(self) -> CarrierFiles:
-        if self._opened is None:
-            raise ProviderError("Plivo is not open")
-        client, http = self._opened
-        return CarrierFiles(http, self.title, client.session, client.headers)
+    def _client(self) -> PlivoClient:
+        return self._require_open()[0]
 
     # callbacks and media
 
     async def receive(self, request: CarrierRequest) -> ReceivedCallback:
-        fields = verify_plivo_signature(
+        fields = paths.verify_plivo_signature(
             request, self._token, is_text_message=request.path in (paths.MESSAGE, paths.TEXT)
         )
         kind, _, state = request.path.partition("/")
         events_url = addresses.get_events_url(request)
         if kind == addresses.ANSWER:
-            stream = self._stream_markup(addresses.read_media_url(state), events_url)
+            stream = self._stream_markup(addresses.decode_state(state), events_url)
             return ReceivedCallback((paths.translate_answer(fields),), markup.respond_with(stream))
         if kind == addresses.DIAL:
             call = addresses.read_forwarded_call(state)
             return ReceivedCallback((), markup.respond_with(markup.build_dial(call.to_number, call.caller_id)))
         if kind == addresses.INTRODUCE:
-            spoken = addresses.read_introduction(state)
-            question = markup.build_questions(spoken.text, spoken.language, f"{events_url}/{paths.INTRODUCED}")
+            language, text = addresses.read_introduction(state)
+            question = markup.build_questions(text, language, f"{events_url}/{paths.INTRODUCED}")
             return ReceivedCallback((), markup.respond_with(*question))
-        return self._translate(request.path, fields)
-
-    def _translate(self, path: str, fields: Fields) -> ReceivedCallback:
-        event = paths.translate_plivo_callback(path, fields)
+        event = paths.translate_plivo_callback(request.path, fields)
         events = () if event is None else (event,)
         if isinstance(event, TransferTargetReady):
             return ReceivedCallback(events, markup.respond_with(markup.join_multiparty_call(event.target_call_id)))
-        if path == paths.INTRODUCED:
-            return ReceivedCallback(events, markup.respond_with(markup.build_hangup()))
-        return ReceivedCallback(events, markup.respond_with())
+        ending = [markup.build_hangup()] if request.path == paths.INTRODUCED else []
+        return ReceivedCallback(events, markup.respond_with(*ending))
 
     async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
-        if isinstance(instruction, ConnectMedia):
-            return markup.respond_with(self._stream_markup(instruction.media_url, callbacks.events))
-        if isinstance(instruction, ForwardCall):
-            return markup.respond_with(markup.build_dial(instruction.to_number, instruction.caller_id))
+        match instruction:
+            case ConnectMedia(media_url):
+                return markup.respond_with(self._stream_markup(media_url, callbacks.events))
+            case ForwardCall(to_number, caller_id):
+                return markup.respond_with(markup.build_dial(to_number, caller_id))
         return markup.respond_with(markup.build_rejection(instruction.reason))
 
     def create_media_codec(self, media_url: str) -> MediaCodec:
@@ -192,7 +185,7 @@ class PlivoTelephony(TelephonyProvider[PlivoSettings]):
         try:
             return await self._dial(order.to_number, order.from_number, order.ring_seconds, given)
         except ProviderError as error:
-            raise translate_placement_error(error) from error.__cause__
+            raise allow_another_carrier(error) from error.__cause__
 
     async def _dial(self, to_number: str, from_number: str, ring_seconds: int, given: Mapping[str, Parameter]) -> str:
         numbers: dict[str, Parameter] = {
@@ -210,11 +203,8 @@ class PlivoTelephony(TelephonyProvider[PlivoSettings]):
         return None
 
     async def hang_up(self, carrier_call_id: str) -> None:
-        try:
+        with ignore_missing():
             await self._client.delete(_format_call_path(carrier_call_id))
-        except ProviderError as error:
-            if not is_missing(error):
-                raise
 
     async def transfer(self, carrier_call_id: str, *, to_number: str, caller_id: str, callbacks: CallbackUrls) -> None:
         url = addresses.format_dial_url(callbacks.events, to_number, caller_id)
@@ -285,7 +275,8 @@ class PlivoTelephony(TelephonyProvider[PlivoSettings]):
         if not url.startswith(f"{MEDIA}/"):
             raise ProviderError("the file is not at Plivo", retryable=False)
         moved = f"{self._base_url.rstrip('/')}{urlsplit(url).path}" if self._base_url else url
-        return await stream_carrier_media(self._files, moved)
+        client, http = self._require_open()
+        return await stream_carrier_media(CarrierFiles(http, self.title, client.session, client.headers), moved)
 
     # numbers
 
@@ -296,15 +287,16 @@ class PlivoTelephony(TelephonyProvider[PlivoSettings]):
         return await stock.buy_plivo_number(self._client, self.settings, order)
 
     async def release_number(self, carrier_number_id: str) -> None:
-        await stock.release_plivo_number(self._client, carrier_number_id)
+        with ignore_missing():
+            await self._client.delete(f"Number/{carrier_number_id}/")
 
     # recordings and browsers
 
     async def fetch_recording(self, recording_id: str, byte_range: str | None) -> RecordingStream:
-        raise ProviderError("on Plivo, the platform records calls", code="unsupported", retryable=False)
+        raise UnsupportedRequest("on Plivo, the platform records calls")
 
     async def create_browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
-        raise ProviderError("on Plivo, calls come from telephones only", code="unsupported", retryable=False)
+        raise UnsupportedRequest("on Plivo, calls come from telephones only")
 
 
 def _format_call_path(carrier_call_id: str) -> str:
@@ -315,6 +307,6 @@ def _format_call_path(carrier_call_id: str) -> str:
 
 
 def _require_id(text: str, noun: str) -> str:
-    if not re.fullmatch(ID_PATTERN, text):
+    if not ID.fullmatch(text):
         raise ProviderError(f"not an id of a {noun} at Plivo", retryable=False)
     return text

@@ -6,24 +6,24 @@ from typing import Final
 
 import msgspec
 from phonenumbers import parse, region_code_for_number
-from switchboard.plugin_sdk import AvailableNumber, BoughtNumber, CallbackUrls, NumberOrder, ProviderError
-from switchboard.plugin_sdk.phone_numbers import NumberType
+from switchboard.plugin_sdk import (
+    AvailableNumber,
+    BoughtNumber,
+    CallbackUrls,
+    NumberOrder,
+    ProviderError,
+    UnsupportedRequest,
+)
+from switchboard.plugin_sdk.phone_numbers import NumberType, search_by_type
+from switchboard.plugin_sdk.retries import ignore_missing
 
 from switchboard_telephony_plivo import callbacks as paths
 from switchboard_telephony_plivo.addresses import strip_plus
-from switchboard_telephony_plivo.errors import is_missing
 from switchboard_telephony_plivo.settings import PlivoSettings
 from switchboard_telephony_plivo.transport import Parameter, PlivoClient, PlivoDone
 
 PAGE: Final = 20
 """The most numbers that Plivo returns at once."""
-# In order of preference, with Plivo's names.
-_TYPES: Final[tuple[tuple[NumberType, str], ...]] = (
-    ("local", "local"),
-    ("mobile", "mobile"),
-    ("national", "national"),
-    ("toll_free", "tollfree"),
-)
 
 
 class PlivoStockNumber(msgspec.Struct):
@@ -63,36 +63,25 @@ async def search_plivo_numbers(
     client: PlivoClient, country: str, area_code: str | None, limit: int
 ) -> list[AvailableNumber]:
     """List numbers with voice, local ones first, then other types up to `limit`. Raises `ProviderError`."""
-    found: list[AvailableNumber] = []
-    for number_type, type_name in _TYPES:
-        if len(found) >= limit or (area_code is not None and number_type == "toll_free"):
-            break
-        query: dict[str, str | int] = {"country_iso": country, "type": type_name, "services": "voice"}
-        if area_code is not None:
-            # The national form of an area code begins with a 0, which E.164 does not have.
-            query["pattern"] = area_code.lstrip("0")
-        numbers = await _list_numbers(client, query, limit - len(found))
-        found += [_available(number, country, number_type) for number in numbers]
-    return found
+    # The national form of an area code begins with a 0, which E.164 does not have.
+    pattern = {} if area_code is None else {"pattern": area_code.lstrip("0")}
+
+    async def search(number_type: NumberType, most: int) -> list[AvailableNumber]:
+        numbers: list[PlivoStockNumber] = []
+        query = {"country_iso": country, "type": number_type.replace("_", ""), "services": "voice", **pattern}
+        with ignore_missing():  # the country has no numbers of this type
+            while len(numbers) < most:
+                size = min(PAGE, most - len(numbers))
+                page = await client.get("PhoneNumber/", PlivoStock, {**query, "limit": size, "offset": len(numbers)})
+                numbers += page.objects[:size]
+                if len(page.objects) < size:
+                    break
+        return [_convert(number, country, number_type) for number in numbers]
+
+    return await search_by_type(area_code, limit, search)
 
 
-async def _list_numbers(client: PlivoClient, query: dict[str, str | int], limit: int) -> list[PlivoStockNumber]:
-    numbers: list[PlivoStockNumber] = []
-    while len(numbers) < limit:
-        size = min(PAGE, limit - len(numbers))
-        try:
-            page = await client.get("PhoneNumber/", PlivoStock, {**query, "limit": size, "offset": len(numbers)})
-        except ProviderError as error:
-            if is_missing(error):  # the country has no numbers of this type
-                break
-            raise
-        numbers += page.objects[:size]
-        if len(page.objects) < size:
-            break
-    return numbers
-
-
-def _available(number: PlivoStockNumber, country: str, number_type: NumberType) -> AvailableNumber:
+def _convert(number: PlivoStockNumber, country: str, number_type: NumberType) -> AvailableNumber:
     phone_number = f"+{strip_plus(number.number)}"
     return AvailableNumber(
         phone_number=phone_number,
@@ -112,12 +101,12 @@ def _available(number: PlivoStockNumber, country: str, number_type: NumberType) 
 async def buy_plivo_number(client: PlivoClient, settings: PlivoSettings, order: NumberOrder) -> BoughtNumber:
     """Buy a number unless the account has it, and direct it to the platform. Raises `ProviderError`."""
     if order.carrier_address is not None:
-        raise ProviderError(
-            "Plivo takes an address as a part of a compliance application only", code="unsupported", retryable=False
-        )
+        raise UnsupportedRequest("Plivo takes an address as a part of a compliance application only")
     number_id = strip_plus(order.phone_number)
     await _direct_application(client, settings.application_id, order.callbacks)
-    number = await _find_own_number(client, number_id)
+    number: PlivoNumber | None = None
+    with ignore_missing():
+        number = await client.get(f"Number/{number_id}/", PlivoNumber)
     if number is None:
         await _order(client, settings, order, number_id)
         number = await client.get(f"Number/{number_id}/", PlivoNumber)
@@ -125,15 +114,6 @@ async def buy_plivo_number(client: PlivoClient, settings: PlivoSettings, order: 
         await client.post(f"Number/{number_id}/", PlivoDone, {"app_id": settings.application_id})
     texts = number.sms_enabled and await _join_campaign(client, settings.campaign_id, order.phone_number)
     return BoughtNumber(number_id, order.phone_number, sms=texts)
-
-
-async def release_plivo_number(client: PlivoClient, number_id: str) -> None:
-    """Release a number; no effect on one that the account no longer has. Raises `ProviderError`."""
-    try:
-        await client.delete(f"Number/{number_id}/")
-    except ProviderError as error:
-        if not is_missing(error):
-            raise
 
 
 async def _direct_application(client: PlivoClient, application_id: str, callbacks: CallbackUrls) -> None:
@@ -147,15 +127,6 @@ async def _direct_application(client: PlivoClient, application_id: str, callback
         "message_method": "POST",
     }
     await client.post(f"Application/{application_id}/", PlivoDone, given)
-
-
-async def _find_own_number(client: PlivoClient, number_id: str) -> PlivoNumber | None:
-    try:
-        return await client.get(f"Number/{number_id}/", PlivoNumber)
-    except ProviderError as error:
-        if is_missing(error):
-            return None
-        raise
 
 
 async def _order(client: PlivoClient, settings: PlivoSettings, order: NumberOrder, number_id: str) -> None:

@@ -8,17 +8,14 @@ from typing import Final, TypeAlias, TypeVar
 import aiohttp
 import msgspec
 from switchboard.plugin_sdk import OutcomeUnknown, ProviderError
-from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.retries import (
     ATTEMPT_SECONDS,
     CONNECT_SECONDS,
-    ConnectionFailed,
-    NoResponse,
+    CarrierRefusal,
     Response,
     send_with_retries,
+    translate_attempt_errors,
 )
-
-from switchboard_telephony_plivo.errors import translate_refusal
 
 API: Final = "https://api.plivo.com"
 AnswerT = TypeVar("AnswerT")
@@ -71,17 +68,12 @@ class PlivoClient:
         url = f"{self._account}/{path}"
 
         async def send() -> Response[bytes | ProviderError]:
-            try:
+            with translate_attempt_errors():
                 async with self.session.request(
                     method, url, params=query, json=given, headers=self.headers, allow_redirects=False
                 ) as response:
                     body = await response.read()
-            except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-                # Without a connection Plivo has not seen the request.
-                raise ConnectionFailed(describe_connection_fault(error)) from error
-            except (aiohttp.ClientError, TimeoutError) as error:
-                raise NoResponse(describe_connection_fault(error)) from error
-            refused = translate_refusal(response.status, body) if response.status >= 300 else None
+            refused = _translate_refusal(response.status, body) if response.status >= 300 else None
             return Response(response.status, response.headers, refused or body)
 
         result = await send_with_retries("Plivo", send, creates=creates)
@@ -91,3 +83,16 @@ class PlivoClient:
             return msgspec.json.decode(result or b"{}", type=answer)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise (OutcomeUnknown if creates else ProviderError)("Plivo's answer was not understood") from error
+
+
+class _Problem(msgspec.Struct):
+    error: str = ""
+
+
+def _translate_refusal(status: int, body: bytes) -> CarrierRefusal:
+    """Translate an error, which has a message and no code (https://www.plivo.com/docs/voice/api/response)."""
+    try:
+        message = msgspec.json.decode(body, type=_Problem).error
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        message = ""
+    return CarrierRefusal(f"Plivo: {message} ({status})" if message else f"Plivo answered {status}", status)

@@ -1,15 +1,23 @@
-"""Translation of Telnyx's webhooks to the platform's events.
+"""Webhooks of Telnyx: the verification of their signature, and their translation to the platform's events.
+
+`Telnyx-Signature-Ed25519` (https://developers.telnyx.com/docs/messaging/messages/receiving-webhooks) is Ed25519 over
+`timestamp|body` with the account's key, valid for five minutes. It does not cover the address. A replayed webhook
+changes nothing, and one sent to another call's address is recognized by the state that the call was placed with.
 
 Events and fields: https://developers.telnyx.com/docs/voice/programmable-voice/receiving-webhooks and
 https://developers.telnyx.com/docs/messaging/messages/receiving-webhooks. Telnyx does not report ringing, so a call that
 it dials counts as ringing.
 """
 
+import time
+from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from switchboard.plugin_sdk import (
     ACCEPT_KEY,
     BrowserCall,
@@ -17,6 +25,7 @@ from switchboard.plugin_sdk import (
     CalleeRinging,
     CallEnded,
     CarrierEvent,
+    CarrierRequest,
     IncomingCall,
     InvalidCallback,
     MachineDetected,
@@ -25,12 +34,37 @@ from switchboard.plugin_sdk import (
     TextMessageStatus,
     TransferTargetGone,
     TransferTargetReady,
+    describe_sip_failure,
 )
-from switchboard.plugin_sdk.telephony_events import AnsweredBy, CallOutcome
+from switchboard.plugin_sdk.telephony_events import AnsweredBy, CallOutcome, OptOut, TextState
 
 from switchboard_telephony_telnyx.errors import is_opt_out
 from switchboard_telephony_telnyx.state import CallState, read_state
-from switchboard_telephony_telnyx.wording import describe_stream_failure, describe_telnyx_call_failure
+
+HEADER: Final = "telnyx-signature-ed25519"
+TIMESTAMP: Final = "telnyx-timestamp"
+TOLERANCE_SECONDS: Final = 300
+
+
+def verify_telnyx_signature(request: CarrierRequest, public_key: str) -> bytes:
+    """Return the body of a webhook with a valid, recent signature. Raises `InvalidCallback`."""
+    signature, timestamp = request.headers.get(HEADER), request.headers.get(TIMESTAMP)
+    if not signature or not timestamp:
+        raise InvalidCallback("the signature is missing")
+    if not (timestamp.isascii() and timestamp.isdecimal() and len(timestamp) <= 12):
+        raise InvalidCallback("the time of the signature is garbled")
+    try:
+        Ed25519PublicKey.from_public_bytes(b64decode(public_key)).verify(
+            b64decode(signature, validate=True), timestamp.encode() + b"|" + request.body
+        )
+    except InvalidSignature:
+        raise InvalidCallback("the signature does not match") from None
+    except ValueError:
+        raise InvalidCallback("the signature is garbled") from None
+    if abs(time.time() - int(timestamp)) > TOLERANCE_SECONDS:
+        raise InvalidCallback("the signature is too old or from the future")
+    return request.body
+
 
 DIALED_HEADER: Final = "x-switchboard-to"
 _OUTCOMES: Final[Mapping[str, CallOutcome]] = {
@@ -44,6 +78,12 @@ _OUTCOMES: Final[Mapping[str, CallOutcome]] = {
     "not_found": "failed",
     "unspecified": "failed",
 }
+_FAILURES: Final[Mapping[str, str]] = {
+    "call_rejected": "the destination rejected the call",
+    "not_found": "the number is not in service",
+    "unspecified": "Telnyx did not say why the call failed",
+}
+"""Explanations of causes that come without one (https://developers.telnyx.com/docs/messaging/messages/error-codes)."""
 _BUSY_CODES: Final = ("486", "600")
 _FOUND: Final[Mapping[str, AnsweredBy]] = {
     "human": "human",
@@ -54,8 +94,7 @@ _FOUND: Final[Mapping[str, AnsweredBy]] = {
     "silence": "unknown",
     "not_sure": "unknown",
 }
-_TextState = Literal["sending", "sent", "delivered", "undelivered", "failed"]
-_TEXT_STATES: Final[Mapping[str, _TextState]] = {
+_TEXT_STATES: Final[Mapping[str, TextState]] = {
     "queued": "sending",
     "sending": "sending",
     "sent": "sent",
@@ -66,7 +105,7 @@ _TEXT_STATES: Final[Mapping[str, _TextState]] = {
     "expired": "undelivered",
     "sending_failed": "failed",
 }
-_OPT_OUTS: Final[Mapping[str, Literal["stop", "start", "help"]]] = {"STOP": "stop", "START": "start", "HELP": "help"}
+_OPT_OUTS: Final[Mapping[str, OptOut]] = {"STOP": "stop", "START": "start", "HELP": "help"}
 
 
 class TelnyxProblem(msgspec.Struct):
@@ -194,9 +233,8 @@ class WebhookReader:
             if event.event_type in _CALL_EVENTS:
                 return self._about_call(event.event_type, msgspec.convert(_drop_nulls(event.payload), CallPayload), url)
             if event.event_type in _TEXT_EVENTS:
-                return WebhookResult(
-                    _about_text(event.event_type, msgspec.convert(_drop_nulls(event.payload), TextPayload), url)
-                )
+                text = msgspec.convert(_drop_nulls(event.payload), TextPayload)
+                return WebhookResult(_about_text(event.event_type, text, url))
         except (msgspec.MsgspecError, UnicodeDecodeError):
             raise InvalidCallback("the webhook is not one of Telnyx's") from None
         return WebhookResult()
@@ -212,7 +250,10 @@ class WebhookReader:
         if state.reference and state.reference not in url:
             raise InvalidCallback("the webhook is about another call")
         if name == "call.initiated" and call.connection_id == self.browser_connection:
-            return _translate_browser_start(call)
+            # A call from a browser, which is outgoing to Telnyx, waits there. Any other one is the leg that rings a
+            # client.
+            waits = call.state == "parked" and call.direction != "incoming"
+            return WebhookResult(_translate_browser_call(call) if waits else None)
         return _CALL_EVENTS[name](call, state)
 
 
@@ -223,12 +264,11 @@ def _drop_nulls(value: object) -> object:
     return [_drop_nulls(part) for part in value if part is not None] if isinstance(value, list) else value
 
 
-def _read_dialed_number(call: CallPayload) -> str:
-    """Return the number that a web page dials.
-
-    Telnyx itself takes only phone numbers and SIP addresses, so any other value arrives in a header of ours.
-    """
-    return next((header.value for header in call.custom_headers if header.name.lower() == DIALED_HEADER), call.to)
+def _translate_browser_call(call: CallPayload) -> BrowserCall:
+    # Telnyx itself takes only phone numbers and SIP addresses, so any other value arrives in a header of ours.
+    dialed = next((header.value for header in call.custom_headers if header.name.lower() == DIALED_HEADER), call.to)
+    identity = call.caller_id_name or call.from_number
+    return BrowserCall(call.call_control_id, call.from_number, dialed, identity=identity)
 
 
 def _about_target(name: str, call: CallPayload, state: CallState) -> WebhookResult:
@@ -239,36 +279,15 @@ def _about_target(name: str, call: CallPayload, state: CallState) -> WebhookResu
             return WebhookResult(TransferTargetReady(call.call_control_id))
         # If the target hung up meanwhile, this is harmless. In each case `call.hangup` follows.
         return WebhookResult(command=HangUpCall(call.call_control_id))
-    return WebhookResult(
-        TransferTargetGone(call.call_control_id, _OUTCOMES.get(call.hangup_cause, "failed"))
-        if name == "call.hangup"
-        else None
-    )
-
-
-def _translate_browser_start(call: CallPayload) -> WebhookResult:
-    """Translate the start of a call on the browsers' connection. A call from a browser, which is outgoing to Telnyx,
-    waits there. Any other call is the leg that rings a client.
-    """
-    if call.state != "parked" or call.direction == "incoming":
-        return WebhookResult()
-    identity = call.caller_id_name or call.from_number
-    return WebhookResult(
-        BrowserCall(call.call_control_id, call.from_number, _read_dialed_number(call), identity=identity)
-    )
-
-
-def _ignore(_: CallPayload, __: CallState) -> WebhookResult:
-    """Ignore a known event."""
-    return WebhookResult()
+    gone = TransferTargetGone(call.call_control_id, _OUTCOMES.get(call.hangup_cause, "failed"))
+    return WebhookResult(gone if name == "call.hangup" else None)
 
 
 def _translate_start(call: CallPayload, state: CallState) -> WebhookResult:
     if state.reference:
         return WebhookResult(CalleeRinging(call.call_control_id))
-    return WebhookResult(
-        IncomingCall(call.call_control_id, call.from_number, call.to) if call.direction == "incoming" else None
-    )
+    announced = IncomingCall(call.call_control_id, call.from_number, call.to)
+    return WebhookResult(announced if call.direction == "incoming" else None)
 
 
 def _translate_answer(call: CallPayload, state: CallState) -> WebhookResult:
@@ -280,20 +299,15 @@ def _translate_answer(call: CallPayload, state: CallState) -> WebhookResult:
 def _translate_end(call: CallPayload, _: CallState) -> WebhookResult:
     cause, sip_code = call.hangup_cause, call.sip_hangup_cause
     outcome = _OUTCOMES.get(cause, "failed")
+    if outcome == "failed" and sip_code in _BUSY_CODES:
+        outcome = "busy"
     if outcome != "failed":
         return WebhookResult(CallEnded(call.call_control_id, outcome))
-    if sip_code in _BUSY_CODES:
-        return WebhookResult(CallEnded(call.call_control_id, "busy"))
     # `not_found` is also sent for calls of a blocked account, so it does not mean that the number does not exist.
-    code = sip_code if sip_code.isdecimal() else cause
-    return WebhookResult(
-        CallEnded(
-            call.call_control_id,
-            "failed",
-            error_message=describe_telnyx_call_failure(cause, sip_code),
-            error_code=code or None,
-        )
-    )
+    code, message = cause, _FAILURES.get(cause, f"Telnyx ended the call: {cause or 'no cause'}")
+    if sip_code.isdecimal():
+        code, message = sip_code, describe_sip_failure(sip_code)
+    return WebhookResult(CallEnded(call.call_control_id, "failed", error_message=message, error_code=code or None))
 
 
 def _translate_detection(call: CallPayload, _: CallState) -> WebhookResult:
@@ -322,12 +336,10 @@ def _stream_failed(call: CallPayload, state: CallState) -> WebhookResult:
     """Translate a failed stream. The call is ended, because it would go on in silence."""
     if state.transferred:
         return WebhookResult()
-    failed = CallEnded(
-        call.call_control_id,
-        "failed",
-        error_message=describe_stream_failure(call.failure_reason),
-        error_code=call.failure_reason or None,
-    )
+    code = call.failure_reason
+    reason = "it could not connect to the platform" if code == "connection_failed" else code or "no reason"
+    message = f"Telnyx could not stream the call's audio: {reason}"
+    failed = CallEnded(call.call_control_id, "failed", error_message=message, error_code=code or None)
     return WebhookResult(failed, command=HangUpCall(call.call_control_id))
 
 
@@ -337,9 +349,8 @@ def _about_text(name: str, text: TextPayload, url: str) -> CarrierEvent | None:
     if name == "message.received":
         opt_out = _OPT_OUTS.get(text.autoresponse_type.upper())
         media = tuple(item.url for item in text.media if item.url)
-        return TextMessageReceived(
-            text.id, text.sender.phone_number, text.to[0].phone_number, text.text, media, opt_out
-        )
+        sender, receiver = text.sender.phone_number, text.to[0].phone_number
+        return TextMessageReceived(text.id, sender, receiver, text.text, media, opt_out)
     if text.webhook_url is not None and text.webhook_url != url:
         raise InvalidCallback("the webhook is about another text")
     return translate_telnyx_text_status(text)
@@ -365,7 +376,7 @@ _CALL_EVENTS: Final[Mapping[str, Callable[[CallPayload, CallState], WebhookResul
     "call.initiated": _translate_start,
     "call.answered": _translate_answer,
     "call.hangup": _translate_end,
-    "call.gather.ended": _ignore,
+    "call.gather.ended": lambda _call, _state: WebhookResult(),
     "call.machine.detection.ended": _translate_detection,
     "call.machine.premium.detection.ended": _translate_detection,
     "call.machine.greeting.ended": _translate_greeting,

@@ -11,9 +11,9 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 import numpy as np
 from G722 import G722
-from switchboard.plugin_sdk import Frame, MediaCodec, MediaEvent, MediaStarted, UnsupportedAudio
+from switchboard.plugin_sdk import Frame, MediaEvent, MediaStarted, UnsupportedAudio
 from switchboard.plugin_sdk.audio import encode_audio, transcode_audio
-from switchboard.plugin_sdk.json_media import CommonMessage, MediaMessageWriter, to_media_event
+from switchboard.plugin_sdk.json_media import CommonMessage, JsonMediaCodec, to_media_event
 
 from switchboard_telephony_telnyx.state import digest_media_url, read_state
 
@@ -99,7 +99,7 @@ class FrameSequencer:
         return heard
 
 
-class TelnyxCodec(MediaCodec):
+class TelnyxCodec(JsonMediaCodec):
     """Codec of one call's stream.
 
     The start message must contain the state that Telnyx was given together with the socket's address.
@@ -110,7 +110,6 @@ class TelnyxCodec(MediaCodec):
         self._media = digest_media_url(media_url)
         self._order = FrameSequencer()
         self._to_mulaw: Callable[[bytes], bytes] | None = None
-        self._writer = MediaMessageWriter()
 
     def decode(self, message: Frame) -> bytes | MediaEvent | None:
         parsed = _decoder.decode(message)
@@ -121,24 +120,13 @@ class TelnyxCodec(MediaCodec):
             audio = self._order.put(int(chunk.chunk), chunk.payload) if chunk.chunk != "" else chunk.payload
             return self._to_mulaw(audio) if self._to_mulaw is not None and audio else audio
         if isinstance(parsed, TelnyxStart):
-            return self._translate_start(parsed.start, parsed.stream_id)
+            start = parsed.start
+            if read_state(self._api_key, start.client_state).media != self._media:
+                raise ValueError("the stream's start does not contain its call's state")
+            self._to_mulaw = choose_decoder(start.media_format)
+            self._order = FrameSequencer()
+            return MediaStarted(start.call_control_id, parsed.stream_id, "mulaw")
         return None if isinstance(parsed, TelnyxConnected | TelnyxError) else to_media_event(parsed)
-
-    def encode(self, audio: bytes) -> Frame:
-        return self._writer.write_media(audio)
-
-    def clear(self) -> Frame:
-        return self._writer.clear_message
-
-    def mark(self, name: str) -> Frame:
-        return self._writer.write_mark(name)
-
-    def _translate_start(self, start: TelnyxStream, stream_id: str) -> MediaStarted:
-        if read_state(self._api_key, start.client_state).media != self._media:
-            raise ValueError("the stream's start does not contain its call's state")
-        self._to_mulaw = choose_decoder(start.media_format)
-        self._order = FrameSequencer()
-        return MediaStarted(start.call_control_id, stream_id, "mulaw")
 
 
 def choose_decoder(media: TelnyxMediaFormat) -> Callable[[bytes], bytes] | None:

@@ -5,11 +5,13 @@ each of its tokens prolongs. A client is rung at the SIP address of its credenti
 """
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from switchboard.plugin_sdk import ProviderError
+from switchboard.plugin_sdk.retries import ignore_missing
 
-from switchboard_telephony_telnyx.errors import is_gone, read_field
+from switchboard_telephony_telnyx.errors import read_field
 from switchboard_telephony_telnyx.transport import call_telnyx
 
 TOKEN_SECONDS: Final = 3600
@@ -26,7 +28,8 @@ async def create_credential_token(credentials: Any, connection_id: str, identity
         if credential_id is None and not _is_expired(known):
             credential_id = await _prolong(credentials, known.id, expires_at)
         elif _is_expired(known):
-            await _delete(credentials, known.id)
+            with ignore_missing():
+                await call_telnyx(partial(credentials.delete, known.id))
     if credential_id is None:
         given = {"connection_id": connection_id, "name": identity, "expires_at": expires_at}
         credential_id = read_field(await call_telnyx(lambda: credentials.create(**given)), "id")
@@ -64,11 +67,3 @@ async def _prolong(credentials: Any, credential_id: str, expires_at: str) -> str
             raise
         return None
     return credential_id
-
-
-async def _delete(credentials: Any, credential_id: str) -> None:
-    try:
-        await call_telnyx(lambda: credentials.delete(credential_id))
-    except ProviderError as error:
-        if not is_gone(error):
-            raise

@@ -7,25 +7,14 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from switchboard.plugin_sdk import INVALID_NUMBER, OutcomeUnknown, ProviderError, UnsubscribedRecipient
+from switchboard.plugin_sdk.retries import CarrierRefusal, allow_another_carrier, is_missing
 
-NOT_FOUND: Final = 404
 CALL_OVER: Final = frozenset(("90015", "90018"))
 """The call is over, or no call has the id."""
 OPTED_OUT: Final = "40300"
 """The recipient replied STOP. Other blocks have this code too; only the message distinguishes them."""
 NO_SUCH_NUMBER: Final = frozenset(("10002", "10016"))
 """The number to call is not a valid number."""
-ANOTHER_CARRIER_STATUS: Final = frozenset((401, 402, 403))
-"""Failures because of the account (credential, balance, permissions). Another carrier may be able to place the call."""
-RETRYABLE: Final = frozenset((408, 429))
-
-
-class TelnyxRefusal(ProviderError):
-    """A response with a status of 400 or more."""
-
-    def __init__(self, message: str, status: int, code: str) -> None:
-        super().__init__(message, code=code, retryable=status >= 500 or status in RETRYABLE)
-        self.status = status
 
 
 def translate_status_error(error: Any) -> ProviderError:
@@ -33,13 +22,13 @@ def translate_status_error(error: Any) -> ProviderError:
     status, body = error.status_code, error.body
     problems = body.get("errors") if isinstance(body, dict) else None
     if not isinstance(problems, list) or not problems or not isinstance(problems[0], dict):
-        return TelnyxRefusal(f"Telnyx answered {status}", status, str(status))
+        return CarrierRefusal(f"Telnyx answered {status}", status)
     problem = problems[0]
     code, title, detail = (str(problem.get(name) or "") for name in ("code", "title", "detail"))
     message = f"Telnyx: {title}{f': {detail}' if detail else ''} (error {code})"
     if is_opt_out(code, message):
         return UnsubscribedRecipient(message, code=OPTED_OUT, retryable=False)
-    return TelnyxRefusal(message, status, code or str(status))
+    return CarrierRefusal(message, status, code)
 
 
 def is_opt_out(code: str, message: str) -> bool:
@@ -53,22 +42,15 @@ def ignore_ended_call() -> Iterator[None]:
     try:
         yield
     except ProviderError as error:
-        if error.code not in CALL_OVER and not is_gone(error):
+        if error.code not in CALL_OVER and not is_missing(error):
             raise
-
-
-def is_gone(error: ProviderError) -> bool:
-    """Return whether the object of a request does not exist, or no longer does."""
-    return isinstance(error, TelnyxRefusal) and error.status == NOT_FOUND
 
 
 def translate_dial_error(error: ProviderError, to_number: str) -> ProviderError:
     """Return the platform's error for a call that was not placed."""
     if error.code in NO_SUCH_NUMBER and ("'to'" in error.message or to_number in error.message):
         return ProviderError(error.message, code=INVALID_NUMBER, retryable=False)
-    if isinstance(error, TelnyxRefusal) and error.status in ANOTHER_CARRIER_STATUS:
-        return ProviderError(error.message, code=error.code)
-    return error
+    return allow_another_carrier(error)
 
 
 def read_field(answer: Any, name: str = "") -> Any:

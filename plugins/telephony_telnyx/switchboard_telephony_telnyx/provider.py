@@ -4,11 +4,14 @@ Calls use Call Control: requests control a call, and webhooks report its progres
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
+from string import ascii_letters
+from string import digits as decimal_digits
 from typing import Any, ClassVar, Final, Literal
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
+import msgspec
 from switchboard.plugin_sdk import (
     ACCEPT_PROMPTS,
     ACCEPT_SECONDS,
@@ -37,21 +40,29 @@ from switchboard.plugin_sdk import (
     TelephonyProvider,
     TextEncoding,
     TextMessageStatus,
+    UnsupportedRequest,
     WarmTransfer,
     find_client_identity,
 )
 from switchboard.plugin_sdk.languages import find_nearest_language
 from switchboard.plugin_sdk.recordings import CarrierFiles, stream_carrier_media, stream_carrier_recording
+from switchboard.plugin_sdk.retries import ignore_missing
 from switchboard.plugin_sdk.sender_ids import choose_sender
 
-from switchboard_telephony_telnyx import stock, texts
-from switchboard_telephony_telnyx.callbacks import AskTarget, ForwardAnsweredCall, HangUpCall, WebhookReader
+from switchboard_telephony_telnyx import stock
+from switchboard_telephony_telnyx.callbacks import (
+    AskTarget,
+    ForwardAnsweredCall,
+    HangUpCall,
+    TextPayload,
+    WebhookReader,
+    translate_telnyx_text_status,
+    verify_telnyx_signature,
+)
 from switchboard_telephony_telnyx.codec import TelnyxCodec
 from switchboard_telephony_telnyx.credentials import TOKEN_SECONDS, create_credential_token, find_client_address
-from switchboard_telephony_telnyx.encoding import ENCODING
 from switchboard_telephony_telnyx.errors import ignore_ended_call, read_field, require_created_id, translate_dial_error
 from switchboard_telephony_telnyx.settings import TelnyxSettings
-from switchboard_telephony_telnyx.signatures import verify_telnyx_signature
 from switchboard_telephony_telnyx.state import CallState, digest_media_url, read_state, write_state
 from switchboard_telephony_telnyx.transport import call_telnyx, create_client
 
@@ -68,6 +79,11 @@ LANGUAGES: Final = (
 """
 CODECS: Final = "PCMU,PCMA"
 """G.711 only: with another codec of the caller's, Telnyx streams in that one."""
+EXTENSION: Final = frozenset("~^|\\{}[]")
+BASIC: Final = frozenset(f"{decimal_digits}{ascii_letters}\n\r !\"#$%&'()*+,-./:;<=>?@_£¥èéùìòØøÅåÆæßÉ¡ÄÖÑÜ§¿äöñüà")
+"""Telnyx's encoding of text messages: a part of GSM 03.38, and at most ten segments
+(https://developers.telnyx.com/docs/messaging/messages/message-encoding, read in November 2026).
+"""
 REASONS: Final = {"rejected": "CALL_REJECTED", "busy": "USER_BUSY"}
 
 
@@ -80,7 +96,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
     capabilities: ClassVar[TelephonyCapabilities] = TelephonyCapabilities(
         warm_transfer=True, max_media=10, client_calls=True
     )
-    text_encoding: ClassVar[TextEncoding] = ENCODING
+    text_encoding: ClassVar[TextEncoding] = TextEncoding(BASIC, EXTENSION, max_segments=10)
 
     def __init__(self, settings: TelnyxSettings) -> None:
         super().__init__(settings)
@@ -89,9 +105,8 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         self._opened: tuple[Any, PublicHttpClient] | None = None
 
     async def open(self) -> None:
-        client = await asyncio.to_thread(
-            create_client, self._api_key, str(self.settings.base_url) if self.settings.base_url else None
-        )
+        base_url = str(self.settings.base_url) if self.settings.base_url else None
+        client = await asyncio.to_thread(create_client, self._api_key, base_url)
         self._opened = client, PublicHttpClient(self.network_policy)
 
     async def close(self) -> None:
@@ -107,29 +122,41 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         if application.active is False:
             raise ProviderError("the Telnyx application is not active", retryable=False)
 
-    @property
-    def _client(self) -> Any:
+    def _require_open(self) -> tuple[Any, PublicHttpClient]:
         if self._opened is None:
             raise ProviderError("Telnyx is not open")
-        return self._opened[0]
+        return self._opened
+
+    @property
+    def _client(self) -> Any:
+        return self._require_open()[0]
 
     @property
     def _files(self) -> CarrierFiles:
-        if self._opened is None:
-            raise ProviderError("Telnyx is not open")
-        return CarrierFiles(self._opened[1], self.title)
+        return CarrierFiles(self._require_open()[1], self.title)
 
     # callbacks and media
 
     async def receive(self, request: CarrierRequest) -> ReceivedCallback:
         result = self._reader.read(verify_telnyx_signature(request, self.settings.public_key), request.url)
-        if isinstance(result.command, HangUpCall):
-            await self.hang_up(result.command.call_id)
-        elif isinstance(result.command, ForwardAnsweredCall):
-            await self._connect(result.command)
-        elif isinstance(result.command, AskTarget):
-            await self._ask(result.command)
+        if result.command is not None:
+            await self._execute(result.command)
         return ReceivedCallback(() if result.event is None else (result.event,))
+
+    async def _execute(self, command: HangUpCall | ForwardAnsweredCall | AskTarget) -> None:
+        """Execute the command of a webhook. If it fails for good, end the call, which is reported as such."""
+        try:
+            match command:
+                case HangUpCall():
+                    await self.hang_up(command.call_id)
+                case ForwardAnsweredCall(call_id, to_number, caller_id):
+                    await self._transfer(call_id, to_number, caller_id, key="forward")
+                case AskTarget(call_id, text, language):
+                    await self._ask_for_key(call_id, text, find_nearest_language(language, LANGUAGES))
+        except ProviderError as error:
+            if error.retryable or isinstance(command, HangUpCall):
+                raise
+            await self.hang_up(command.call_id)
 
     async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
         call_id = call.carrier_call_id
@@ -139,17 +166,12 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
                 await self._answer(call_id, state, **self._stream_options(instruction.media_url))
             elif isinstance(instruction, ForwardCall):
                 # Only an answered call can be transferred; the webhook of the answer triggers the transfer.
-                await self._answer(
-                    call_id,
-                    CallState(call_id=call_id, forward_to=instruction.to_number, caller_id=instruction.caller_id),
-                )
+                to_number, caller_id = instruction.to_number, instruction.caller_id
+                await self._answer(call_id, CallState(call_id=call_id, forward_to=to_number, caller_id=caller_id))
             elif isinstance(call, BrowserCall):
                 await self.hang_up(call_id)
             else:
-                cause = REASONS[instruction.reason]
-                await self._command(
-                    call_id, lambda given: self._actions.reject(call_id, cause=cause, **given), key="reject"
-                )
+                await self._command(call_id, "reject", key="reject", cause=REASONS[instruction.reason])
         return CarrierReply()
 
     def create_media_codec(self, media_url: str) -> MediaCodec:
@@ -179,7 +201,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             "connection_id": self.settings.connection_id,
             "to": order.to_number,
             "from_": order.from_number,
-            "command_id": _command_id(order.reference, "dial"),
+            "command_id": _derive_command_id(order.reference, "dial"),
             "client_state": write_state(self._api_key, state),
             "webhook_url": order.callbacks.events,
             "timeout_secs": max(LEAST_RING_SECONDS, order.ring_seconds),
@@ -190,9 +212,7 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         if order.detect_machine:
             given["answering_machine_detection"] = "greeting_end" if order.await_greeting_end else "detect"
         try:
-            return require_created_id(
-                await call_telnyx(lambda: self._client.calls.dial(**given), creates=True), "call_control_id"
-            )
+            return await self._dial(given)
         except ProviderError as error:
             raise translate_dial_error(error, order.to_number) from error.__cause__
 
@@ -212,10 +232,10 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
 
     async def hang_up(self, carrier_call_id: str) -> None:
         with ignore_ended_call():
-            await self._command(carrier_call_id, lambda given: self._actions.hangup(carrier_call_id, **given))
+            await self._command(carrier_call_id, "hangup")
 
     async def transfer(self, carrier_call_id: str, *, to_number: str, caller_id: str, callbacks: CallbackUrls) -> None:
-        await self._transfer(carrier_call_id, to_number, caller_id, key=uuid4().hex)
+        await self._transfer(carrier_call_id, to_number, caller_id)
         await self._stop_streaming(carrier_call_id)
 
     async def start_warm_transfer(
@@ -231,88 +251,64 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             "timeout_secs": max(LEAST_RING_SECONDS, introduction.ring_seconds),
             "preferred_codecs": CODECS,
         }
-        return require_created_id(
-            await call_telnyx(lambda: self._client.calls.dial(**given), creates=True), "call_control_id"
-        )
+        return await self._dial(given)
+
+    async def _dial(self, given: dict[str, object]) -> str:
+        call = await call_telnyx(lambda: self._client.calls.dial(**given), creates=True)
+        return require_created_id(call, "call_control_id")
 
     async def complete_warm_transfer(self, carrier_call_id: str, target_call_id: str) -> None:
         """Bridge the two calls. When either party hangs up, Telnyx ends the other call: neither is parked."""
         left = write_state(self._api_key, CallState(call_id=carrier_call_id, transferred=True))
-        options = {"call_control_id_to_bridge_with": target_call_id, "client_state": left}
-        await self._command(carrier_call_id, lambda given: self._actions.bridge(carrier_call_id, **options, **given))
+        await self._command(carrier_call_id, "bridge", call_control_id_to_bridge_with=target_call_id, client_state=left)
         await self._stop_streaming(carrier_call_id)
 
     async def send_digits(self, carrier_call_id: str, digits: str) -> None:
-        await self._command(
-            carrier_call_id, lambda given: self._actions.send_dtmf(carrier_call_id, digits=digits, **given)
-        )
+        await self._command(carrier_call_id, "send_dtmf", digits=digits)
 
-    @property
-    def _actions(self) -> Any:
-        return self._client.calls.actions
-
-    async def _command(self, call_id: str, send: Callable[[dict[str, str]], Awaitable[Any]], *, key: str = "") -> None:
-        """Send a command that may be repeated: Telnyx executes a command id once per call.
+    async def _command(self, call_id: str, action: str, *, key: str = "", **options: object) -> None:
+        """Send a command, an action of the SDK, that may be repeated: Telnyx executes a command id once per call.
 
         `key` makes the id permanent, for a command that a repeated webhook would trigger twice. Raises `ProviderError`.
         """
-        given = {"command_id": _command_id(call_id, key or uuid4().hex)}
-        await call_telnyx(lambda: send(given))
+        options["command_id"] = _derive_command_id(call_id, key or uuid4().hex)
+        await call_telnyx(lambda: getattr(self._client.calls.actions, action)(call_id, **options))
 
     async def _stop_streaming(self, call_id: str) -> None:
         # The platform closes the socket anyway.
         with suppress(ProviderError):
-            await self._command(call_id, lambda given: self._actions.stop_streaming(call_id, **given))
+            await self._command(call_id, "stop_streaming")
 
-    async def _ask(self, ask: AskTarget) -> None:
+    async def _ask_for_key(self, call_id: str, text: str, language: str | None) -> None:
         """Ask the target of a transfer for a key
         (https://developers.telnyx.com/api-reference/call-commands/gather-using-speak).
-
-        If that fails for good, end the target's call, which is reported as such.
         """
-        language = find_nearest_language(ask.language, LANGUAGES)
-        options = {
-            "payload": ask.text,
-            "voice": VOICE,
-            **({"language": language} if language is not None else {}),
-            "maximum_digits": 1,
-            "maximum_tries": ACCEPT_PROMPTS,
-            "timeout_millis": ACCEPT_SECONDS * 1000,
-        }
-        try:
-            await self._command(
-                ask.call_id, lambda given: self._actions.gather_using_speak(ask.call_id, **options, **given), key="ask"
-            )
-        except ProviderError as error:
-            if error.retryable:
-                raise
-            await self.hang_up(ask.call_id)
-
-    async def _answer(self, call_id: str, state: CallState, **streamed: object) -> None:
-        options = {"client_state": write_state(self._api_key, state), "preferred_codecs": CODECS, **streamed}
-        await self._command(call_id, lambda given: self._actions.answer(call_id, **options, **given), key="answer")
-
-    async def _connect(self, connect: ForwardAnsweredCall) -> None:
-        """Connect an inbound call to its forwarding number. If that fails for good, end the call."""
-        try:
-            await self._transfer(connect.call_id, connect.to_number, connect.caller_id, key="forward")
-        except ProviderError as error:
-            if error.retryable:
-                raise
-            await self.hang_up(connect.call_id)
-
-    async def _transfer(self, call_id: str, to_number: str, caller_id: str, *, key: str) -> None:
-        options = {
-            "to": await self._find_address(to_number),
-            "from_": caller_id,
-            "client_state": write_state(self._api_key, CallState(call_id=call_id, transferred=True)),
-            "target_leg_client_state": write_state(self._api_key, CallState(leg_of=call_id)),
-            "timeout_secs": FORWARD_RING_SECONDS,
-        }
         await self._command(
             call_id,
-            lambda given: self._actions.transfer(call_id, **options, **given),
+            "gather_using_speak",
+            key="ask",
+            payload=text,
+            voice=VOICE,
+            **({"language": language} if language is not None else {}),
+            maximum_digits=1,
+            maximum_tries=ACCEPT_PROMPTS,
+            timeout_millis=ACCEPT_SECONDS * 1000,
+        )
+
+    async def _answer(self, call_id: str, state: CallState, **streamed: object) -> None:
+        signed = write_state(self._api_key, state)
+        await self._command(call_id, "answer", key="answer", client_state=signed, preferred_codecs=CODECS, **streamed)
+
+    async def _transfer(self, call_id: str, to_number: str, caller_id: str, *, key: str = "") -> None:
+        await self._command(
+            call_id,
+            "transfer",
             key=key,
+            to=await self._find_address(to_number),
+            from_=caller_id,
+            client_state=write_state(self._api_key, CallState(call_id=call_id, transferred=True)),
+            target_leg_client_state=write_state(self._api_key, CallState(leg_of=call_id)),
+            timeout_secs=FORWARD_RING_SECONDS,
         )
 
     async def _find_address(self, to_number: str) -> str:
@@ -320,15 +316,12 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         identity = find_client_identity(to_number)
         if identity is None:
             return to_number
-        return await find_client_address(
-            self._client.telephony_credentials, self._require_browser_connection(), identity
-        )
+        connection_id = self._require_browser_connection()
+        return await find_client_address(self._client.telephony_credentials, connection_id, identity)
 
     def _require_browser_connection(self) -> str:
         if self.settings.credential_connection_id is None:
-            raise ProviderError(
-                "browser calling needs credential_connection_id in the tenant file", code="unsupported", retryable=False
-            )
+            raise UnsupportedRequest("browser calling needs credential_connection_id in the tenant file")
         return self.settings.credential_connection_id
 
     # text messages
@@ -344,13 +337,13 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
             "webhook_url": order.callbacks.events,
             **({"media_urls": list(order.media_urls)} if order.media_urls else {}),
         }
-        return require_created_id(
-            await call_telnyx(lambda: self._client.messages.send(**given, use_profile_webhooks=False), creates=True),
-            "id",
-        )
+        text = await call_telnyx(lambda: self._client.messages.send(**given, use_profile_webhooks=False), creates=True)
+        return require_created_id(text, "id")
 
     async def find_text_status(self, carrier_text_id: str) -> TextMessageStatus | None:
-        return await texts.find_text_status(self._client, carrier_text_id)
+        """Retrieve a message (https://developers.telnyx.com/api-reference/messages/retrieve-a-message)."""
+        text = read_field(await call_telnyx(lambda: self._client.messages.retrieve(carrier_text_id)))
+        return translate_telnyx_text_status(msgspec.convert(text.to_dict(), TextPayload, strict=False))
 
     async def fetch_media(self, url: str) -> MessageFile:
         """Stream a file. Telnyx stores it at an address that expires and needs no credential."""
@@ -365,7 +358,8 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         return await stock.buy_telnyx_number(self._client, self.settings, order)
 
     async def release_number(self, carrier_number_id: str) -> None:
-        await stock.release_telnyx_number(self._client, carrier_number_id)
+        with ignore_missing():
+            await call_telnyx(lambda: self._client.phone_numbers.delete(carrier_number_id))
 
     # recordings and browsers
 
@@ -391,5 +385,5 @@ class TelnyxTelephony(TelephonyProvider[TelnyxSettings]):
         return BrowserToken(token, identity, TOKEN_SECONDS, {"sdk": "telnyx-webrtc"})
 
 
-def _command_id(subject: str, key: str) -> str:
+def _derive_command_id(subject: str, key: str) -> str:
     return str(uuid5(NAMESPACE_URL, f"telnyx:{subject}:{key}"))

@@ -6,15 +6,21 @@ import asyncio
 from typing import Any, Final
 
 from phonenumbers import parse, region_code_for_number
-from switchboard.plugin_sdk import AvailableNumber, BoughtNumber, CallbackUrls, NumberOrder, ProviderError
-from switchboard.plugin_sdk.phone_numbers import NumberType
+from switchboard.plugin_sdk import (
+    AvailableNumber,
+    BoughtNumber,
+    CallbackUrls,
+    NumberOrder,
+    ProviderError,
+    UnsupportedRequest,
+)
+from switchboard.plugin_sdk.phone_numbers import NumberType, search_by_type
+from switchboard.plugin_sdk.retries import ignore_missing
 
-from switchboard_telephony_telnyx.errors import is_gone, read_field
+from switchboard_telephony_telnyx.errors import read_field
 from switchboard_telephony_telnyx.settings import TelnyxSettings
 from switchboard_telephony_telnyx.transport import call_telnyx
 
-# In order of preference.
-_TYPES: Final[tuple[NumberType, ...]] = ("local", "mobile", "national", "toll_free")
 _COMING: Final = ("purchase-pending", "provision-pending", "requirement-info-pending", "requirement-info-under-review")
 ARRIVAL_SECONDS: Final = 15.0
 LOOK_SECONDS: Final = 0.5
@@ -22,32 +28,25 @@ LOOK_SECONDS: Final = 0.5
 
 async def search_telnyx_numbers(client: Any, country: str, area_code: str | None, limit: int) -> list[AvailableNumber]:
     """List numbers with voice, local ones first, then other types up to `limit`. Raises `ProviderError`."""
-    found: list[AvailableNumber] = []
-    for number_type in _TYPES:
-        if len(found) >= limit or (area_code is not None and number_type == "toll_free"):
-            break
+
+    async def search(number_type: NumberType, most: int) -> list[AvailableNumber]:
         wanted = {
             "country_code": country,
             "features": ["voice"],
-            "limit": limit - len(found),
+            "limit": most,
             "phone_number_type": number_type,
             # The national form of an area code begins with a 0, which E.164 does not have.
             **({"national_destination_code": area_code.lstrip("0")} if area_code is not None else {}),
         }
-        found += [_available(number, country, number_type) for number in await _of_type(client, wanted)]
-    return found
+        numbers: list[Any] = []
+        with ignore_missing():  # the country has no numbers of this type
+            numbers = read_field(await call_telnyx(lambda: client.available_phone_numbers.list(filter=wanted)))
+        return [_convert(number, country, number_type) for number in numbers]
+
+    return await search_by_type(area_code, limit, search)
 
 
-async def _of_type(client: Any, wanted: dict[str, object]) -> list[Any]:
-    try:
-        return list(read_field(await call_telnyx(lambda: client.available_phone_numbers.list(filter=wanted))))
-    except ProviderError as error:
-        if is_gone(error):  # the country has no numbers of this type
-            return []
-        raise
-
-
-def _available(number: Any, country: str, number_type: NumberType) -> AvailableNumber:
+def _convert(number: Any, country: str, number_type: NumberType) -> AvailableNumber:
     regions = {region.region_type: region.region_name for region in number.region_information or ()}
     able = {feature.name for feature in number.features or ()}
     cost = number.cost_information
@@ -72,29 +71,19 @@ async def buy_telnyx_number(client: Any, settings: TelnyxSettings, order: Number
     Raises `ProviderError`.
     """
     if order.carrier_address is not None:
-        raise ProviderError(
-            "Telnyx takes an address as a part of a requirement group only", code="unsupported", retryable=False
-        )
+        raise UnsupportedRequest("Telnyx takes an address as a part of a requirement group only")
     phone_number = order.phone_number
     await _direct_account(client, settings, order.callbacks)
     number = await _find_own_number(client, phone_number)
     if number is None:
-        if not await _is_ordered(client, phone_number):
+        wanted = {"customer_reference": phone_number, "status": "pending"}
+        if not read_field(await call_telnyx(lambda: client.number_orders.list(filter=wanted))):
             await _order(client, phone_number, order.carrier_requirements or settings.requirement_group_id)
         number = await _wait_until_active(client, phone_number)
     elif number.status in _COMING:
         number = await _wait_until_active(client, phone_number)
     texts = await _direct(client, settings, number.id) and await _join_campaign(client, settings, phone_number)
     return BoughtNumber(number.id, number.phone_number, sms=texts)
-
-
-async def release_telnyx_number(client: Any, number_id: str) -> None:
-    """Release a number; no effect on one that the account no longer has. Raises `ProviderError`."""
-    try:
-        await call_telnyx(lambda: client.phone_numbers.delete(number_id))
-    except ProviderError as error:
-        if not is_gone(error):
-            raise
 
 
 async def _find_own_number(client: Any, phone_number: str) -> Any | None:
@@ -106,11 +95,6 @@ async def _find_own_number(client: Any, phone_number: str) -> Any | None:
         (number for number in found if number.phone_number == phone_number and number.status in ("active", *_COMING)),
         None,
     )
-
-
-async def _is_ordered(client: Any, phone_number: str) -> bool:
-    wanted = {"customer_reference": phone_number, "status": "pending"}
-    return bool(read_field(await call_telnyx(lambda: client.number_orders.list(filter=wanted))))
 
 
 async def _order(client: Any, phone_number: str, requirements: str | None) -> None:

@@ -7,8 +7,8 @@ import hmac
 from typing import Final, Literal, TypeAlias
 
 import msgspec
-from switchboard.plugin_sdk import Frame, MediaCodec, MediaEvent, MediaStarted
-from switchboard.plugin_sdk.json_media import CommonMessage, MediaMessageWriter, to_media_event
+from switchboard.plugin_sdk import Frame, MediaEvent, MediaStarted
+from switchboard.plugin_sdk.json_media import CommonMessage, JsonMediaCodec, MediaMessageWriter, to_media_event
 
 TOKEN: Final = "token"  # noqa: S105  a name, not a token
 """Custom parameter that proves that a stream belongs to its call."""
@@ -54,32 +54,20 @@ FromTwilio: TypeAlias = TwilioMedia | TwilioConnected | TwilioStart | CommonMess
 _decoder: Final[msgspec.json.Decoder[FromTwilio]] = msgspec.json.Decoder(FromTwilio)
 
 
-class TwilioCodec(MediaCodec):
+class TwilioCodec(JsonMediaCodec):
     """Codec of one call's stream."""
 
     def __init__(self, token: str) -> None:
         self._token = token
-        self._writer = MediaMessageWriter()
 
     def decode(self, message: Frame) -> bytes | MediaEvent | None:
         parsed = _decoder.decode(message)
         if isinstance(parsed, TwilioMedia):
             return parsed.media.payload if parsed.media.track == "inbound" else None
         if isinstance(parsed, TwilioStart):
-            return self._translate_start(parsed.start)
+            start = parsed.start
+            if not hmac.compare_digest(start.custom_parameters.get(TOKEN, "").encode(), self._token.encode()):
+                raise ValueError("the stream's start does not contain its call's token")
+            self.writer = MediaMessageWriter(f'"streamSid":{msgspec.json.encode(start.stream_sid).decode()}')
+            return MediaStarted(start.call_sid, start.stream_sid, "mulaw")
         return None if isinstance(parsed, TwilioConnected) else to_media_event(parsed)
-
-    def encode(self, audio: bytes) -> Frame:
-        return self._writer.write_media(audio)
-
-    def clear(self) -> Frame:
-        return self._writer.clear_message
-
-    def mark(self, name: str) -> Frame:
-        return self._writer.write_mark(name)
-
-    def _translate_start(self, start: TwilioStream) -> MediaStarted:
-        if not hmac.compare_digest(start.custom_parameters.get(TOKEN, "").encode(), self._token.encode()):
-            raise ValueError("the stream's start does not contain its call's token")
-        self._writer = MediaMessageWriter(f'"streamSid":{msgspec.json.encode(start.stream_sid).decode()}')
-        return MediaStarted(start.call_sid, start.stream_sid, "mulaw")

@@ -5,7 +5,6 @@ from typing import Final
 from switchboard.plugin_sdk import ACCEPT_PROMPTS, ACCEPT_SECONDS, CarrierReply, find_client_identity
 from switchboard.plugin_sdk.languages import find_nearest_language
 from twilio.twiml import TwiML
-from twilio.twiml.messaging_response import MessagingResponse
 from twilio.twiml.voice_response import VoiceResponse
 
 from switchboard_telephony_twilio.codec import TOKEN
@@ -28,11 +27,6 @@ may say nothing.
 def reply_with(markup: TwiML) -> CarrierReply:
     """Return TwiML as the response to a callback."""
     return CarrierReply(str(markup).encode(), CONTENT_TYPE)
-
-
-def reply_without_message() -> CarrierReply:
-    """Return the response to an inbound text message, without a reply to its sender."""
-    return reply_with(MessagingResponse())
 
 
 def connect_stream(

@@ -30,6 +30,7 @@ from switchboard.plugin_sdk import (
     TelephonyCapabilities,
     TelephonyProvider,
     TextMessageStatus,
+    UnsupportedRequest,
     WarmTransfer,
 )
 from switchboard.plugin_sdk.json_media import derive_stream_token
@@ -42,7 +43,6 @@ from switchboard_telephony_twilio import markup, stock
 from switchboard_telephony_twilio.codec import TwilioCodec
 from switchboard_telephony_twilio.errors import CALL_OVER, NOT_FOUND, call_twilio, require_sid, translate_call_error
 from switchboard_telephony_twilio.settings import TwilioSettings
-from switchboard_telephony_twilio.signatures import verify_twilio_signature
 from switchboard_telephony_twilio.transport import TwilioHttpClient
 
 API: Final = "https://api.twilio.com"
@@ -85,36 +85,32 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
         if account.status != "active":
             raise ProviderError(f"the Twilio account is {account.status}", retryable=False)
 
-    @property
-    def _http(self) -> TwilioHttpClient:
+    def _require_open(self) -> tuple[TwilioHttpClient, Any, PublicHttpClient]:
         if self._opened is None:
             raise ProviderError("Twilio is not open")
-        return self._opened[0]
+        return self._opened
 
     @property
     def _client(self) -> Any:
-        if self._opened is None:
-            raise ProviderError("Twilio is not open")
-        return self._opened[1]
+        return self._require_open()[1]
 
-    @property
-    def _files(self) -> CarrierFiles:
-        if self._opened is None:
-            raise ProviderError("Twilio is not open")
-        http, _, public_http = self._opened
+    def _locate_files(self, url: str) -> tuple[CarrierFiles, str]:
+        """Return the access to files, and the URL of one of them at the server in use."""
+        http, _, public_http = self._require_open()
         credential = {"Authorization": encode_basic_auth(self.settings.account_sid, self._token)}
-        return CarrierFiles(public_http, self.title, http.session, credential)
+        return CarrierFiles(public_http, self.title, http.session, credential), http.resolve_url(url)
 
     # callbacks and media
 
     async def receive(self, request: CarrierRequest) -> ReceivedCallback:
-        return paths.translate_callback(request.path, verify_twilio_signature(request, self._token))
+        return paths.translate_callback(request.path, paths.verify_twilio_signature(request, self._token))
 
     async def instruct(self, call: IncomingCall, instruction: Instruction, callbacks: CallbackUrls) -> CarrierReply:
-        if isinstance(instruction, ConnectMedia):
-            return markup.reply_with(self._stream_markup(instruction.media_url, callbacks))
-        if isinstance(instruction, ForwardCall):
-            return markup.reply_with(markup.dial_destination(instruction.to_number, instruction.caller_id))
+        match instruction:
+            case ConnectMedia(media_url):
+                return markup.reply_with(self._stream_markup(media_url, callbacks))
+            case ForwardCall(to_number, caller_id):
+                return markup.reply_with(markup.dial_destination(to_number, caller_id))
         return markup.reply_with(markup.reject_call(instruction.reason))
 
     def create_media_codec(self, media_url: str) -> MediaCodec:
@@ -201,9 +197,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
         )
 
     async def send_digits(self, carrier_call_id: str, digits: str) -> None:
-        raise ProviderError(
-            "on Twilio, digits are sent as tones in the call's audio", code="unsupported", retryable=False
-        )
+        raise UnsupportedRequest("on Twilio, digits are sent as tones in the call's audio")
 
     # text messages
 
@@ -233,7 +227,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
         """Stream a file with the account's credential, which goes to no address but Twilio's."""
         if not url.startswith(f"{API}/"):
             raise ProviderError("the file is not at Twilio", retryable=False)
-        return await stream_carrier_media(self._files, self._http.resolve_url(url))
+        return await stream_carrier_media(*self._locate_files(url))
 
     # numbers
 
@@ -254,7 +248,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
 
     async def fetch_recording(self, recording_id: str, byte_range: str | None) -> RecordingStream:
         url = f"{API}/2010-04-01/Accounts/{self.settings.account_sid}/Recordings/{recording_id}.wav"
-        return await stream_carrier_recording(self._files, self._http.resolve_url(url), byte_range)
+        return await stream_carrier_recording(*self._locate_files(url), byte_range)
 
     @property
     def has_browser_calling(self) -> bool:
@@ -263,11 +257,7 @@ class TwilioTelephony(TelephonyProvider[TwilioSettings]):
     async def create_browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
         settings = self.settings
         if settings.api_secret is None:
-            raise ProviderError(
-                "browser calling needs api_sid, api_secret and application_sid in the tenant file",
-                code="unsupported",
-                retryable=False,
-            )
+            raise UnsupportedRequest("browser calling needs api_sid, api_secret and application_sid in the tenant file")
         from twilio.jwt.access_token import AccessToken
         from twilio.jwt.access_token.grants import VoiceGrant
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from phonenumbers import country_code_for_region
 from switchboard.plugin_sdk import AvailableNumber, BoughtNumber, NumberOrder, ProviderError
-from switchboard.plugin_sdk.phone_numbers import NumberType
+from switchboard.plugin_sdk.phone_numbers import NumberType, search_by_type
 
 from switchboard_telephony_twilio import callbacks as paths
 from switchboard_telephony_twilio.errors import NOT_FOUND, call_twilio, require_sid
@@ -15,46 +15,33 @@ AREA_CODES: Final = ("US", "CA")
 """Countries in which Twilio searches by area code."""
 IN_SERVICE: Final = "21710"
 """Error of a number that the messaging service has already (https://www.twilio.com/docs/api/errors/21710)."""
-# In order of preference: the SDK's type, its resource, and the type in the price list.
-_TYPES: Final[tuple[tuple[NumberType, str, str], ...]] = (
-    ("local", "local", "local"),
-    ("mobile", "mobile", "mobile"),
-    ("national", "national", "national"),
-    ("toll_free", "toll_free", "toll free"),
-)
 
 
 async def search_twilio_numbers(client: Any, country: str, area_code: str | None, limit: int) -> list[AvailableNumber]:
     """List numbers with voice, local ones first, then other types up to `limit`. Raises `ProviderError`."""
-    prices = await _prices(client, country)
-    found: list[AvailableNumber] = []
-    for number_type, resource, priced_as in _TYPES:
-        if len(found) >= limit or (area_code is not None and number_type == "toll_free"):
-            break
-        numbers = await _of_type(
-            getattr(client.available_phone_numbers(country), resource), country, area_code, limit - len(found)
-        )
-        found += [_number(number, number_type, prices.get(priced_as, 0.0)) for number in numbers]
-    return found
-
-
-async def _of_type(resource: Any, country: str, area_code: str | None, limit: int) -> list[Any]:
-    given: dict[str, Any] = {"voice_enabled": True, "limit": limit, "page_size": limit}
+    prices = await _fetch_prices(client, country)
+    given: dict[str, Any] = {"voice_enabled": True}
     if area_code is not None and country in AREA_CODES:
         given["area_code"] = area_code
     elif area_code is not None:
         # A pattern that begins with + matches from the start of the number. The national form of an area code begins
         # with a 0, which E.164 does not have.
         given["contains"] = f"+{country_code_for_region(country)}{area_code.lstrip('0')}%"
-    try:
-        return list(await call_twilio(resource.list_async(**given)))
-    except ProviderError as error:
-        if error.code == NOT_FOUND:  # the country has no numbers of this type
-            return []
-        raise
+
+    async def search(number_type: NumberType, most: int) -> list[AvailableNumber]:
+        resource = getattr(client.available_phone_numbers(country), number_type)
+        try:
+            numbers = await call_twilio(resource.list_async(**given, limit=most, page_size=most))
+        except ProviderError as error:
+            if error.code == NOT_FOUND:  # the country has no numbers of this type
+                return []
+            raise
+        return [_convert(number, number_type, prices.get(number_type.replace("_", " "), 0.0)) for number in numbers]
+
+    return await search_by_type(area_code, limit, search)
 
 
-async def _prices(client: Any, country: str) -> Mapping[str, float]:
+async def _fetch_prices(client: Any, country: str) -> Mapping[str, float]:
     """Return monthly prices in US dollars by number type. Raises `ProviderError`."""
     try:
         answer = await call_twilio(client.pricing.v1.phone_numbers.countries(country).fetch_async())
@@ -65,7 +52,7 @@ async def _prices(client: Any, country: str) -> Mapping[str, float]:
     return {price["number_type"]: float(price["current_price"]) for price in answer.phone_number_prices or ()}
 
 
-def _number(number: Any, number_type: NumberType, monthly_cost: float) -> AvailableNumber:
+def _convert(number: Any, number_type: NumberType, monthly_cost: float) -> AvailableNumber:
     able = read_capabilities(number)
     return AvailableNumber(
         phone_number=number.phone_number,
@@ -106,9 +93,12 @@ async def buy_twilio_number(client: Any, settings: TwilioSettings, order: Number
     ours = await call_twilio(numbers.list_async(phone_number=wanted, limit=20))
     known = next((number for number in ours if number.phone_number == wanted), None)
     if known is None:
-        bought = await call_twilio(
-            numbers.create_async(phone_number=wanted, **directed, **_list_requirements(settings, order))
-        )
+        requirements = {
+            "address_sid": order.carrier_address or settings.address_sid,
+            "bundle_sid": order.carrier_requirements or settings.bundle_sid,
+        }
+        demanded = {name: sid for name, sid in requirements.items() if sid is not None}
+        bought = await call_twilio(numbers.create_async(phone_number=wanted, **directed, **demanded))
     else:
         # A number with one of these ignores its webhook addresses.
         elsewhere = {"voice_application_sid": "", "sms_application_sid": "", "trunk_sid": ""}
@@ -116,14 +106,6 @@ async def buy_twilio_number(client: Any, settings: TwilioSettings, order: Number
     number_id = require_sid(bought.sid)
     texts = read_capabilities(bought)["sms"] and await _join_messaging_service(client, settings, number_id)
     return BoughtNumber(number_id, bought.phone_number, sms=texts)
-
-
-def _list_requirements(settings: TwilioSettings, order: NumberOrder) -> dict[str, str]:
-    wanted = {
-        "address_sid": order.carrier_address or settings.address_sid,
-        "bundle_sid": order.carrier_requirements or settings.bundle_sid,
-    }
-    return {name: sid for name, sid in wanted.items() if sid is not None}
 
 
 async def _join_messaging_service(client: Any, settings: TwilioSettings, number_id: str) -> bool:

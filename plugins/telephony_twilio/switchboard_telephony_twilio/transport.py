@@ -9,14 +9,12 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 import aiohttp
-from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.retries import (
     ATTEMPT_SECONDS,
     CONNECT_SECONDS,
-    ConnectionFailed,
-    NoResponse,
     Response,
     send_with_retries,
+    translate_attempt_errors,
 )
 
 # A POST to a resource updates it, and does no more when repeated; one to a collection creates another object each time.
@@ -64,18 +62,14 @@ class TwilioHttpClient:
             url = f"{url}{'&' if '?' in url else '?'}{urlencode(params, doseq=True)}"
         url, body = self.resolve_url(url), urlencode(data or {}, doseq=True) or None
         creates = method.upper() == "POST" and _RESOURCE.search(urlsplit(url).path) is None
-        return await send_with_retries(
-            "Twilio", lambda: self._send(method.upper(), url, body, all_headers), creates=creates
-        )
 
-    async def _send(self, method: str, url: str, body: str | None, headers: Mapping[str, str]) -> Response[Any]:
-        try:
-            async with self.session.request(method, url, data=body, headers=headers, allow_redirects=False) as response:
-                text = await response.text(errors="replace")
-                result = self._response(response.status, text, response.headers)
-                return Response(response.status, response.headers, result)
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            # Without a connection Twilio has not seen the request.
-            raise ConnectionFailed(describe_connection_fault(error)) from error
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise NoResponse(describe_connection_fault(error)) from error
+        async def send() -> Response[Any]:
+            with translate_attempt_errors():
+                async with self.session.request(
+                    method.upper(), url, data=body, headers=all_headers, allow_redirects=False
+                ) as response:
+                    text = await response.text(errors="replace")
+                    result = self._response(response.status, text, response.headers)
+                    return Response(response.status, response.headers, result)
+
+        return await send_with_retries("Twilio", send, creates=creates)

@@ -34,18 +34,12 @@ def compute_features(audio: bytes) -> Floats:
     return np.asarray((np.maximum(logs, logs.max() - DYNAMIC_RANGE) + 4) / 4, dtype=np.float32)
 
 
-def _convert_to_mel(hertz: float) -> float:
-    """Convert hertz to mel on Slaney's scale: linear up to 1000 Hz, logarithmic above."""
-    return 3 * hertz / 200 if hertz < 1000 else 15 + float(np.log(hertz / 1000)) * 27 / float(np.log(6.4))
-
-
-def _convert_to_hertz(mels: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return np.where(mels < 15, 200 * mels / 3, 1000 * np.exp(np.log(6.4) / 27 * (mels - 15)))
-
-
 def _build_mel_filters() -> Floats:
     """Build triangular filters of equal area, shape (80, 201)."""
-    edges = _convert_to_hertz(np.linspace(0, _convert_to_mel(RATE / 2), MELS + 2))
+    # Slaney's mel scale: linear up to 1000 Hz, logarithmic above.
+    highest = 15 + float(np.log(RATE / 2 / 1000)) * 27 / float(np.log(6.4))
+    mels = np.linspace(0, highest, MELS + 2)
+    edges = np.where(mels < 15, 200 * mels / 3, 1000 * np.exp(np.log(6.4) / 27 * (mels - 15)))
     bins = np.linspace(0, RATE / 2, FRAME // 2 + 1)
     widths = np.diff(edges)
     slopes = edges[:, None] - bins[None, :]

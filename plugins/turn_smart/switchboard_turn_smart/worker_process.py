@@ -10,7 +10,7 @@ from typing import Final
 
 from switchboard.plugin_sdk import ProviderError
 
-from switchboard_turn_smart.protocol import LENGTH, PROBABILITY
+from switchboard_turn_smart.worker import LENGTH, PROBABILITY
 
 MAX_WAITING = 2
 """Predictions that may wait for the one in progress. Another would come too late."""

@@ -24,27 +24,23 @@ _loading = threading.Lock()
 
 
 @lru_cache(maxsize=1)
-def _import_lancedb() -> Any:
+def _load() -> tuple[Any, Any]:
+    """Import LanceDB, and create the session that all connections share."""
     # Its Rust part logs to standard error, for example that a table about to be created does not exist.
     os.environ.setdefault("LANCEDB_LOG", "error")
-    return importlib.import_module("lancedb")
+    lancedb: Any = importlib.import_module("lancedb")
+    caches = {"index_cache_size_bytes": INDEX_CACHE_BYTES, "metadata_cache_size_bytes": METADATA_CACHE_BYTES}
+    return lancedb, lancedb.Session(**caches)
 
 
-@lru_cache(maxsize=1)
-def _session() -> Any:
-    return _import_lancedb().Session(
-        index_cache_size_bytes=INDEX_CACHE_BYTES, metadata_cache_size_bytes=METADATA_CACHE_BYTES
-    )
-
-
-def _import_with_lock() -> tuple[Any, Any]:
+def _load_with_lock() -> tuple[Any, Any]:
     with _loading:
-        return _import_lancedb(), _session()
+        return _load()
 
 
 async def connect_to_lancedb(uri: str, storage_options: dict[str, str]) -> Any:
     """Open a connection to the tables under a URI, with the process's shared caches. Raises `ProviderError`."""
-    lancedb, session = await asyncio.to_thread(_import_with_lock)
+    lancedb, session = await asyncio.to_thread(_load_with_lock)
     with translate_lancedb_errors():
         return await lancedb.connect_async(uri, storage_options=storage_options or None, session=session)
 

@@ -10,9 +10,14 @@ from uuid import UUID, uuid4
 from pydantic import Field, SecretStr
 from switchboard.plugin_sdk import OPERATOR_ONLY, Chunk, ChunkMatch, ProviderSettings, VectorStore
 
-from switchboard_vectorstore.fusion import fuse_candidates
 from switchboard_vectorstore.library import LanceConflict, connect_to_lancedb
-from switchboard_vectorstore.tables import build_id_condition, open_all_tables, open_or_create_table, open_table
+from switchboard_vectorstore.tables import (
+    build_id_condition,
+    fuse_candidates,
+    open_all_tables,
+    open_or_create_table,
+    open_table,
+)
 
 ATTEMPTS = 6
 
@@ -123,7 +128,6 @@ class LanceStore(VectorStore[LanceSettings]):
 
     async def _connect(self, folder: str = "") -> Any:
         base = self.settings.uri or str(self.data_dir.resolve() / "vectors")
-        # `http://` comes from an endpoint that the operator wrote, such as a MinIO beside the server.
         own = {name: value.get_secret_value() for name, value in self.settings.storage_options.items()}
-        options = {"allow_http": "true", **own}
-        return await connect_to_lancedb(f"{base.rstrip('/')}/{folder}", options)
+        # `http://` comes from an endpoint that the operator wrote, such as a MinIO beside the server.
+        return await connect_to_lancedb(f"{base.rstrip('/')}/{folder}", {"allow_http": "true", **own})

@@ -1,17 +1,71 @@
-"""Tables of one organization: one per embedding model, in the organization's own folder."""
+"""Tables of one organization: one per embedding model, in the organization's own folder.
+
+A search fuses two rankings: similarity of meaning, and common words.
+"""
 
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import numpy as np
-from switchboard.plugin_sdk import Chunk, ProviderError
+from switchboard.plugin_sdk import Chunk, ChunkMatch, ProviderError
 
-from switchboard_vectorstore.fusion import Candidate
 from switchboard_vectorstore.library import translate_lancedb_errors
+
+WORDS_WEIGHT = 0.3
+"""Worth of the best possible word match, as a cosine.
+
+This and the next value were tuned in tests/knowledge_bases/test_retrieval.py.
+"""
+WORDS_HALF = 16.0
+"""BM25 score that is worth half of `WORDS_WEIGHT`.
+
+A rare name or number, which counts three times, scores about as much.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A chunk found by a search. `cosine` is its similarity to the query; `words` its BM25 score, 0 without common
+    words.
+    """
+
+    knowledge_base_id: UUID
+    document_id: UUID
+    index: int
+    generation: str
+    text: str
+    cosine: float
+    words: float
+
+    @property
+    def score(self) -> float:
+        """Combined score of both rankings."""
+        return self.cosine + WORDS_WEIGHT * self.words / (self.words + WORDS_HALF)
+
+
+def fuse_candidates(candidates: Iterable[Candidate], limit: int) -> list[ChunkMatch]:
+    """Return the best candidates, each chunk once.
+
+    Of a document that is being replaced, only the newest generation counts.
+    """
+    found = list(candidates)
+    newest: dict[UUID, str] = {}
+    for candidate in found:
+        newest[candidate.document_id] = max(newest.get(candidate.document_id, ""), candidate.generation)
+    best: dict[tuple[UUID, int], Candidate] = {}
+    for candidate in sorted(found, key=lambda candidate: candidate.score, reverse=True):
+        if candidate.generation == newest[candidate.document_id]:
+            best.setdefault((candidate.document_id, candidate.index), candidate)
+    return [
+        ChunkMatch(candidate.knowledge_base_id, candidate.document_id, candidate.index, candidate.text, candidate.score)
+        for candidate in list(best.values())[:limit]
+    ]
+
 
 INDEXED_FROM_ROWS = 10_000
 """Below this, comparing every vector takes a few milliseconds and misses nothing."""
@@ -111,7 +165,7 @@ class ModelTable:
             await self._table.optimize(cleanup_older_than=VERSIONS_KEPT)
 
     async def _build_indexes(self) -> None:
-        from lancedb.index import FTS, BTree
+        from lancedb.index import FTS, BTree, IvfFlat, IvfRq
 
         indexes = {column: index for index in await self._table.list_indices() for column in index.columns}
         rows = await self._table.count_rows()
@@ -121,18 +175,15 @@ class ModelTable:
         if "text" not in indexes and rows:
             await self._table.create_index("text", config=FTS())
         old = indexes.get("vector")
-        if rows < max(INDEXED_FROM_ROWS, REBUILT_AFTER_GROWTH * _built_with(old)):
+        # The number of rows that an index was built with is part of its name.
+        built_with = 0 if old is None else int(old.name.rpartition("_")[2])
+        if rows < max(INDEXED_FROM_ROWS, REBUILT_AFTER_GROWTH * built_with):
             return
-        await self._table.create_index("vector", config=await self._vector_index(), name=f"vector_of_{rows}")
+        # One bit per dimension selects the vectors to compare exactly. It requires a dimension that is a multiple of 8.
+        kind = IvfRq if await self.dimension() % 8 == 0 else IvfFlat
+        await self._table.create_index("vector", config=kind(distance_type="dot"), name=f"vector_of_{rows}")
         if old is not None:
             await self._table.drop_index(old.name)
-
-    async def _vector_index(self) -> object:
-        from lancedb.index import IvfFlat, IvfRq
-
-        # One bit per dimension selects the vectors to compare exactly. It requires a dimension that is a multiple of
-        # 8.
-        return IvfRq(distance_type="dot") if await self.dimension() % 8 == 0 else IvfFlat(distance_type="dot")
 
 
 async def open_table(connection: Any, model: str) -> ModelTable | None:
@@ -183,8 +234,3 @@ def _limit(query: Any, condition: str | None, limit: int) -> Any:
 def _candidate(row: dict[str, Any], *, cosine: float, words: float = 0.0) -> Candidate:
     base, document = UUID(row["knowledge_base_id"]), UUID(row["document_id"])
     return Candidate(base, document, row["chunk_index"], row["generation"], row["text"], cosine, words)
-
-
-def _built_with(index: Any) -> int:
-    """Return the number of rows that a vector index was built with, which is part of its name."""
-    return 0 if index is None else int(index.name.rpartition("_")[2])

@@ -13,12 +13,11 @@ from aiosipua.message import SipRequest
 from switchboard.plugin_sdk import ACCEPT_KEY, ProviderError, SimulatedCall
 from switchboard.plugin_sdk.telephony_events import CallOutcome
 from switchboard_offline.loopback.callbacks import NoticeSender
-from switchboard_offline.loopback.frames import SILENT_FRAME
+from switchboard_offline.loopback.caller import ScriptedCaller
 from switchboard_offline.loopback.leg import RING_SECONDS, LoopbackLeg
 from switchboard_offline.loopback.line import CABLE_FRAMES
 from switchboard_offline.loopback.persons import GREETING_SECONDS, Directory, Person, Subscriber, synthesize_mulaw
-from switchboard_offline.loopback.phone import Phone
-from switchboard_offline.loopback.simulation import ScriptedCaller
+from switchboard_offline.loopback.phone import SILENT_FRAME, Phone
 from switchboard_telephony_sip.media import MediaPreferences, MediaSession
 from switchboard_telephony_sip.signaling import CallRefused, IncomingInvite, Peer, TrunkQuota
 from switchboard_telephony_sip.signaling.messages import read_address

@@ -8,8 +8,7 @@ from typing import Final, Generic, TypeVar
 import pytest
 import pytest_asyncio
 
-from switchboard.plugin_sdk.extension import Extension
-from switchboard.plugin_sdk.provider import Provider, ProviderError, ProviderSettings
+from switchboard.plugin_sdk.provider import Extension, Provider, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.testing.vendors import WAIT_SECONDS, find_closed_address, serve_limit, serve_nonsense
 
 AnyProvider = TypeVar("AnyProvider", bound=Provider[ProviderSettings])

@@ -89,10 +89,8 @@ class LLMContract(ProviderContract[AnyLLM]):
 
     async def test_text_is_streamed(self, open_provider: AnyLLM, chat_request: ChatRequest) -> None:
         """The first sentence is spoken while the rest is generated. If this fails, yield text as it arrives."""
-        assert (
-            len([event for event in await collect_events(open_provider, chat_request) if isinstance(event, TextDelta)])
-            > 1
-        )
+        events = await collect_events(open_provider, chat_request)
+        assert len([event for event in events if isinstance(event, TextDelta)]) > 1
 
     async def test_a_tool_call_is_whole(self, open_provider: AnyLLM, tool_request: ChatRequest) -> None:
         """If this fails, collect all parts of a call and parse its arguments before yielding it."""
@@ -210,10 +208,7 @@ class LLMContract(ProviderContract[AnyLLM]):
         await self._expect_error_of_changed_answer(create_at, vendor_address, lambda _body: b"")
 
     async def _expect_error_of_changed_answer(
-        self,
-        create_at: Callable[[str], AnyLLM] | None,
-        vendor_address: str | None,
-        change: Callable[[bytes], bytes],
+        self, create_at: Callable[[str], AnyLLM] | None, vendor_address: str | None, change: Callable[[bytes], bytes]
     ) -> None:
         if create_at is None or vendor_address is None:
             pytest.skip("no server stands for the vendor; otherwise override the fixture `vendor_address`")

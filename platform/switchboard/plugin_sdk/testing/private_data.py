@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from typing import Generic, TypeVar
 
 import pytest
 
@@ -10,15 +11,11 @@ from switchboard.plugin_sdk.provider import ProviderError
 from switchboard.plugin_sdk.testing.contract import ExtensionContract
 
 MOST_SECONDS = 0.05
+AnyDetector = TypeVar("AnyDetector", bound=PrivateDataDetector)
 
 
-class PrivateDataDetectorContract(ExtensionContract):
-    """Rules of every detector of private data. Override `detector` and `sample`."""
-
-    @pytest.fixture
-    def detector(self) -> PrivateDataDetector:
-        """The detector under test, with its settings if it has any. Must be overridden."""
-        raise NotImplementedError("override the fixture `detector` of this contract")
+class DetectorRules(ExtensionContract, Generic[AnyDetector]):
+    """Rules of every detector of private data, with and without a service."""
 
     @pytest.fixture
     def sample(self) -> SpokenText:
@@ -26,14 +23,23 @@ class PrivateDataDetectorContract(ExtensionContract):
         raise NotImplementedError("override the fixture `sample` of this contract")
 
     @pytest.fixture
-    def extension(self, detector: PrivateDataDetector) -> PrivateDataDetector:
+    def extension(self, detector: AnyDetector) -> AnyDetector:
         """The detector."""
         return detector
 
-    async def test_it_has_a_name_and_a_title(self, detector: PrivateDataDetector) -> None:
+    async def test_it_has_a_name_and_a_title(self, detector: AnyDetector) -> None:
         """Agents choose it by its name. If this fails, set the class attributes `name` and `title`."""
         assert detector.name == detector.name.strip().lower() != ""
         assert detector.title.strip()
+
+
+class PrivateDataDetectorContract(DetectorRules[PrivateDataDetector]):
+    """Rules of every detector of private data. Override `detector` and `sample`."""
+
+    @pytest.fixture
+    def detector(self) -> PrivateDataDetector:
+        """The detector under test, with its settings if it has any. Must be overridden."""
+        raise NotImplementedError("override the fixture `detector` of this contract")
 
     async def test_it_finds_places_of_the_text(self, detector: PrivateDataDetector, sample: SpokenText) -> None:
         """Each place is a start and an end in the text. If this fails, return what `re.Match.span` returns."""
@@ -57,7 +63,7 @@ class PrivateDataDetectorContract(ExtensionContract):
         assert time.perf_counter() - started < MOST_SECONDS
 
 
-class RemotePrivateDataDetectorContract(ExtensionContract):
+class RemotePrivateDataDetectorContract(DetectorRules[RemotePrivateDataDetector]):
     """Rules of every detector that asks a service. Override `detector` with the settings of a server that answers,
     `away` with the settings of a server that does not, and `sample`.
     """
@@ -71,21 +77,6 @@ class RemotePrivateDataDetectorContract(ExtensionContract):
     def away(self) -> RemotePrivateDataDetector:
         """The detector with a server that does not answer. Must be overridden."""
         raise NotImplementedError("override the fixture `away` of this contract")
-
-    @pytest.fixture
-    def sample(self) -> SpokenText:
-        """A text with private data of the kind. Must be overridden."""
-        raise NotImplementedError("override the fixture `sample` of this contract")
-
-    @pytest.fixture
-    def extension(self, detector: RemotePrivateDataDetector) -> RemotePrivateDataDetector:
-        """The detector."""
-        return detector
-
-    async def test_it_has_a_name_and_a_title(self, detector: RemotePrivateDataDetector) -> None:
-        """Agents choose it by its name. If this fails, set the class attributes `name` and `title`."""
-        assert detector.name == detector.name.strip().lower() != ""
-        assert detector.title.strip()
 
     async def test_it_finds_places_of_the_text(self, detector: RemotePrivateDataDetector, sample: SpokenText) -> None:
         """Each place is a start and an end in the text. If this fails, convert the service's own offsets."""

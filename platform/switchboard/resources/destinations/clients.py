@@ -10,7 +10,7 @@ from switchboard.engine.providers.instances import find_first_provider
 from switchboard.foundation.database import TenantSession
 from switchboard.foundation.web.errors import ApiError, InvalidState
 from switchboard.plugin_sdk import CLIENT_PREFIX, TelephonyProvider, find_client_identity
-from switchboard.plugin_sdk.browser_phone import CLIENT_IDENTITY_PREFIX
+from switchboard.plugin_sdk.carrier_extensions import CLIENT_IDENTITY_PREFIX
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.destinations.service import find_refusal
 

@@ -4,14 +4,16 @@ import asyncio
 import hashlib
 import hmac
 import time
+from contextlib import suppress
 from typing import Final
 
 from switchboard.plugin_sdk import BrowserSocket, CallbackUrls, is_client_identity
 
-from switchboard_offline.loopback.browser_messages import (
+from switchboard_offline.loopback.browser_socket import (
     ConnectedMessage,
     DialMessage,
     EndedMessage,
+    Headset,
     RegisterMessage,
     read_message,
     send_to_browser,
@@ -19,7 +21,6 @@ from switchboard_offline.loopback.browser_messages import (
 from switchboard_offline.loopback.callbacks import IncomingCallNotice
 from switchboard_offline.loopback.caller import Caller
 from switchboard_offline.loopback.exchange import Exchange
-from switchboard_offline.loopback.headset import Headset
 from switchboard_offline.loopback.leg import LoopbackLeg
 from switchboard_offline.loopback.persons import Directory, Person
 from switchboard_offline.loopback.phone import Phone
@@ -49,9 +50,13 @@ def _sign_claims(secret: str, claims: str) -> str:
 
 async def serve_browser_socket(exchange: Exchange, secret: str, socket: BrowserSocket, callbacks: CallbackUrls) -> None:
     """Serve a browser's socket, from its first message to the end of its call."""
-    first = await _receive_first(socket)
-    identity = verify_token(secret, first.token) if first is not None else None
-    if first is None or identity is None:
+    first, identity = None, None
+    with suppress(TimeoutError):
+        async with asyncio.timeout(FIRST_SECONDS):
+            first = read_message(await socket.receive())
+    if isinstance(first, DialMessage | RegisterMessage):
+        identity = verify_token(secret, first.token)
+    if identity is None or not isinstance(first, DialMessage | RegisterMessage):
         await send_to_browser(socket, EndedMessage("The first message must dial, or register, with a valid token."))
     elif not isinstance(first, RegisterMessage):
         await _serve_call(exchange, socket, callbacks, first, identity)
@@ -72,15 +77,6 @@ async def _serve_call(
         socket,
         EndedMessage(leg.fault if caller.answered else caller.refused or leg.fault or "The call was not answered."),
     )
-
-
-async def _receive_first(socket: BrowserSocket) -> DialMessage | RegisterMessage | None:
-    try:
-        async with asyncio.timeout(FIRST_SECONDS):
-            first = read_message(await socket.receive())
-    except TimeoutError:
-        return None
-    return first if isinstance(first, DialMessage | RegisterMessage) else None
 
 
 class BrowserCaller(Caller):

@@ -1,6 +1,7 @@
 """Notices that the carrier sends to the platform over HTTP, their delivery, and their translation by the provider."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -146,26 +147,25 @@ def write_reply(instruction: Instruction, clients_port: int = 0) -> CarrierReply
     return CarrierReply(msgspec.json.encode(answer), "application/json")
 
 
-def translate_notice(body: bytes) -> CarrierEvent:
+def translate_notice(message: bytes) -> CarrierEvent:
     """Translate a verified notice to an event. Raises `InvalidCallback`."""
     try:
-        notice = _decoder.decode(body)
+        notice = _decoder.decode(message)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise InvalidCallback("the callback is not one of the loopback carrier's") from None
-    if isinstance(notice, InboundTextNotice | TextStatusNotice):
-        return _text_event(notice)
-    return _transfer_event(notice) if isinstance(notice, TargetReadyNotice | TargetGoneNotice) else _call_event(notice)
+    match notice:
+        case TargetReadyNotice(call_id):
+            return TransferTargetReady(call_id)
+        case TargetGoneNotice(call_id, outcome):
+            return TransferTargetGone(call_id, outcome)
+        case InboundTextNotice(text_id, from_number, to_number, body, media_urls):
+            return TextMessageReceived(text_id, from_number, to_number, body, media_urls)
+        case TextStatusNotice(text_id, status, error_message, error_code):
+            return TextMessageStatus(text_id, status, error_message, error_code)
+    return _translate_call_notice(notice)
 
 
-def _transfer_event(notice: TargetReadyNotice | TargetGoneNotice) -> CarrierEvent:
-    return (
-        TransferTargetReady(notice.call_id)
-        if isinstance(notice, TargetReadyNotice)
-        else TransferTargetGone(notice.call_id, notice.outcome)
-    )
-
-
-def _call_event(
+def _translate_call_notice(
     notice: IncomingCallNotice | RingingNotice | AnsweredNotice | BeepNotice | CallEndedNotice,
 ) -> CarrierEvent:
     match notice:
@@ -183,12 +183,6 @@ def _call_event(
             return CallEnded(
                 notice.call_id, notice.outcome, notice.duration_seconds, notice.error_message, notice.error_code
             )
-
-
-def _text_event(notice: InboundTextNotice | TextStatusNotice) -> CarrierEvent:
-    if isinstance(notice, InboundTextNotice):
-        return TextMessageReceived(notice.text_id, notice.from_number, notice.to_number, notice.body, notice.media_urls)
-    return TextMessageStatus(notice.text_id, notice.status, notice.error_message, notice.error_code)
 
 
 class NoticeUndelivered(Exception):
@@ -214,8 +208,12 @@ class NoticeSender:
         body = msgspec.json.encode(notice)
         reason = ""
         for wait in (0.0, *RETRY_SECONDS):
-            if wait and await self._closes_within(wait):
-                break
+            if wait:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait):
+                        await self.closing.wait()
+                if self.closing.is_set():
+                    break
             try:
                 status, answer = await self.send(url, body)
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -237,11 +235,3 @@ class NoticeSender:
         timeout = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
         async with self.http.post(url, data=body, headers=headers, timeout=timeout, allow_redirects=False) as response:
             return response.status, await response.read()
-
-    async def _closes_within(self, seconds: float) -> bool:
-        try:
-            async with asyncio.timeout(seconds):
-                await self.closing.wait()
-        except TimeoutError:
-            return False
-        return True

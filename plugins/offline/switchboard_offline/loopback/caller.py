@@ -1,11 +1,26 @@
-"""A simulated caller's side of an inbound call: announce it, follow the platform's reply, and hold the call to
-its end.
+"""A simulated caller's side of an inbound call: announce it, follow the platform's reply, and hold the call to its end.
+
+One of the callers speaks given lines, for `switchboard phone dial` and simulations.
 """
 
+import io
+import wave
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
-from switchboard.plugin_sdk import find_client_identity
+import numpy as np
+import soxr
+from switchboard.plugin_sdk import (
+    CallProgress,
+    ProviderError,
+    SimulatedCall,
+    SpokenLine,
+    encode_audio,
+    find_client_identity,
+)
+from switchboard.plugin_sdk.telephony_events import CallOutcome
 
 from switchboard_offline.loopback.callbacks import (
     CallEndedNotice,
@@ -16,11 +31,11 @@ from switchboard_offline.loopback.callbacks import (
     NoticeUndelivered,
     read_reply,
 )
-from switchboard_offline.loopback.client_line import ring_client
-from switchboard_offline.loopback.clients import RingRequest
+from switchboard_offline.loopback.clients import RingRequest, ring_client
 from switchboard_offline.loopback.leg import LoopbackLeg, Party
 from switchboard_offline.loopback.line import FarEnd, OtherPerson
-from switchboard_offline.loopback.persons import Directory, Person, Subscriber
+from switchboard_offline.loopback.persons import Directory, Person, Subscriber, create_talker, synthesize_mulaw
+from switchboard_offline.loopback.phone import FRAME_SECONDS
 
 FORWARD_RING_SECONDS: Final = 30.0
 
@@ -45,11 +60,8 @@ class Caller(ABC):
         try:
             answer = read_reply(await post.deliver(events_url, call))
         except (NoticeUndelivered, ValueError) as error:
-            self.refused = (
-                str(error)
-                if isinstance(error, NoticeUndelivered)
-                else f"the platform's response was not understood: {error}"
-            )
+            prefix = "" if isinstance(error, NoticeUndelivered) else "the platform's response was not understood: "
+            self.refused = f"{prefix}{error}"
             return CallEndedNotice(leg.call_id, "failed", error_message=self.refused)
         if isinstance(answer, ConnectReply):
             return await self._talk(leg, await leg.open_media(answer.media_url))
@@ -62,9 +74,8 @@ class Caller(ABC):
             self.refused = f"the number that the call was forwarded to does not answer: {subscriber.outcome}"
             return CallEndedNotice(leg.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
         self.refused = answer.reason
-        return CallEndedNotice(
-            leg.call_id, "busy" if answer.reason == "busy" else "failed", error_message="the call was rejected"
-        )
+        outcome: CallOutcome = "busy" if answer.reason == "busy" else "failed"
+        return CallEndedNotice(leg.call_id, outcome, error_message="the call was rejected")
 
     async def _find_subscriber(self, leg: LoopbackLeg, post: NoticeSender, forward: ForwardReply) -> Subscriber | None:
         identity = find_client_identity(forward.to_number)
@@ -77,3 +88,77 @@ class Caller(ABC):
         self.answered = True
         self.hung_up_by = await leg.converse(self.person(leg), far)
         return CallEndedNotice(leg.call_id, "completed", leg.seconds)
+
+
+async def render_line(line: SpokenLine) -> bytes:
+    """Return a line as mu-law audio. Raises `ProviderError` for an unreadable WAV file."""
+    if line.text is not None:
+        return await synthesize_mulaw(line.text)
+    assert line.wav is not None  # noqa: S101  SpokenLine validates it
+    return _read_wav(line.wav)
+
+
+def _read_wav(path: Path) -> bytes:
+    try:
+        with wave.open(io.BytesIO(path.read_bytes())) as recorded:
+            if recorded.getsampwidth() != 2:
+                raise ProviderError(f"{path} is not 16-bit PCM", retryable=False)
+            samples = np.frombuffer(recorded.readframes(recorded.getnframes()), "<i2").reshape(
+                -1, recorded.getnchannels()
+            )
+            rate = recorded.getframerate()
+    except (OSError, EOFError, wave.Error) as error:
+        raise ProviderError(f"{path} cannot be read as WAV: {error}", retryable=False) from error
+    mono = samples.astype(np.float32).mean(axis=1)
+    at_8k = soxr.resample(mono, rate, 8000) if rate != 8000 else mono
+    return encode_audio(np.clip(np.rint(at_8k), -32_768, 32_767).astype(np.int16), "mulaw")
+
+
+class ScriptedCaller(Caller):
+    """A caller who speaks lines, and the result of the call."""
+
+    def __init__(self, lines: Sequence[bytes], directory: Directory, progress: Callable[[CallProgress], None]) -> None:
+        super().__init__(directory)
+        self._lines = lines
+        self._progress = progress
+        self._first_line_ended: int | None = None
+        self._first_reply: int | None = None
+
+    async def ring(
+        self, leg: LoopbackLeg, post: NoticeSender, events_url: str, call: IncomingCallNotice
+    ) -> CallEndedNotice:
+        self._progress(CallProgress("ringing"))
+        return await super().ring(leg, post, events_url, call)
+
+    def person(self, leg: LoopbackLeg) -> Person:
+        phone = leg.phone
+        self._progress(CallProgress("connected"))
+
+        def tell(progress: CallProgress) -> None:
+            if progress.line == 1:
+                self._first_line_ended = phone.last_said
+            elif (
+                progress.stage == "agent_speaking" and self._first_line_ended is not None and self._first_reply is None
+            ):
+                self._first_reply = phone.last_heard
+            self._progress(progress)
+
+        return create_talker(self._lines, tell)
+
+    def result(self, leg: LoopbackLeg) -> SimulatedCall:
+        """Return the result of the call, once the leg is over."""
+        phone, reply_ms = leg.phone, None
+        if self._first_line_ended is not None and self._first_reply is not None:
+            reply_ms = round((self._first_reply - self._first_line_ended) * FRAME_SECONDS * 1000)
+        refused_reason = self.refused or leg.fault or "the call ended before it was answered"
+        return SimulatedCall(
+            carrier_call_id=leg.call_id,
+            answered=self.answered,
+            duration_seconds=round(phone.now * FRAME_SECONDS, 2),
+            first_reply_ms=reply_ms,
+            heard_seconds=round(phone.audible_frames * FRAME_SECONDS, 2),
+            hung_up_by=self.hung_up_by,
+            refused_reason=None if self.answered else refused_reason,
+            said=bytes(phone.said),
+            heard=bytes(phone.heard),
+        )

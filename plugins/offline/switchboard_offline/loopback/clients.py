@@ -1,4 +1,4 @@
-"""Clients that wait for calls: their sockets, and the choice of the one that answers.
+"""Clients that wait for calls: their sockets, the choice of the one that answers, and the line of a call to it.
 
 A call may be held by another process than the sockets. So the process that holds it opens a line to the exchange that
 has the sockets: a WebSocket that carries the messages and the audio of the socket that answers.
@@ -10,23 +10,30 @@ from collections import defaultdict
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
+import aiohttp
 import msgspec
+from aiohttp import web
 from switchboard.plugin_sdk import BrowserSocket, Frame
 from switchboard.plugin_sdk.telephony_events import CallOutcome
 
-from switchboard_offline.loopback.browser_messages import (
+from switchboard_offline.loopback import signatures
+from switchboard_offline.loopback.browser_socket import (
     AnswerMessage,
     CanceledMessage,
     ConnectedMessage,
     DeclineMessage,
     EndedMessage,
+    Headset,
     RegisteredMessage,
     RingingMessage,
     read_message,
     send_to_browser,
 )
+from switchboard_offline.loopback.callbacks import NoticeSender
+from switchboard_offline.loopback.persons import RING_TONE, RING_TONE_PAUSE, Person, Subscriber
+from switchboard_offline.loopback.phone import Phone
 
 REGISTERED_SECONDS: Final = 3600.0
 """Time for which a client waits with one token."""
@@ -203,3 +210,85 @@ async def _connect(client: _Client, line: ClientLine, call_id: str) -> None:
 async def _refuse(line: ClientLine, outcome: CallOutcome) -> None:
     with suppress(ConnectionError):  # the caller has hung up
         await line.send(msgspec.json.encode(RingResult(outcome)).decode())
+
+
+PATH: Final = "/clients"
+CONNECT_SECONDS: Final = 5.0
+_result: Final = msgspec.json.Decoder(RingResult)
+Socket: TypeAlias = aiohttp.ClientWebSocketResponse | web.WebSocketResponse
+
+
+@dataclass(frozen=True, slots=True)
+class SocketLine:
+    """One end of a line, over a WebSocket (`ClientLine`, and `BrowserSocket` of the headset)."""
+
+    socket: Socket
+
+    async def receive(self) -> Frame | None:
+        message = await self.socket.receive()
+        return message.data if message.type in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY) else None
+
+    async def send(self, message: Frame) -> None:
+        if isinstance(message, str):
+            await self.socket.send_str(message)
+        else:
+            await self.socket.send_bytes(message)
+
+    async def close(self) -> None:
+        await self.socket.close()
+
+
+async def ring_client(post: NoticeSender, port: int, request: RingRequest) -> Subscriber:
+    """Ring a client whose sockets are at the exchange with this port, and return the client that answers, or the reason
+    why none does.
+    """
+    url = f"http://127.0.0.1:{port}{PATH}"
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            socket = await post.http.ws_connect(
+                url, headers={signatures.HEADER: signatures.sign_request(post.secret, url, b"")}
+            )
+    except (aiohttp.ClientError, TimeoutError, OSError):
+        return Subscriber(lambda _phone: asyncio.sleep(0), "no-answer")
+    line = SocketLine(socket)
+
+    async def talk(phone: Phone) -> None:
+        try:
+            await Headset(line).talk(phone)
+        finally:
+            await line.close()
+
+    connected = False
+    try:
+        await line.send(msgspec.json.encode(request).decode())
+        answer = await line.receive()
+        outcome = "no-answer" if not isinstance(answer, str) else _result.decode(answer).outcome
+        connected = outcome is None
+    except ConnectionError:
+        outcome = "no-answer"
+    finally:
+        if not connected:
+            await line.close()
+    return Subscriber(talk, outcome, is_client=True)
+
+
+def create_rung_person(post: NoticeSender, port: int, request: RingRequest) -> Person:
+    """Return the other end of a call that rings a client: a ring tone, then the client that answers."""
+
+    async def play_ring_tone(phone: Phone) -> None:
+        while True:
+            await phone.say(RING_TONE)
+            await phone.wait(RING_TONE_PAUSE)
+
+    async def ring_and_talk(phone: Phone) -> None:
+        tone = asyncio.create_task(play_ring_tone(phone))
+        try:
+            subscriber = await ring_client(post, port, request)
+        finally:
+            tone.cancel()
+            with suppress(asyncio.CancelledError):
+                await tone
+        if subscriber.outcome is None:
+            await subscriber.person(phone)
+
+    return ring_and_talk

@@ -3,8 +3,8 @@
 from typing import Final, Literal, TypeAlias
 
 import msgspec
-from switchboard.plugin_sdk import Frame, MediaCodec, MediaEvent, MediaStarted
-from switchboard.plugin_sdk.json_media import CommonMessage, Mark, MediaMessageWriter, to_media_event
+from switchboard.plugin_sdk import Frame, MediaEvent, MediaStarted
+from switchboard.plugin_sdk.json_media import CommonMessage, JsonMediaCodec, Mark, to_media_event
 
 
 class LoopbackPayload(msgspec.Struct):
@@ -38,7 +38,6 @@ ToCarrier: TypeAlias = LoopbackMedia | Mark | LoopbackClear
 _from_carrier: Final[msgspec.json.Decoder[FromCarrier]] = msgspec.json.Decoder(FromCarrier)
 _to_carrier: Final[msgspec.json.Decoder[ToCarrier]] = msgspec.json.Decoder(ToCarrier)
 _encoder: Final = msgspec.json.Encoder()
-_writer: Final = MediaMessageWriter()
 
 
 def read_command(message: Frame) -> ToCarrier:
@@ -46,17 +45,12 @@ def read_command(message: Frame) -> ToCarrier:
     return _to_carrier.decode(message)
 
 
-def write_media(audio: bytes) -> str:
-    """Write audio as a text frame."""
-    return _writer.write_media(audio)
-
-
 def write_message(message: FromCarrier | ToCarrier) -> str:
     """Write a message as a text frame."""
     return _encoder.encode(message).decode()
 
 
-class LoopbackCodec(MediaCodec):
+class LoopbackCodec(JsonMediaCodec):
     """Codec of the media socket. It has no state, because messages do not name their stream."""
 
     def decode(self, message: Frame) -> bytes | MediaEvent | None:
@@ -66,12 +60,3 @@ class LoopbackCodec(MediaCodec):
         if isinstance(parsed, LoopbackStart):
             return MediaStarted(parsed.start.call_id, parsed.start.stream_id, parsed.start.encoding)
         return to_media_event(parsed)
-
-    def encode(self, audio: bytes) -> Frame:
-        return write_media(audio)
-
-    def clear(self) -> Frame:
-        return _writer.clear_message
-
-    def mark(self, name: str) -> Frame:
-        return _writer.write_mark(name)

@@ -13,8 +13,7 @@ from switchboard.plugin_sdk import ProviderError, find_client_identity
 
 from switchboard_offline.loopback import signatures
 from switchboard_offline.loopback.callbacks import CallEndedNotice, NoticeSender
-from switchboard_offline.loopback.client_line import PATH, SocketLine, create_rung_person, ring_client
-from switchboard_offline.loopback.clients import Clients, RingRequest
+from switchboard_offline.loopback.clients import PATH, Clients, RingRequest, SocketLine, create_rung_person, ring_client
 from switchboard_offline.loopback.leg import LoopbackLeg, TargetLeg, join_legs
 from switchboard_offline.loopback.persons import Directory, synthesize_mulaw
 
@@ -51,8 +50,11 @@ class LegCommand(msgspec.Struct, frozen=True):
     clients_port: int = 0
 
 
-class CallGone(Exception):
+class CallGone(ProviderError):
     """The call is over, or never existed."""
+
+    def __init__(self) -> None:
+        super().__init__("the call is over", code="call_gone", retryable=False)
 
 
 class Exchange:
@@ -151,9 +153,8 @@ class Exchange:
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL):
             raise CallGone from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ProviderError(
-                f"the process that holds the call does not answer: {str(error) or type(error).__name__}"
-            ) from error
+            reason = str(error) or type(error).__name__
+            raise ProviderError(f"the process that holds the call does not answer: {reason}") from error
         if status == 409:
             raise ProviderError(body.decode(errors="replace"), retryable=False)
         if status != 204:
@@ -166,10 +167,8 @@ class Exchange:
             case "transfer":
                 subscriber = self.directory.subscriber(order.argument)
                 if subscriber.outcome is not None:
-                    raise ProviderError(
-                        f"{order.argument} does not answer: {subscriber.error_message or subscriber.outcome}",
-                        retryable=False,
-                    )
+                    reason = subscriber.error_message or subscriber.outcome
+                    raise ProviderError(f"{order.argument} does not answer: {reason}", retryable=False)
                 leg.connect_to(subscriber.person)
             case "ring" if order.request is not None:
                 leg.connect_to(create_rung_person(self.post, order.clients_port, order.request))
@@ -185,21 +184,19 @@ class Exchange:
 
     async def _consult(self, wanted: TransferConsultation) -> None:
         identity, audio = find_client_identity(wanted.to_number), await synthesize_mulaw(wanted.text)
-        if identity is None:
-            subscriber = self.directory.subscriber(wanted.to_number)
-            leg = self._legs[wanted.call_id] = TargetLeg(wanted.call_id, self.post, wanted.events_url)
-            self.run(leg, lambda leg: leg.consult(subscriber, wanted.ring_seconds, audio))
-            return
-        request = RingRequest(wanted.call_id, identity, wanted.caller_id, wanted.ring_seconds)
-        ringing = ring_client(self.post, wanted.clients_port, request)
+        subscriber = self.directory.subscriber(wanted.to_number) if identity is None else None
         leg = self._legs[wanted.call_id] = TargetLeg(wanted.call_id, self.post, wanted.events_url)
-        self.run(leg, lambda leg: leg.consult_client(ringing, audio))
+        if subscriber is not None:
+            self.run(leg, lambda leg: leg.consult(subscriber, wanted.ring_seconds, audio))
+        elif identity is not None:
+            request = RingRequest(wanted.call_id, identity, wanted.caller_id, wanted.ring_seconds)
+            ringing = ring_client(self.post, wanted.clients_port, request)
+            self.run(leg, lambda leg: leg.consult_client(ringing, audio))
 
     def _remove(self, leg: LoopbackLeg) -> None:
         del self._legs[leg.call_id]
-        self._references = {
-            reference: call_id for reference, call_id in self._references.items() if call_id != leg.call_id
-        }
+        for reference in [known for known, call_id in self._references.items() if call_id == leg.call_id]:
+            del self._references[reference]
 
     # the endpoint for other processes
 

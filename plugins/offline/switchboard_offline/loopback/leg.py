@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 from uuid import uuid4
 
@@ -40,16 +39,6 @@ CONNECT_SECONDS: Final = 10.0
 Party: TypeAlias = Literal["person", "agent", "limit"]
 
 
-@dataclass(frozen=True, slots=True)
-class HangUpCommand:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectCommand:
-    far: FarEnd
-
-
 class MediaFailed(Exception):
     """The platform's media socket could not be opened, or sent something that is not understood."""
 
@@ -64,19 +53,19 @@ class LoopbackLeg:
         self.fault: str | None = None
         self._post = post
         self._events_url = events_url
-        self._commands: asyncio.Queue[HangUpCommand | ConnectCommand] = asyncio.Queue()
+        self._commands: asyncio.Queue[FarEnd | None] = asyncio.Queue()  # None: hang up
         self._undelivered: asyncio.Queue[Notice | None] = asyncio.Queue()
 
     # commands
 
     def hang_up(self) -> None:
-        self._commands.put_nowait(HangUpCommand())
+        self._commands.put_nowait(None)
 
     def connect_to(self, person: Person) -> None:
         self.patch(OtherPerson(person))
 
     def patch(self, far: FarEnd) -> None:
-        self._commands.put_nowait(ConnectCommand(far))
+        self._commands.put_nowait(far)
 
     async def press(self, digits: str) -> None:
         for digit in digits:
@@ -133,20 +122,17 @@ class LoopbackLeg:
         """Call a person and speak an introduction. A person then presses the key that accepts, and waits to be
         connected; a machine does not, and is hung up.
         """
-        if await self.is_canceled_within(
-            ring_seconds if subscriber.outcome == "no-answer" else min(RING_SECONDS, ring_seconds)
-        ):
-            return CallEndedNotice(self.call_id, "canceled")
-        return await self._introduce(subscriber, audio)
+        rings = ring_seconds if subscriber.outcome == "no-answer" else min(RING_SECONDS, ring_seconds)
+        is_canceled = await self.is_canceled_within(rings)
+        return await self._introduce(None if is_canceled else subscriber, audio)
 
     async def consult_client(self, ringing: Coroutine[None, None, Subscriber], audio: bytes) -> CallEndedNotice:
         """Ring a client, and speak an introduction to the person who answers and presses the key that accepts."""
-        subscriber = await self.ring_unless_canceled(ringing)
+        return await self._introduce(await self.ring_unless_canceled(ringing), audio)
+
+    async def _introduce(self, subscriber: Subscriber | None, audio: bytes) -> CallEndedNotice:
         if subscriber is None:
             return CallEndedNotice(self.call_id, "canceled")
-        return await self._introduce(subscriber, audio)
-
-    async def _introduce(self, subscriber: Subscriber, audio: bytes) -> CallEndedNotice:
         if subscriber.outcome is not None:
             return CallEndedNotice(self.call_id, subscriber.outcome, 0, subscriber.error_message, subscriber.error_code)
         presses = not subscriber.machine and not subscriber.is_client
@@ -197,35 +183,29 @@ class LoopbackLeg:
         """Let the two ends talk until one of them hangs up, and return that end. Raises `MediaFailed` and
         `ProviderError`.
         """
-        near = asyncio.ensure_future(_as_coroutine(person(self.phone)))
+        near: asyncio.Future[None] = asyncio.ensure_future(person(self.phone))
         loop = asyncio.get_running_loop()
         until = loop.time() + limit
         try:
             while True:
-                ended = await self._wait_for_change(near, far, until - loop.time())
+                change = await self._wait_for_change(near, far, until - loop.time())
                 await far.close()
-                if not isinstance(ended, ConnectCommand):
-                    return ended
-                far = ended.far
+                if isinstance(change, str):
+                    return change
+                far = change
         finally:
             await _stop(near)
             await far.close()
 
-    async def _wait_for_change(self, near: asyncio.Future[None], far: FarEnd, seconds: float) -> Party | ConnectCommand:
+    async def _wait_for_change(self, near: asyncio.Future[None], far: FarEnd, seconds: float) -> Party | FarEnd:
         clock = asyncio.create_task(run_audio_clock(self.phone, far))
         other = asyncio.create_task(far.run())
         command = asyncio.create_task(self._commands.get())
         try:
-            awaited: set[asyncio.Future[None] | asyncio.Task[HangUpCommand | ConnectCommand]] = {
-                near,
-                clock,
-                other,
-                command,
-            }
+            awaited: set[asyncio.Future[None] | asyncio.Task[FarEnd | None]] = {near, clock, other, command}
             done, _ = await asyncio.wait(awaited, timeout=max(0, seconds), return_when=asyncio.FIRST_COMPLETED)
             if command in done:
-                result = command.result()
-                return result if isinstance(result, ConnectCommand) else "agent"
+                return command.result() or "agent"
             for task in done - {command}:
                 task.result()
             if isinstance(far, MediaStream) and far.fault:
@@ -243,13 +223,7 @@ class LoopbackLeg:
             self._undelivered.task_done()
 
 
-async def _as_coroutine(behavior: Awaitable[None]) -> None:
-    await behavior
-
-
-async def _stop(
-    task: asyncio.Future[None] | asyncio.Task[HangUpCommand | ConnectCommand] | asyncio.Task[Subscriber],
-) -> None:
+async def _stop(task: asyncio.Future[None] | asyncio.Task[FarEnd | None] | asyncio.Task[Subscriber]) -> None:
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled():

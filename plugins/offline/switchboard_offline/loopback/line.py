@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 import aiohttp
 from switchboard.plugin_sdk import ACCEPT_KEY, ACCEPT_SECONDS
-from switchboard.plugin_sdk.json_media import Dtmf, DtmfDigit, Mark, MarkName, Stop
+from switchboard.plugin_sdk.json_media import Dtmf, DtmfDigit, Mark, MarkName, MediaMessageWriter, Stop
 
 from switchboard_offline.loopback.codec import (
     LoopbackClear,
@@ -16,12 +16,11 @@ from switchboard_offline.loopback.codec import (
     LoopbackStart,
     LoopbackStream,
     read_command,
-    write_media,
     write_message,
 )
-from switchboard_offline.loopback.frames import FRAME_BYTES, SILENT_FRAME, split_frames
-from switchboard_offline.loopback.phone import FRAME_SECONDS, Phone
+from switchboard_offline.loopback.phone import FRAME_BYTES, FRAME_SECONDS, SILENT_FRAME, Phone, split_frames
 
+WRITER: Final = MediaMessageWriter()
 CABLE_FRAMES: Final = 10
 """Frames by which the clocks of two phones may drift apart."""
 
@@ -82,7 +81,7 @@ class MediaStream:
                 await self._return_marks()
 
     async def exchange(self, frame: bytes) -> bytes:
-        await self._send(write_media(frame))
+        await self._send(WRITER.write_media(frame))
         heard = bytes(self._buffer[:FRAME_BYTES])
         del self._buffer[:FRAME_BYTES]
         self._played += len(heard)

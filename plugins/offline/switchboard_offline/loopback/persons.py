@@ -6,6 +6,7 @@ For numbers that begin with +1555, the last two digits decide the result of a ca
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -49,11 +50,6 @@ class Subscriber:
     """A real person at a browser, who presses keys themselves."""
 
 
-async def say_text(phone: Phone, text: str) -> None:
-    """Speak a text."""
-    await phone.say(await synthesize_mulaw(text))
-
-
 async def synthesize_mulaw(text: str) -> bytes:
     """Synthesize a text as mu-law audio."""
     pcm = await asyncio.to_thread(speak_text, text, voice=VOICE, sample_rate=8000)
@@ -81,15 +77,26 @@ def create_talker(lines: Sequence[bytes], tell: Callable[[CallProgress], None] =
     return talk
 
 
-def _reader(texts: Sequence[str]) -> Person:
-    async def read(phone: Phone) -> None:
-        await create_talker([await synthesize_mulaw(text) for text in texts])(phone)
-
-    return read
+async def _read(phone: Phone, texts: Sequence[str]) -> None:
+    await create_talker([await synthesize_mulaw(text) for text in texts])(phone)
 
 
-async def _voicemail(phone: Phone) -> None:
-    await say_text(phone, VOICEMAIL)
+async def _leave_while_speaking(phone: Phone, texts: Sequence[str]) -> None:
+    audio = await synthesize_mulaw(texts[0])
+    await phone.listen(GREETING_SECONDS)
+    await phone.say(audio[: len(audio) // 2])
+
+
+async def _interrupt(phone: Phone, texts: Sequence[str]) -> None:
+    for audio in [await synthesize_mulaw(text) for text in texts]:
+        if await phone.wait_for_voice(ANSWER_SECONDS):
+            await phone.wait(1.0)
+        await phone.say(audio)
+    await phone.listen(ANSWER_SECONDS)
+
+
+async def _play_voicemail(phone: Phone) -> None:
+    await phone.say(await synthesize_mulaw(VOICEMAIL))
     await phone.say(_TONE)
     phone.machine_beeped()
     await phone.listen(ANSWER_SECONDS)
@@ -100,30 +107,10 @@ async def _leave_while_listening(phone: Phone) -> None:
     await phone.wait(1.0)
 
 
-def _leave_while_speaking(texts: Sequence[str]) -> Person:
-    async def leave(phone: Phone) -> None:
-        audio = await synthesize_mulaw(texts[0])
-        await phone.listen(GREETING_SECONDS)
-        await phone.say(audio[: len(audio) // 2])
-
-    return leave
-
-
 async def _press_digits(phone: Phone) -> None:
     await phone.listen(GREETING_SECONDS)
     phone.press("123#")
     await phone.listen(ANSWER_SECONDS)
-
-
-def _interrupter(texts: Sequence[str]) -> Person:
-    async def interrupt(phone: Phone) -> None:
-        for audio in [await synthesize_mulaw(text) for text in texts]:
-            if await phone.wait_for_voice(ANSWER_SECONDS):
-                await phone.wait(1.0)
-            await phone.say(audio)
-        await phone.listen(ANSWER_SECONDS)
-
-    return interrupt
 
 
 async def _stay_silent(phone: Phone) -> None:
@@ -148,7 +135,7 @@ class Directory:
             return _UNREACHED[last]
         if last in _WORDLESS:
             return Subscriber(_WORDLESS[last], machine=last == "30")
-        return Subscriber(_SPEAKING.get(last, _reader)(texts))
+        return Subscriber(partial(_SPEAKING.get(last, _read), texts=texts))
 
 
 _UNREACHED: Final = {
@@ -158,12 +145,12 @@ _UNREACHED: Final = {
     "23": Subscriber(_stay_silent, "failed", "the person declined the call", "603"),
 }
 _WORDLESS: Final[Mapping[str, Person]] = {
-    "30": _voicemail,
+    "30": _play_voicemail,
     "40": _leave_while_listening,
     "50": _press_digits,
     "70": _stay_silent,
 }
-_SPEAKING: Final = {"41": _leave_while_speaking, "60": _interrupter}
+_SPEAKING: Final = {"41": _leave_while_speaking, "60": _interrupt}
 
 
 def read_ending(number: str) -> str:

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import ClassVar, Literal
 
 from pydantic import Field, SecretStr
@@ -34,6 +35,7 @@ from switchboard.plugin_sdk import (
     TelephonyCapabilities,
     TelephonyProvider,
     TextMessageStatus,
+    UnsupportedRequest,
     WarmTransfer,
     find_client_identity,
 )
@@ -46,12 +48,11 @@ from switchboard_offline.loopback.callbacks import (
     translate_notice,
     write_reply,
 )
-from switchboard_offline.loopback.caller import FORWARD_RING_SECONDS
+from switchboard_offline.loopback.caller import FORWARD_RING_SECONDS, ScriptedCaller, render_line
 from switchboard_offline.loopback.clients import RingRequest
 from switchboard_offline.loopback.codec import LoopbackCodec
 from switchboard_offline.loopback.exchange import CallGone, Exchange, LegCommand, TransferConsultation
 from switchboard_offline.loopback.persons import Directory
-from switchboard_offline.loopback.simulation import ScriptedCaller, render_line
 
 
 class LoopbackSettings(ProviderSettings):
@@ -133,29 +134,24 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         return self._exchange.find_call_id(reference)
 
     async def hang_up(self, carrier_call_id: str) -> None:
-        try:
+        with suppress(CallGone):
             await self._exchange.order(carrier_call_id, LegCommand("hang_up"))
-        except CallGone:
-            return
 
     async def transfer(self, carrier_call_id: str, *, to_number: str, caller_id: str, callbacks: CallbackUrls) -> None:
         identity = find_client_identity(to_number)
         if identity is None:
-            await self._order_live(carrier_call_id, LegCommand("transfer", to_number))
+            await self._exchange.order(carrier_call_id, LegCommand("transfer", to_number))
             return
         if not self._exchange.clients.is_registered(identity):
             raise ProviderError("nobody has registered to be rung there", retryable=False)
         request = RingRequest(carrier_call_id, identity, caller_id, FORWARD_RING_SECONDS)
         port = await self._exchange.open_port()
-        await self._order_live(carrier_call_id, LegCommand("ring", request=request, clients_port=port))
+        await self._exchange.order(carrier_call_id, LegCommand("ring", request=request, clients_port=port))
 
     async def start_warm_transfer(
         self, carrier_call_id: str, introduction: WarmTransfer, callbacks: CallbackUrls
     ) -> str:
-        try:
-            target = self._exchange.create_sibling_id(carrier_call_id)
-        except CallGone:
-            raise _call_gone_error() from None
+        target = self._exchange.create_sibling_id(carrier_call_id)
         wanted = TransferConsultation(
             target,
             introduction.to_number,
@@ -165,20 +161,14 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
             callbacks.events,
             await self._exchange.open_port(),
         )
-        await self._order_live(carrier_call_id, LegCommand("introduce", consultation=wanted))
+        await self._exchange.order(carrier_call_id, LegCommand("introduce", consultation=wanted))
         return target
 
     async def complete_warm_transfer(self, carrier_call_id: str, target_call_id: str) -> None:
-        await self._order_live(carrier_call_id, LegCommand("join", target_call_id))
+        await self._exchange.order(carrier_call_id, LegCommand("join", target_call_id))
 
     async def send_digits(self, carrier_call_id: str, digits: str) -> None:
-        await self._order_live(carrier_call_id, LegCommand("digits", digits))
-
-    async def _order_live(self, carrier_call_id: str, order: LegCommand) -> None:
-        try:
-            await self._exchange.order(carrier_call_id, order)
-        except CallGone:
-            raise _call_gone_error() from None
+        await self._exchange.order(carrier_call_id, LegCommand("digits", digits))
 
     # text messages
 
@@ -211,28 +201,18 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
     # recordings and browsers
 
     async def fetch_recording(self, recording_id: str, byte_range: str | None) -> RecordingStream:
-        raise ProviderError(
-            "the loopback carrier makes no recordings; the platform records calls itself",
-            code="unsupported",
-            retryable=False,
-        )
+        raise UnsupportedRequest("the loopback carrier makes no recordings; the platform records calls itself")
 
     async def create_browser_token(self, *, identity: str, platform: Literal["web", "ios", "android"]) -> BrowserToken:
-        return BrowserToken(
-            browser.create_token(self._secret, identity),
-            identity,
-            browser.TOKEN_SECONDS,
-            {"sdk": "switchboard-loopback"},
-        )
+        token = browser.create_token(self._secret, identity)
+        return BrowserToken(token, identity, browser.TOKEN_SECONDS, {"sdk": "switchboard-loopback"})
 
     async def serve_browser(self, socket: BrowserSocket, callbacks: CallbackUrls) -> None:
         await browser.serve_browser_socket(self._exchange, self._secret, socket, callbacks)
 
     def _refuse_beside_browsers(self) -> None:
         if self.settings.browsers_only:
-            raise ProviderError(
-                "the loopback carrier is for calls from browsers only", code="unsupported", retryable=False
-            )
+            raise UnsupportedRequest("the loopback carrier is for calls from browsers only")
 
     # simulated people
 
@@ -255,13 +235,7 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         return call.result(leg)
 
     async def simulate_text_message(
-        self,
-        *,
-        from_number: str,
-        to_number: str,
-        body: str,
-        callbacks: CallbackUrls,
-        media_urls: Sequence[str] = (),
+        self, *, from_number: str, to_number: str, body: str, callbacks: CallbackUrls, media_urls: Sequence[str] = ()
     ) -> str:
         text = InboundTextNotice(texts.new_text_id(), from_number, to_number, body, tuple(media_urls))
         try:
@@ -269,7 +243,3 @@ class LoopbackTelephony(TelephonyProvider[LoopbackSettings], SimulatedCarrier, B
         except NoticeUndelivered as error:
             raise ProviderError(str(error)) from error
         return text.text_id
-
-
-def _call_gone_error() -> ProviderError:
-    return ProviderError("the call is over", code="call_gone", retryable=False)

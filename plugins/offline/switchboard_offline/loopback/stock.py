@@ -1,7 +1,7 @@
 """The carrier's numbers for sale: fixed ones, from ranges that regulators reserve for fiction."""
 
 import re
-from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from switchboard.plugin_sdk import AvailableNumber, BoughtNumber, ProviderError
@@ -37,15 +37,15 @@ def search_stock(country: str, area_code: str | None, limit: int) -> tuple[Avail
         fallback = ("55501", "") if prefix == "+1" and re.fullmatch(r"[2-9][0-9]{2}", area_code) else None
         area = areas.get(area_code.lstrip("0"), fallback)
         areas = {} if area is None else {area_code.lstrip("0"): area}
-    found = _stock(country, prefix, cost, areas)
-    return tuple(number for number, _ in zip(found, range(limit), strict=False))
-
-
-def _stock(country: str, prefix: str, cost: float, areas: dict[str, tuple[str, str]]) -> Iterator[AvailableNumber]:
-    for last in range(99):
-        for area_code, (middle, locality) in areas.items():
-            number = f"{prefix}{area_code}{middle}{last:02}"
-            yield AvailableNumber(number, number, country, locality=locality or None, monthly_cost=cost, setup_cost=0.0)
+    numbers = (
+        (f"{prefix}{area_code}{middle}{last:02}", locality)
+        for last in range(99)
+        for area_code, (middle, locality) in areas.items()
+    )
+    return tuple(
+        AvailableNumber(number, number, country, locality=locality or None, monthly_cost=cost, setup_cost=0.0)
+        for number, locality in islice(numbers, limit)
+    )
 
 
 def buy_from_stock(phone_number: str) -> BoughtNumber:

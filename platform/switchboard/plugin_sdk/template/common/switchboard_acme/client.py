@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from aiohttp import ClientConnectorError, ClientError, ClientResponse, ClientSession, ClientTimeout
 from pydantic import Field, HttpUrl, SecretStr
-from switchboard.plugin_sdk import OutcomeUnknown, ProviderError, ProviderSettings
+from switchboard.plugin_sdk import OutcomeUnknown, Provider, ProviderError, ProviderSettings
 from switchboard.plugin_sdk.connection_faults import describe_connection_fault
 from switchboard.plugin_sdk.retries import read_retry_after
 
@@ -64,7 +64,13 @@ class AcmeClient:
         lost = OutcomeUnknown if creates else ProviderError
         try:
             async with self.session.request(method, path, **options) as response:
-                await _raise_for_status(response)
+                if response.status >= 400:
+                    raise ProviderError(
+                        (await response.text())[:500],
+                        code=str(response.status),
+                        retryable=response.status == TOO_MANY_REQUESTS or response.status >= 500,
+                        retry_after_seconds=read_retry_after(response.headers.get("Retry-After")),
+                    )
                 yield response
         except ClientConnectorError as error:
             raise ProviderError(f"Acme cannot be reached: {describe_connection_fault(error)}") from error
@@ -79,12 +85,19 @@ class AcmeClient:
         return self._session
 
 
-async def _raise_for_status(response: ClientResponse) -> None:
-    if response.status >= 400:
-        retryable = response.status == TOO_MANY_REQUESTS or response.status >= 500
-        raise ProviderError(
-            (await response.text())[:500],
-            code=str(response.status),
-            retryable=retryable,
-            retry_after_seconds=read_retry_after(response.headers.get("Retry-After")),
-        )
+class AcmeProvider(Provider[AcmeSettings]):
+    """Base of a provider at Acme: its client, which is open as long as the provider."""
+
+    def __init__(self, settings: AcmeSettings) -> None:
+        super().__init__(settings)
+        self._client = AcmeClient(settings)
+
+    async def open(self) -> None:
+        await self._client.open()
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def check(self) -> None:
+        """Ask Acme whether the key is accepted, which costs nothing."""
+        await self._client.request("GET", "/account")

@@ -15,33 +15,19 @@ from switchboard.plugin_sdk import (
     hookimpl,
 )
 
-from switchboard_acme.client import AcmeClient, AcmeSettings
+from switchboard_acme.client import AcmeProvider, AcmeSettings
 
 PLUGIN_API_VERSION = 1
 """Version of the plugin API that this plugin was written for."""
 DEFAULT_MODEL = "acme-1"
 
 
-class AcmeModel(LLMProvider[AcmeSettings]):
+class AcmeModel(AcmeProvider, LLMProvider[AcmeSettings]):
     """Acme's models."""
 
     name = "acme"
     title = "Acme"
     Settings = AcmeSettings
-
-    def __init__(self, settings: AcmeSettings) -> None:
-        super().__init__(settings)
-        self._client = AcmeClient(settings)
-
-    async def open(self) -> None:
-        await self._client.open()
-
-    async def close(self) -> None:
-        await self._client.close()
-
-    async def check(self) -> None:
-        """Ask Acme whether the key is accepted, which costs nothing."""
-        await self._client.request("GET", "/account")
 
     async def list_models(self) -> Sequence[str]:
         return [str(model) for model in await self._client.request("GET", "/models")]

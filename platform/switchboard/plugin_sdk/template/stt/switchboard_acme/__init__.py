@@ -13,7 +13,7 @@ from switchboard.plugin_sdk import (
     hookimpl,
 )
 
-from switchboard_acme.client import AcmeClient, AcmeSettings
+from switchboard_acme.client import AcmeProvider, AcmeSettings
 
 PLUGIN_API_VERSION = 1
 """Version of the plugin API that this plugin was written for."""
@@ -54,26 +54,12 @@ class AcmeStream(SpeechToTextStream):
         await self._socket.close()
 
 
-class AcmeTranscriber(SpeechToTextProvider[AcmeSettings]):
+class AcmeTranscriber(AcmeProvider, SpeechToTextProvider[AcmeSettings]):
     """Acme's transcription of 16-bit PCM at 8000 samples per second."""
 
     name = "acme"
     title = "Acme"
     Settings = AcmeSettings
-
-    def __init__(self, settings: AcmeSettings) -> None:
-        super().__init__(settings)
-        self._client = AcmeClient(settings)
-
-    async def open(self) -> None:
-        await self._client.open()
-
-    async def close(self) -> None:
-        await self._client.close()
-
-    async def check(self) -> None:
-        """Ask Acme whether the key is accepted, which costs nothing."""
-        await self._client.request("GET", "/account")
 
     async def transcribe(self, request: TranscriptionRequest) -> SpeechToTextStream:
         query = {"language": request.language, "model": request.model or "", "hints": ",".join(request.hints)}

@@ -4,8 +4,8 @@ from binascii import a2b_base64
 from typing import Final
 
 import msgspec
-from switchboard.plugin_sdk import Frame, MediaCodec, MediaEvent, MediaStarted
-from switchboard.plugin_sdk.json_media import Dtmf, Mark, MediaMessageWriter, Stop, to_media_event
+from switchboard.plugin_sdk import Frame, MediaEvent, MediaStarted
+from switchboard.plugin_sdk.json_media import Dtmf, JsonMediaCodec, Mark, Stop, to_media_event
 
 
 class _Call(msgspec.Struct):
@@ -28,11 +28,8 @@ class _Media(msgspec.Struct, tag_field="event", tag="media"):
 _DECODER: Final = msgspec.json.Decoder(_Start | _Media | Mark | Dtmf | Stop)
 
 
-class AcmeCodec(MediaCodec):
+class AcmeCodec(JsonMediaCodec):
     """Codec of one call."""
-
-    def __init__(self) -> None:
-        self._writer = MediaMessageWriter()
 
     def decode(self, message: Frame) -> bytes | MediaEvent | None:
         """Decode a message. A message that Acme would not send raises a `ValueError`, as msgspec's and binascii's
@@ -44,12 +41,3 @@ class AcmeCodec(MediaCodec):
         if isinstance(event, _Start):
             return MediaStarted(event.start.call_id, event.start.stream_id, "mulaw")
         return to_media_event(event)
-
-    def encode(self, audio: bytes) -> Frame:
-        return self._writer.write_media(audio)
-
-    def clear(self) -> Frame:
-        return self._writer.clear_message
-
-    def mark(self, name: str) -> Frame:
-        return self._writer.write_mark(name)

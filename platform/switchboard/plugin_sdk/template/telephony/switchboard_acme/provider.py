@@ -26,17 +26,18 @@ from switchboard.plugin_sdk import (
     RecordingStream,
     TelephonyCapabilities,
     TelephonyProvider,
+    UnsupportedRequest,
 )
 from switchboard.plugin_sdk.recordings import CarrierFiles, stream_carrier_media
 
 from switchboard_acme.callbacks import read_callback, translate
-from switchboard_acme.client import AcmeClient, AcmeSettings
+from switchboard_acme.client import AcmeProvider, AcmeSettings
 from switchboard_acme.codec import AcmeCodec
 
 NOT_FOUND = "404"
 
 
-class AcmeTelephony(TelephonyProvider[AcmeSettings]):
+class AcmeTelephony(AcmeProvider, TelephonyProvider[AcmeSettings]):
     """The carrier. It keeps no state: what it needs later is in Acme's ids."""
 
     name = "acme"
@@ -46,21 +47,16 @@ class AcmeTelephony(TelephonyProvider[AcmeSettings]):
 
     def __init__(self, settings: AcmeSettings) -> None:
         super().__init__(settings)
-        self._client = AcmeClient(settings)
         self._files: PublicHttpClient | None = None
 
     async def open(self) -> None:
-        await self._client.open()
+        await super().open()
         self._files = PublicHttpClient(self.network_policy)
 
     async def close(self) -> None:
-        await self._client.close()
+        await super().close()
         if self._files is not None:
             await self._files.close()
-
-    async def check(self) -> None:
-        """Ask Acme whether the key is accepted, which costs nothing."""
-        await self._client.request("GET", "/account")
 
     # callbacks and media
 
@@ -151,7 +147,7 @@ class AcmeTelephony(TelephonyProvider[AcmeSettings]):
         self._refuse("calls from browsers")
 
     def _refuse(self, feature: str) -> NoReturn:
-        raise ProviderError(f"{self.title} has no {feature}", code="unsupported", retryable=False)
+        raise UnsupportedRequest(f"{self.title} has no {feature}")
 
     async def _delete(self, path: str) -> None:
         """Delete a resource, which may be gone already."""

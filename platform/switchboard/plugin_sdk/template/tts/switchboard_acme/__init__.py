@@ -4,33 +4,19 @@ from collections.abc import AsyncIterator, Sequence
 
 from switchboard.plugin_sdk import ProviderError, SpeechChunk, SpeechRequest, TextToSpeechProvider, Voice, hookimpl
 
-from switchboard_acme.client import AcmeClient, AcmeSettings
+from switchboard_acme.client import AcmeProvider, AcmeSettings
 
 PLUGIN_API_VERSION = 1
 """Version of the plugin API that this plugin was written for."""
 DEFAULT_VOICE = "ada"
 
 
-class AcmeVoice(TextToSpeechProvider[AcmeSettings]):
+class AcmeVoice(AcmeProvider, TextToSpeechProvider[AcmeSettings]):
     """Acme's voices, in the default format: 16-bit PCM at 8000 samples per second."""
 
     name = "acme"
     title = "Acme"
     Settings = AcmeSettings
-
-    def __init__(self, settings: AcmeSettings) -> None:
-        super().__init__(settings)
-        self._client = AcmeClient(settings)
-
-    async def open(self) -> None:
-        await self._client.open()
-
-    async def close(self) -> None:
-        await self._client.close()
-
-    async def check(self) -> None:
-        """Ask Acme whether the key is accepted, which costs nothing."""
-        await self._client.request("GET", "/account")
 
     async def synthesize(self, request: SpeechRequest) -> AsyncIterator[SpeechChunk]:
         """Yield audio as it arrives."""

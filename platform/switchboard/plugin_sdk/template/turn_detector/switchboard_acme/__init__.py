@@ -5,32 +5,18 @@ from collections.abc import Sequence
 
 from switchboard.plugin_sdk import PossibleTurn, TurnDetector, TurnPrediction, hookimpl
 
-from switchboard_acme.client import AcmeClient, AcmeSettings
+from switchboard_acme.client import AcmeProvider, AcmeSettings
 
 PLUGIN_API_VERSION = 1
 """Version of the plugin API that this plugin was written for."""
 
 
-class AcmeTurnDetector(TurnDetector[AcmeSettings]):
+class AcmeTurnDetector(AcmeProvider, TurnDetector[AcmeSettings]):
     """Acme's judgment of whether a caller has finished. The platform waits 150 milliseconds for it."""
 
     name = "acme"
     title = "Acme"
     Settings = AcmeSettings
-
-    def __init__(self, settings: AcmeSettings) -> None:
-        super().__init__(settings)
-        self._client = AcmeClient(settings)
-
-    async def open(self) -> None:
-        await self._client.open()
-
-    async def close(self) -> None:
-        await self._client.close()
-
-    async def check(self) -> None:
-        """Ask Acme whether the key is accepted, which costs nothing."""
-        await self._client.request("GET", "/account")
 
     async def predict(self, turn: PossibleTurn) -> TurnPrediction:
         body = {"audio": b64encode(turn.audio).decode(), "text": turn.transcript, "language": turn.language}

@@ -5,32 +5,18 @@ from uuid import UUID
 
 from switchboard.plugin_sdk import Chunk, ChunkMatch, VectorStore, hookimpl
 
-from switchboard_acme.client import AcmeClient, AcmeSettings
+from switchboard_acme.client import AcmeProvider, AcmeSettings
 
 PLUGIN_API_VERSION = 1
 """Version of the plugin API that this plugin was written for."""
 
 
-class AcmeStore(VectorStore[AcmeSettings]):
+class AcmeStore(AcmeProvider, VectorStore[AcmeSettings]):
     """Chunks in a collection of the organization's own."""
 
     name = "acme"
     title = "Acme"
     Settings = AcmeSettings
-
-    def __init__(self, settings: AcmeSettings) -> None:
-        super().__init__(settings)
-        self._client = AcmeClient(settings)
-
-    async def open(self) -> None:
-        await self._client.open()
-
-    async def close(self) -> None:
-        await self._client.close()
-
-    async def check(self) -> None:
-        """Ask Acme whether the key is accepted, which costs nothing."""
-        await self._client.request("GET", "/account")
 
     async def put(self, organization_id: UUID, model: str, chunks: Sequence[Chunk]) -> None:
         rows = [
