@@ -44,7 +44,7 @@ def test_a_call_is_answered_and_hung_up_by_the_caller() -> None:
             assert callee.events.invites[0].sdp == OFFER
             await dialog.bye()
             await wait_for(callee.events.calls[0].ended)
-            assert caller.agent._dialogs == callee.agent._dialogs == {}
+            assert caller.agent.dialogs == callee.agent.dialogs == []
             assert caller.list_start_lines("in") == [
                 "SIP/2.0 100 Trying", "SIP/2.0 180 Ringing", "SIP/2.0 200 OK", "SIP/2.0 200 OK",
             ]  # fmt: skip
@@ -137,7 +137,7 @@ def test_a_call_that_is_canceled_before_any_response_is_canceled_after_it() -> N
             placing.cancel()
             await asyncio.gather(placing, return_exceptions=True)
             await asyncio.sleep(64)
-            assert callee.agent._dialogs == {}
+            assert callee.agent.dialogs == []
             last = [line.split()[0] for line in callee.list_start_lines("in")]
             assert last[:2] in (["INVITE", "CANCEL"], ["INVITE", "ACK"])
 
@@ -175,7 +175,7 @@ def test_an_answer_without_acknowledgment_ends_the_call() -> None:
         async with run_agent() as caller, run_agent(RecordedEvents(answer)) as callee:
             await caller.agent.invite(order_call(callee.peer))
             await wait_for(failed)
-            assert callee.agent._dialogs == {}
+            assert callee.agent.dialogs == []
             assert callee.count_calls("test") == 0
 
     run_virtually(talk())

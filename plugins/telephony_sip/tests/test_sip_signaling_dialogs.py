@@ -182,7 +182,7 @@ def test_an_attended_transfer_takes_over_the_other_call() -> None:
             await wait_for(carol.events.answered)
             assert carol.events.invites[1].replaces is carol.events.dialogs[0]
             await wait_for(owner.ended)
-            assert len(carol.agent._dialogs) == 1
+            assert len(carol.agent.dialogs) == 1
 
     run_virtually(talk())
 

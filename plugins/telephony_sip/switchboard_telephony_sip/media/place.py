@@ -74,6 +74,11 @@ class PortPool:
         random.shuffle(free)
         self._free = deque(free)
 
+    @property
+    def free(self) -> int:
+        """Number of free pairs of ports."""
+        return len(self._free)
+
     def open_pair(self) -> tuple[int, list[socket.socket]]:
         """Return an even port, and sockets bound to it, for RTP, and to the next one, for RTCP.
 

@@ -211,6 +211,10 @@ class MediaSession:
         return time.monotonic() - self._last_packet
 
     @property
+    def is_encrypted(self) -> bool:
+        return self._srtp is not None
+
+    @property
     def quality(self) -> MediaQuality:
         incoming, reporter = self._incoming, self._reporter
         expected = max(incoming.expected, 1)

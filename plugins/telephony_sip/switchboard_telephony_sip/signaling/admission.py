@@ -165,6 +165,11 @@ class TrunkQuotas:
         self._read_clock = read_clock
         self._usages: dict[str, _Usage] = {}
 
+    def count_calls(self, name: str) -> int:
+        """Return the number of a trunk's calls now."""
+        usage = self._usages.get(name)
+        return usage.calls if usage else 0
+
     def acquire_slot(self, quota: TrunkQuota) -> CallSlot:
         """Take a place for one call; raises `TrunkBusy`."""
         usage = self._usages.setdefault(quota.name, _Usage())

@@ -92,6 +92,14 @@ class SipEndpoint:
     async def start(self) -> None:
         await self._transports.start()
 
+    def list_addresses(self) -> list[Peer]:
+        """Return the addresses of the listeners, with the port that the kernel chose for port 0."""
+        return self._transports.list_addresses()
+
+    def count_transactions(self) -> int:
+        """Return the number of transactions in memory."""
+        return len(self._clients) + len(self._servers)
+
     async def stop(self) -> None:
         for task in list(self._tasks):
             task.cancel()

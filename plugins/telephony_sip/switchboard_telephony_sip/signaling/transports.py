@@ -193,6 +193,10 @@ class SipTransports:
         else:
             self._spawn(self._send_on_new_stream(data, peer, on_failure))
 
+    def list_addresses(self) -> list[Peer]:
+        """Return the addresses of the listeners, with the port that the kernel chose for port 0."""
+        return [Peer(transport, host, port) for (transport, _), (host, port) in self._bound.items()]
+
     def is_connected(self, peer: Peer) -> bool:
         return peer.transport == "udp" or peer in self._streams
 

@@ -64,6 +64,11 @@ class SipUserAgent:
         self.reception.endpoint = self.endpoint
         self.is_started = False
 
+    @property
+    def dialogs(self) -> list[Dialog]:
+        """The dialogs that have not ended."""
+        return list(self._dialogs.values())
+
     async def start(self) -> None:
         """Bind the listeners; raises `OSError` if an address is not free."""
         await self.endpoint.start()
