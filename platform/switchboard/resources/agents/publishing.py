@@ -8,7 +8,7 @@ from zoneinfo import available_timezones
 
 from pydantic import ValidationError
 
-from switchboard.engine.conversation.agent_settings import BUILT_IN_TOOLS, DeclaredTool
+from switchboard.engine.conversation.agent_settings import DeclaredTool
 from switchboard.engine.providers.instances import choose_provider
 from switchboard.engine.providers.voices import VoiceCatalog
 from switchboard.foundation.audit import AuditAction, record_audit
@@ -31,7 +31,7 @@ from switchboard.resources.agents.schemas import (
     AgentOut,
     AgentUpdate,
 )
-from switchboard.resources.agents.tools import list_tool_names
+from switchboard.resources.agents.tools import list_tool_names, require_free_name
 from switchboard.resources.knowledge_bases import service as knowledge
 
 DRAFTED = frozenset(AgentChanges.model_fields)
@@ -199,8 +199,7 @@ def _check_tools(tools: list[DeclaredTool], *, outbound: OutboundClient) -> list
     """
     taken, checked = set[str](), list[DeclaredTool]()
     for place, tool in enumerate(tools):
-        if tool.name in BUILT_IN_TOOLS:
-            raise ValidationFailed.field(f"tools.{place}.name", f"{tool.name} is the name of a built-in tool")
+        require_free_name(tool, field=f"tools.{place}.name")
         if tool.name in taken:
             raise ValidationFailed.field(f"tools.{place}.name", f"another tool is named {tool.name}")
         taken.add(tool.name)

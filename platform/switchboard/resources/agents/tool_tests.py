@@ -18,7 +18,7 @@ from switchboard.foundation.web.rate_limits import RateLimiter
 from switchboard.plugin_sdk import ToolContext
 from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.permissions import SCOPE
-from switchboard.resources.agents.tools import ToolEndpoint, build_tool_request
+from switchboard.resources.agents.tools import ToolEndpoint, build_tool_request, require_free_name
 
 TEST_LIMIT = Limit(per_second=0.5, burst=20)
 CALLER, CALLED = "+15550100001", "+15550100000"
@@ -54,6 +54,7 @@ class ToolTester:
         Raises `NotFound`, `InsufficientScope`, `RateLimited`, and `ValidationFailed` for an address that is not public.
         """
         principal.require_scope(SCOPE, purpose="The test of a tool")
+        require_free_name(tool, field="name")
         url = validate_public_url(self.outbound, tool.url, field="url") or ""
         organization_id = principal.organization_id
         if not (await self.limiter.check("tool-test", str(organization_id), TEST_LIMIT)).allowed:

@@ -13,6 +13,7 @@ from switchboard.foundation.database import Database
 from switchboard.foundation.events.outbox import decrypt_secret
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.outbound import OutboundAnswer, OutboundClient, OutboundError, signature_headers
+from switchboard.foundation.web.errors import ValidationFailed
 from switchboard.plugin_sdk import AgentTool, JsonObject, KeypadEntry, ToolContext, ToolError, ToolParameters
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent
@@ -98,6 +99,12 @@ def list_tool_names(registry: Registry, agent: Agent) -> list[str]:
     return sorted(
         {*BUILT_IN_TOOLS, *(tool.name for tool in registry.tools), *(tool.name for tool in agent.settings.tools)}
     )
+
+
+def require_free_name(tool: DeclaredTool, *, field: str) -> None:
+    """Raise `ValidationFailed` for a declared tool with the name of a built-in one."""
+    if tool.name in BUILT_IN_TOOLS:
+        raise ValidationFailed.field(field, f"{tool.name} is the name of a built-in tool")
 
 
 async def build_declared_tools(
