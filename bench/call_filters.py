@@ -61,12 +61,12 @@ from generate_series(:first, :last) as g
 """
 ADD_LINES = """
 insert into transcript_line (id, organization_id, created_at, call_id, position, role, content, timestamp_ms, ended_ms,
-  interrupted, by_person, backchannel, pauses)
+  interrupted, by_person, backchannel, pauses, unfinished)
 select gen_random_uuid(), organization_id, created_at, id, p, 'user', case p when 0 then 'Hello, this is Ada speaking'
   when 1 then 'I am calling about order ' || (get_byte(uuid_send(id), 14) * 256 + get_byte(uuid_send(id), 15))
   when 2 then case get_byte(uuid_send(id), 15) when 7 then 'I want a refund' when 9 then 'Please send an invoice'
     when 10 then 'Where is my invoice' else 'That would be very kind of you' end
-  else 'Thank you, goodbye' end, p * 1000, p * 1000 + 900, false, false, false, '[]'
+  else 'Thank you, goodbye' end, p * 1000, p * 1000 + 900, false, false, false, '[]', false
 from call, generate_series(0, 3) as p where organization_id = :organization and id between
   ('00000000-0000-7000-' || substr(:organization, 20, 4) || '-' || lpad(to_hex(:first), 12, '0'))::uuid and
   ('00000000-0000-7000-' || substr(:organization, 20, 4) || '-' || lpad(to_hex(:last), 12, '0'))::uuid

@@ -43,16 +43,17 @@ FILL = (
     $$
     """,
     """
-    insert into organization (id, name, timezone, policy, created_at)
-    select md5('organization' || n)::uuid, 'Organization ' || n, 'UTC', '{}', now() from generate_series(0, 99) as n
+    insert into organization (id, name, timezone, policy, allows_support, created_at)
+    select md5('organization' || n)::uuid, 'Organization ' || n, 'UTC', '{}', true, now() from generate_series(0, 99) as n
     """,
     f"""
     insert into call (id, organization_id, created_at, direction, status, from_number, to_number, duration_seconds,
-      cost_total, cost_parts, user_sentiment, extracted_data, call_metadata, latencies, served_by, carrier,
-      carrier_call_id, has_recording, voicemail, analysis_attempts, started_at, ended_at)
+      cost_total, cost_parts, user_sentiment, extracted_data, call_metadata, latencies, served_by, provider_failures,
+      carrier, carrier_call_id, has_recording, recording_format, has_transcript, voicemail, cause_depth,
+      analysis_attempts, started_at, ended_at)
     select uuidv7_at(moment, n), md5('organization' || case when n % 5 = 0 then 0 else n % 100 end)::uuid, moment,
       'outbound', 'completed', '+15550100200', '+1555' || lpad((n % 1000000)::text, 7, '0'), 60, 0.01, '{{}}',
-      'unknown', '{{}}', '{{}}', '[]', '{{}}', 'loopback', n::text, false, false, 1, moment,
+      'unknown', '{{}}', '{{}}', '[]', '{{}}', '[]', 'loopback', n::text, false, 'wav', true, false, 0, 1, moment,
       moment + interval '1 minute'
     from (
       select n, now() - n * interval '730 days' / {LINES // LINES_OF_A_CALL} as moment
@@ -60,9 +61,11 @@ FILL = (
     ) as calls
     """,  # noqa: S608
     f"""
-    insert into transcript_line
+    insert into transcript_line (id, organization_id, created_at, call_id, position, role, content, timestamp_ms, ended_ms,
+      interrupted, by_person, backchannel, pauses, unfinished)
     select uuidv7_at(call.created_at, carrier_call_id::bigint * {LINES_OF_A_CALL} + position), organization_id,
-      call.created_at, call.id, position, 'user', 'We are open from nine to five on weekdays.', 0, 0, false, false
+      call.created_at, call.id, position, 'user', 'We are open from nine to five on weekdays.', 0, 0, false, false,
+      false, '[]', false
     from call cross join generate_series(0, {LINES_OF_A_CALL - 1}) as position
     """,  # noqa: S608
     "set session_replication_role = default",

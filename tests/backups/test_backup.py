@@ -175,8 +175,8 @@ async def test_an_older_schema_is_restored_and_migrated(databases: Databases, tm
     await upgrade(source)
     connection = await asyncpg.connect(source)
     await connection.execute(
-        "insert into organization (id, name, slug, timezone, policy, created_at)"
-        " values (gen_random_uuid(), 'Older', 'older', 'UTC', '{}', now());"
+        "insert into organization (id, name, slug, timezone, policy, created_at, allows_support)"
+        " values (gen_random_uuid(), 'Older', 'older', 'UTC', '{}', now(), true);"
         "insert into do_not_call_entry (id, organization_id, created_at, phone_number, source, note)"
         " select gen_random_uuid(), id, now(), '+15550100001', 'api', '' from organization"
     )
