@@ -44,7 +44,8 @@ FILL = (
     """,
     """
     insert into organization (id, name, timezone, policy, allows_support, created_at)
-    select md5('organization' || n)::uuid, 'Organization ' || n, 'UTC', '{}', true, now() from generate_series(0, 99) as n
+    select md5('organization' || n)::uuid, 'Organization ' || n, 'UTC', '{}', true, now()
+    from generate_series(0, 99) as n
     """,
     f"""
     insert into call (id, organization_id, created_at, direction, status, from_number, to_number, duration_seconds,
@@ -61,8 +62,8 @@ FILL = (
     ) as calls
     """,  # noqa: S608
     f"""
-    insert into transcript_line (id, organization_id, created_at, call_id, position, role, content, timestamp_ms, ended_ms,
-      interrupted, by_person, backchannel, pauses, unfinished)
+    insert into transcript_line (id, organization_id, created_at, call_id, position, role, content, timestamp_ms,
+      ended_ms, interrupted, by_person, backchannel, pauses, unfinished)
     select uuidv7_at(call.created_at, carrier_call_id::bigint * {LINES_OF_A_CALL} + position), organization_id,
       call.created_at, call.id, position, 'user', 'We are open from nine to five on weekdays.', 0, 0, false, false,
       false, '[]', false
