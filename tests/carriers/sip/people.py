@@ -16,7 +16,7 @@ from switchboard_offline.loopback.callbacks import NoticeSender
 from switchboard_offline.loopback.caller import ScriptedCaller
 from switchboard_offline.loopback.leg import RING_SECONDS, LoopbackLeg
 from switchboard_offline.loopback.line import CABLE_FRAMES
-from switchboard_offline.loopback.persons import GREETING_SECONDS, Directory, Person, Subscriber, synthesize_mulaw
+from switchboard_offline.loopback.persons import GREETING_SECONDS, Directory, Person, synthesize_mulaw
 from switchboard_offline.loopback.phone import SILENT_FRAME, Phone
 from switchboard_telephony_sip.media import MediaPreferences, MediaSession
 from switchboard_telephony_sip.signaling import CallRefused, IncomingInvite, Peer, TrunkQuota
@@ -27,6 +27,8 @@ from tests.fixtures.free_ports import find_free_port
 
 STATUSES: Final[dict[CallOutcome, int]] = {"busy": 486, "failed": 403}
 UNKNOWN_RECEIVER: Final = "82"
+SPECIAL_ENDINGS: Final = ("30", "40", "41", "50", "60", "70")
+"""Last digits of the numbers of machines, and of people who do something else than talk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,8 @@ class PeopleTrunk(FarEnd):
     async def on_invite(self, invite: IncomingInvite) -> None:
         self.invites.append(invite.request)
         try:
-            subscriber = self._directory.subscriber(read_address(invite.request.uri).uri.user or "")
+            number = read_address(invite.request.uri).uri.user or ""
+            subscriber = self._directory.subscriber(number)
         except ProviderError:
             invite.reject(403)
             return
@@ -120,7 +123,7 @@ class PeopleTrunk(FarEnd):
         media = await MediaSession.open(self.place, MediaPreferences())
         telephone = self._add(await invite.answer(media.answer(invite.sdp or "")), media)
         leg = self._create_leg()
-        talk = asyncio.create_task(leg.converse(_accept(subscriber), _connect(leg, telephone)))
+        talk = asyncio.create_task(leg.converse(_accept(subscriber.person, number), _connect(leg, telephone)))
         self._talks.add(talk)
         talk.add_done_callback(self._talks.discard)
 
@@ -134,15 +137,15 @@ def _connect(leg: LoopbackLeg, telephone: Telephone) -> SipCable:
     return cable
 
 
-def _accept(subscriber: Subscriber) -> Person:
-    """Return a person who listens, presses the key that accepts a call, and goes on."""
-    if subscriber.machine or subscriber.person.__name__ != "read":
-        return subscriber.person
+def _accept(person: Person, number: str) -> Person:
+    """Return a person who listens, presses the key that accepts a call, and goes on, unless the number is special."""
+    if number.endswith(SPECIAL_ENDINGS):
+        return person
 
     async def accept(phone: Phone) -> None:
         if await phone.listen(GREETING_SECONDS):
             phone.press(ACCEPT_KEY)
-        await subscriber.person(phone)
+        await person(phone)
 
     return accept
 
