@@ -36,7 +36,7 @@ CLIENT_NAME = r"[A-Za-z0-9_]{1,50}"
 CLIENT = re.compile(CLIENT_PREFIX + CLIENT_NAME)
 YEARS = range(1970, 3000)
 """Years of a time in a request, far from those that a shift to another zone leaves the calendar in."""
-BOUNDS = {"default", "examples", "maxItems", "maxLength", "maxProperties", "maximum", "minLength", "minimum", "pattern"}
+BOUNDS = {"default", "maxItems", "maxLength", "maxProperties", "maximum", "minLength", "minimum", "pattern"}
 """Keywords of JSON schema that a request's field has and an answer's does not."""
 PIECE = 1000
 """Items of a long list that are validated at a time."""

@@ -115,6 +115,7 @@ class AgentOut(AgentSettings, AgentState):
     llm_provider: Label
     tts_provider: Label
     stt_provider: Label
+    pronunciations: dict[str, str]
 
     @classmethod
     def from_row(cls, agent: Agent) -> "AgentOut":
