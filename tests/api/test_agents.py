@@ -4,6 +4,8 @@ from uuid import uuid4
 
 import pytest
 from pydantic import JsonValue
+from sqlalchemy import text
+from switchboard.runtime import Runtime
 
 from tests.fixtures.app import Caller, Organizations
 from tests.fixtures.json_access import Json, at, objects_at, text_at
@@ -78,6 +80,18 @@ async def test_agent_life_cycle(caller: Caller) -> None:
     assert [item["version"] for item in objects_at(versions.json, "items")] == [2, 1]
     assert (await caller.send("DELETE", path)).status == 204
     assert (await caller.get(path)).status == 404
+
+
+async def test_settings_of_a_later_version_are_ignored(caller: Caller, runtime: Runtime) -> None:
+    """Programs of two versions run side by side, and a later one may have saved the agent."""
+    created = await caller.post("/v1/agents", {"name": "Agent", "redaction": {"kinds": ["pin"]}})
+    path = f"/v1/agents/{created.json['id']}"
+    later = text("""update agent set settings = jsonb_set(settings || '{"later": 1}', '{redaction,later}', '1')""")
+    async with runtime.database.tenant(caller.organization_id) as session:
+        await (await session.connection()).execute(later)
+    assert (await caller.get(path)).json == created.json
+    changed = await caller.send("PUT", path, {"greeting_message": "Hello"})
+    assert (changed.status, changed.json["redaction"]) == (200, created.json["redaction"])
 
 
 @pytest.mark.parametrize(("field", "value"), BAD_FIELDS)

@@ -110,7 +110,7 @@ def get_voicemail_policy(call: Call) -> VoicemailPolicy:
     """
     if call.direction == "inbound":
         return VoicemailPolicy(action="off")
-    return VoicemailPolicy.model_validate(call.voicemail_policy or {})
+    return VoicemailPolicy.model_validate(call.voicemail_policy or {}, extra="ignore")
 
 
 async def find_call(session: TenantSession, call_id: UUID, *, lock: bool = False) -> Call | None:
