@@ -37,7 +37,7 @@ from switchboard.resources.knowledge_bases import service as knowledge
 DRAFTED = frozenset(AgentChanges.model_fields)
 """Fields that a draft can change, and that the restoration of a version sets."""
 COLUMNS = frozenset({"name", "status", "timezone", "required_simulations"})
-"""Fields of updates that are no settings."""
+"""Fields of an update that are not settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class AgentPublisher:
             await self._check_voice(agent)
         for name in COLUMNS & data.model_fields_set:
             setattr(agent, name, getattr(data, name))
-        if agent.timezone is not None and agent.timezone not in available_timezones():
+        if "timezone" in data.model_fields_set and agent.timezone not in available_timezones():
             raise ValidationFailed.field("timezone", f"{agent.timezone} is not an IANA time zone")
 
     async def _resolve_settings(self, session: TenantSession, agent: Agent, data: AgentFields) -> dict[str, object]:
