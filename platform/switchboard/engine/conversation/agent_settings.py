@@ -181,9 +181,9 @@ class DeclaredTool(RequestBody):
 
 
 class AgentSettings(RequestBody):
-    """Settings of an agent, but for its name and what decides about its publication. A draft can change each of them.
+    """Settings of an agent, each of which a draft can change.
 
-    The agents of the database have all providers; a request may leave them open.
+    A stored agent has all three providers. A request may leave them out: the organization's first ones are chosen.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -326,5 +326,5 @@ class AgentSettings(RequestBody):
     )
 
     def list_given(self) -> dict[str, object]:
-        """Return the settings that were given, by name, and not left to their defaults."""
+        """Return the settings that were given and not left to their defaults, by name."""
         return {name: getattr(self, name) for name in self.model_fields_set & AgentSettings.model_fields.keys()}

@@ -37,7 +37,7 @@ CLIENT = re.compile(CLIENT_PREFIX + CLIENT_NAME)
 YEARS = range(1970, 3000)
 """Years of a time in a request, far from those that a shift to another zone leaves the calendar in."""
 BOUNDS = {"default", "maxItems", "maxLength", "maxProperties", "maximum", "minLength", "minimum", "pattern"}
-"""Keywords of JSON schema that a request's field has and an answer's does not."""
+"""Keywords of JSON schema that fields of requests have, and fields of answers do not."""
 PIECE = 1000
 """Items of a long list that are validated at a time."""
 
@@ -259,7 +259,7 @@ class Answer(BaseModel):
 
 
 def show_as_answer(schema: dict[str, Any]) -> None:
-    """Write the JSON schema of an answer that has a request's fields: all are there, and nothing bounds them."""
+    """Rewrite the JSON schema of a request's fields for an answer: every field is required, and none has bounds."""
     properties = schema["properties"]
     schema["required"] = list(properties)
     for part in properties.values():
