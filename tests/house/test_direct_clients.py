@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tests.fixtures.servers import REPOSITORY
+from tests.house.sources import Source, collect_from
 
 CLIENTS = re.compile(
     r"(aiohttp\.)?(ClientSession|TCPConnector|UnixConnector)|aiohttp\.request|AsyncOAuth2Client|OAuth2Session"
@@ -41,22 +41,19 @@ EXCEPTIONS = {
 }
 
 
-def _list_calls(root: str) -> Iterator[tuple[str, str, int]]:
-    """Yield the path, the called name, and the line of each client of a folder's programs."""
-    for path in sorted((REPOSITORY / root).rglob("*.py")):
-        name = path.relative_to(REPOSITORY).as_posix()
-        if re.search(r"/tests/|plugin_sdk/testing/", name):
-            continue
-        for node in ast.walk(ast.parse(path.read_text())):
+@collect_from("platform", "plugins")
+def list_clients(source: Source) -> Iterator[tuple[str, str]]:
+    """Yield the file, and line and called name, of each client of the programs."""
+    if not re.search(r"/tests/|plugin_sdk/testing/", source.name):
+        for node in source.nodes:
             if isinstance(node, ast.Call) and CLIENTS.fullmatch(called := ast.unparse(node.func)):
-                yield name, called, node.lineno
+                yield source.name, f"{node.lineno}: {called}"
 
 
 def test_requests_leave_through_clients_that_check_addresses() -> None:
     found: dict[str, str] = {}
-    for root in ("platform", "plugins"):
-        for name, called, line in _list_calls(root):
-            found.setdefault(name, f"{name}:{line}: {called}")
+    for name, place in list_clients():
+        found.setdefault(name, f"{name}:{place}")
     unlisted = [place for name, place in found.items() if name not in GUARDED | EXCEPTIONS.keys()]
     assert not unlisted, f"use PublicHttpClient, or list the file with what decides the address: {unlisted}"
     gone = [name for name in GUARDED | EXCEPTIONS.keys() if name not in found]

@@ -17,6 +17,7 @@ from switchboard.foundation.web.openapi import iterate_endpoints
 from switchboard.foundation.web.principal import SCOPES
 
 from tests.fixtures.servers import REPOSITORY
+from tests.house.sources import Source, collect_from
 
 PLATFORM = REPOSITORY / "platform" / "switchboard"
 # Paths outside /v1: applications authenticate with their secret, carriers' callbacks by their signature, links to
@@ -116,12 +117,6 @@ def application() -> Quart:
     return app.create_routes()
 
 
-def sources(*roots: str) -> Iterator[tuple[Path, str]]:
-    for root in roots or ("platform", "plugins", "tests", "bench"):
-        for path in sorted((REPOSITORY / root).rglob("*.py")):
-            yield path, path.read_text()
-
-
 def test_every_route_is_an_endpoint_or_known_to_be_public(application: Quart) -> None:
     declared = {rule.rule for rule, _, _ in iterate_endpoints(application)}
     for rule in application.url_map.iter_rules():
@@ -149,50 +144,69 @@ def test_generated_pages_are_current() -> None:
         assert (REPOSITORY / "docs" / name).read_text() == page, f"docs/{name} is stale: run `make docs`"
 
 
+@collect_from("platform")
+def list_names_of_publishers(source: Source) -> Iterator[str]:
+    """Yield the names that modules use which call `publish`."""
+    calls = (node.func for node in source.nodes if isinstance(node, ast.Call))
+    if source.path.name != "catalog.py" and any(isinstance(name, ast.Name) and name.id == "publish" for name in calls):
+        yield from {node.id for node in source.nodes if isinstance(node, ast.Name)}
+
+
 def test_every_event_is_published_somewhere() -> None:
-    used: set[str] = set()
-    for path, text in sources("platform"):
-        tree = ast.parse(text)
-        calls = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-        if "publish" in calls and path.name != "catalog.py":
-            used |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    used = set(list_names_of_publishers())
     for kind in CATALOG.values():
         assert kind.__name__ in used, f"{kind.event} is used in no module that publishes events"
 
 
+@collect_from("platform")
+def list_enqueued_jobs(source: Source) -> Iterator[str]:
+    yield from re.findall(r'\bwake\(\s*session, "(\w+)"', source.text)
+
+
 def test_every_job_that_is_enqueued_exists() -> None:
     known = {job.__name__ for job in (*JOBS, *(entry.job for entry in CLOCK))}
-    for path, text in sources("platform"):
-        for name in re.findall(r'\bwake\(\s*session, "(\w+)"', text):
-            assert name in known, f"{path}: no job {name} in worker.py"
+    assert set(list_enqueued_jobs()) <= known, "no such job in worker.py"
+
+
+@collect_from("platform")
+def list_modules_that_cross(source: Source) -> Iterator[str]:
+    if "database.system()" in source.text and source.path.is_relative_to(PLATFORM):
+        yield source.path.relative_to(PLATFORM).as_posix()
 
 
 def test_only_listed_modules_open_transactions_across_organizations() -> None:
-    opening = {
-        path.relative_to(PLATFORM).as_posix()
-        for path, text in sources("platform")
-        if re.search(r"database\.system\(\)", text) and path.is_relative_to(PLATFORM)
-    }
+    opening = set(list_modules_that_cross())
     crossing = {
         name for name in opening if not name.startswith("apps/cli/") and name.rpartition("/")[2] not in CROSSING_MODULES
     }
     assert crossing == MAY_CROSS.keys(), "statements that cross organizations belong into system_queries.py"
 
 
+@collect_from("platform")
+def list_modules_that_commit(source: Source) -> Iterator[str]:
+    if ".commit()" in source.text:
+        yield source.path.name
+
+
 def test_no_code_commits_by_itself() -> None:
-    committing = [path for path, text in sources("platform") if ".commit()" in text]
-    assert [path.name for path in committing] == ["session.py"], "a transaction is committed by its context"
+    assert list_modules_that_commit() == ["session.py"], "a transaction is committed by its context"
+
+
+@collect_from()
+def find_large_files_and_functions(source: Source) -> Iterator[str]:
+    if "versions" in source.path.parts:
+        return
+    if (lines := source.text.count("\n")) > MAX_FILE_LINES:
+        yield f"{source.name} has {lines} lines"
+    for node in source.nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or 0) - node.lineno
+            if lines > MAX_FUNCTION_LINES:
+                yield f"{source.name}:{node.lineno}: {node.name} has {lines} lines"
 
 
 def test_files_and_functions_stay_within_their_size() -> None:
-    for path, text in sources():
-        if "versions" in path.parts:
-            continue
-        assert text.count("\n") <= MAX_FILE_LINES, f"{path} has {text.count(chr(10))} lines: split it by what it does"
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                lines = (node.end_lineno or 0) - node.lineno
-                assert lines <= MAX_FUNCTION_LINES, f"{path}:{node.lineno}: {node.name} has {lines} lines"
+    assert find_large_files_and_functions() == [], "split them by what they do"
 
 
 def test_every_plugin_has_an_entry_point_a_readme_and_its_import_contracts() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from switchboard.plugin_sdk.hooks import Hooks
 
 from tests.fixtures.servers import REPOSITORY
+from tests.house.sources import Source, collect_from
 from tests.house.test_docs import list_files
 
 MAX_LINE_LENGTH = 120
@@ -22,6 +23,7 @@ BANNED_PHRASES = (
     r"(?<!there )\b(is|are|was|were) (?-i:none)\b(?!`| of)",
     r"\btold of\b",
 )
+BANNED = re.compile(rf"\b({'|'.join(BANNED_WORDS)})\b|{'|'.join(BANNED_PHRASES)}", re.IGNORECASE)
 # Beginnings of words in British spelling. asyncio's `cancelled()` and `CancelledError` are exempt.
 BRITISH_STEMS = (
     r"analys(e|ed|er|ers|ing)\b",
@@ -108,26 +110,28 @@ IRREGULAR_PARTICIPLES = (
 ENTRY_POINTS = re.compile(
     r"/routes\.py$|/apps/dashboard/pages/|/apps/cli/|/migrations/versions/|/parser_process\.py$|/launch\.py$"
 )
+# Nodes that have a docstring or give a name.
+NAMING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Name, ast.Attribute, ast.arg)
 # Names that a framework looks for in several modules: pluggy its hooks, the shell its entry points.
 SHARED_NAMES = {"main", *(name for name in vars(Hooks) if not name.startswith("_"))}
 
 
-def python_files(*roots: str) -> Iterator[tuple[Path, str]]:
-    for root in roots or ("platform", "plugins", "tests", "bench"):
-        for path in sorted((REPOSITORY / root).rglob("*.py")):
-            yield path, path.read_text()
+@collect_from()
+def find_faults(source: Source) -> Iterator[str]:
+    """Yield the places of docstrings and names that are not plain."""
+    rules = [find_docstring_fault, find_name_fault, find_banned_name]
+    # The tests' functions are named after behavior, and a few fixtures after a state.
+    if not source.name.startswith("tests/"):
+        rules.append(find_function_name_fault)
+    for node in source.nodes:
+        if isinstance(node, NAMING):
+            for find_fault in rules:
+                if fault := find_fault(node):
+                    yield f"{source.name}:{getattr(node, 'lineno', 1)}: {fault}"
 
 
 def test_docstrings_and_names_are_plain() -> None:
-    for path, text in python_files():
-        rules = [find_docstring_fault, find_name_fault, find_banned_name]
-        # The tests' functions are named after behavior, and a few fixtures after a state.
-        if not path.is_relative_to(REPOSITORY / "tests"):
-            rules.append(find_function_name_fault)
-        for node in ast.walk(ast.parse(text)):
-            for find_fault in rules:
-                fault = find_fault(node)
-                assert fault is None, f"{path}:{getattr(node, 'lineno', 1)}: {fault}"
+    assert find_faults() == []
 
 
 def find_docstring_fault(node: ast.AST) -> str | None:
@@ -186,43 +190,57 @@ def find_function_name_fault(node: ast.AST) -> str | None:
     return f"{node.name}: name a function by a verb" if participle and "_" not in name else None
 
 
+def find_banned_words(text: str) -> Iterator[str]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if found := BANNED.search(line):
+            yield f"{number}: write {found[0]!r} in plain English"
+
+
+@collect_from("platform", "plugins", "bench")
+def find_banned_words_of_code(source: Source) -> Iterator[str]:
+    yield from (f"{source.name}:{fault}" for fault in find_banned_words(source.text))
+
+
 def test_banned_words_are_not_written() -> None:
-    words = re.compile(rf"\b({'|'.join(BANNED_WORDS)})\b|{'|'.join(BANNED_PHRASES)}", re.IGNORECASE)
-    files = [*python_files("platform", "plugins", "bench"), *((path, path.read_text()) for path in documents())]
-    for path, text in files:
-        for number, line in enumerate(text.splitlines(), 1):
-            found = words.search(line)
-            assert found is None, f"{path}:{number}: write {found[0]!r} in plain English"
+    assert find_banned_words_of_code() == []
+    assert [f"{path}:{fault}" for path in documents() for fault in find_banned_words(path.read_text())] == []
 
 
 def test_spelling_is_american() -> None:
-    british = re.compile(rf"(?<![a-z])({'|'.join(BRITISH_STEMS)})", re.IGNORECASE)
+    british = re.compile(rf"(?<![a-z])({'|'.join(BRITISH_STEMS)})")
     for path in list_files("*.py", "*.md", "*.js", "*.mjs", "*.html", "*.toml"):
         if path == Path(__file__) or path.name in ("style.md", "recordings.toml"):  # the latter is in other languages
             continue
-        found = british.search(text := path.read_text())
+        found = british.search(text := path.read_text().lower())
         assert found is None, f"{path}:{text.count(chr(10), 0, found.start()) + 1}: write {found[0]!r} as Americans do"
+
+
+@collect_from("platform", "plugins")
+def list_public_names(source: Source) -> Iterator[tuple[str, str]]:
+    """Yield each public name of a module, and the module."""
+    if not ("/tests/" in source.name or "/template/" in source.name or ENTRY_POINTS.search(source.name)):
+        for node in source.tree.body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.name[0] != "_":
+                yield node.name, source.name
 
 
 def test_public_names_are_defined_in_one_module() -> None:
     defined = defaultdict(set)
-    for path, text in python_files("platform", "plugins"):
-        name = path.relative_to(REPOSITORY).as_posix()
-        if "/tests/" in name or "/template/" in name or ENTRY_POINTS.search(name):
-            continue
-        for node in ast.parse(text).body:
-            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith(
-                "_"
-            ):
-                defined[node.name].add(name)
+    for name, module in list_public_names():
+        defined[name].add(module)
     shared = {name: modules for name, modules in defined.items() if len(modules) > 1 and name not in SHARED_NAMES}
     assert not shared, f"one name for one thing: {shared}"
 
 
+@collect_from()
+def find_wide_lines(source: Source) -> Iterator[str]:
+    for number, line in enumerate(source.text.splitlines(), 1):
+        if len(line) > MAX_LINE_LENGTH:
+            yield f"{source.name}:{number} has {len(line)} columns"
+
+
 def test_lines_stay_within_their_width() -> None:
-    for path, text in python_files():
-        for number, line in enumerate(text.splitlines(), 1):
-            assert len(line) <= MAX_LINE_LENGTH, f"{path}:{number} has {len(line)} columns"
+    assert find_wide_lines() == []
 
 
 def documents() -> Iterator[Path]:

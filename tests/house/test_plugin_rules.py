@@ -4,7 +4,6 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from switchboard.apps.cli.plugin_catalog import grade_own_plugins
@@ -29,6 +28,7 @@ from switchboard.plugin_sdk.hooks import Hooks
 from switchboard.plugin_sdk.registry import HOOKS, Capability, ExtensionKind
 
 from tests.fixtures.servers import REPOSITORY
+from tests.house.sources import Source, collect_from
 
 CONTRACTS = REPOSITORY / "platform" / "switchboard" / "plugin_sdk" / "testing"
 MAX_ATTRIBUTES = 15
@@ -48,12 +48,6 @@ EXERCISED = [
     ("private_data", PrivateDataDetector),
     ("private_data", RemotePrivateDataDetector),
 ]
-
-
-def python_files() -> Iterator[tuple[Path, ast.Module]]:
-    for root in ("platform", "plugins", "tests", "bench"):
-        for path in sorted((REPOSITORY / root).rglob("*.py")):
-            yield path, ast.parse(path.read_text())
 
 
 def hooks() -> dict[str, inspect.Signature]:
@@ -107,27 +101,40 @@ def test_contracts_are_importable_from_one_module() -> None:
             )
 
 
+@collect_from()
+def find_skips_without_reason(source: Source) -> Iterator[str]:
+    if not re.search(r"\.(skip|xfail)\b", source.text):
+        return
+    calls = [node for node in source.nodes if isinstance(node, ast.Call)]
+    for node in source.nodes:
+        if isinstance(node, ast.Attribute) and re.fullmatch(r"pytest\.mark\.(skip|xfail)", ast.unparse(node)):
+            words = [word.arg for call in calls if call.func is node for word in call.keywords]
+            if "reason" not in words:
+                yield f"{source.name}:{node.lineno}"
+    for call in calls:
+        if re.fullmatch(r"pytest\.(skip|xfail)", ast.unparse(call.func)) and not (call.args or call.keywords):
+            yield f"{source.name}:{call.lineno}"
+
+
 def test_skipped_tests_state_a_reason() -> None:
-    for path, tree in python_files():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and re.fullmatch(r"pytest\.mark\.(skip|xfail)", ast.unparse(node)):
-                calls = [call for call in ast.walk(tree) if isinstance(call, ast.Call) and call.func is node]
-                reasons = [keyword for call in calls for keyword in call.keywords if keyword.arg == "reason"]
-                assert reasons, f"{path}:{node.lineno}: give a reason"
-            if isinstance(node, ast.Call) and re.fullmatch(r"pytest\.(skip|xfail)", ast.unparse(node.func)):
-                assert node.args or node.keywords, f"{path}:{node.lineno}: give a reason"
+    assert find_skips_without_reason() == [], "give a reason"
 
 
-def test_classes_keep_few_attributes() -> None:
-    for path, tree in python_files():
-        for kind in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+@collect_from()
+def find_large_classes(source: Source) -> Iterator[str]:
+    for kind in source.nodes:
+        if isinstance(kind, ast.ClassDef):
             stored = {
                 node.attr
                 for node in ast.walk(kind)
                 if isinstance(node, ast.Attribute)
                 and isinstance(node.ctx, ast.Store)
-                and ast.unparse(node.value) == "self"
+                and isinstance(node.value, ast.Name)
+                and node.value.id == "self"
             }
-            assert len(stored) <= MAX_ATTRIBUTES, (
-                f"{path}:{kind.lineno}: {kind.name} has {len(stored)} attributes: split it by what it does"
-            )
+            if len(stored) > MAX_ATTRIBUTES:
+                yield f"{source.name}:{kind.lineno}: {kind.name} has {len(stored)} attributes"
+
+
+def test_classes_keep_few_attributes() -> None:
+    assert find_large_classes() == [], "split them by what they do"

@@ -5,7 +5,7 @@ somebody else's choice. `is_among` takes any number of values as one parameter.
 import ast
 from collections.abc import Iterator
 
-from tests.fixtures.servers import REPOSITORY
+from tests.house.sources import Source, collect_from
 
 
 def _is_fixed(argument: ast.expr, selects: set[str]) -> bool:
@@ -21,32 +21,34 @@ def _is_fixed(argument: ast.expr, selects: set[str]) -> bool:
     )
 
 
-def _list_open_sets(tree: ast.AST) -> Iterator[int]:
-    """Yield the lines in which a column is compared with a set whose size is not known."""
+@collect_from("platform", "plugins")
+def list_open_sets(source: Source) -> Iterator[str]:
+    """Yield the places where a column is compared with a set whose size is not known."""
+    comparisons = [
+        (node, node.args[0])
+        for node in source.nodes
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("in_", "not_in")
+        and len(node.args) == 1
+    ]
+    if not comparisons:
+        return
     selects = {
         target.id
-        for node in ast.walk(tree)
+        for node in source.nodes
         if isinstance(node, ast.Assign) and "select" in ast.unparse(node.value)
         for target in node.targets
         if isinstance(target, ast.Name)
     } | {
         argument.arg
-        for argument in ast.walk(tree)
+        for argument in source.nodes
         if isinstance(argument, ast.arg) and argument.annotation and "Select" in ast.unparse(argument.annotation)
     }
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(func=ast.Attribute(attr="in_" | "not_in"), args=[argument]) if not _is_fixed(
-                argument, selects
-            ):
-                yield node.lineno
+    for node, argument in comparisons:
+        if not _is_fixed(argument, selects):
+            yield f"{source.name}:{node.lineno}"
 
 
 def test_no_statement_has_a_parameter_for_each_row() -> None:
-    found = [
-        f"{path.relative_to(REPOSITORY)}:{line}"
-        for root in ("platform", "plugins")
-        for path in sorted((REPOSITORY / root).rglob("*.py"))
-        for line in _list_open_sets(ast.parse(path.read_text()))
-    ]
-    assert not found, f"use is_among, is_not_among, or are_among: {found}"
+    assert list_open_sets() == [], "use is_among, is_not_among, or are_among"
