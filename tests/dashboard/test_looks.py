@@ -5,7 +5,7 @@ from switchboard.foundation.database import now
 
 from tests.fixtures.app import LivePlatform
 from tests.fixtures.calls import add_call
-from tests.fixtures.dashboard import Window
+from tests.fixtures.dashboard import Window, find_violations_in_both_schemes
 
 WORDS = "Zahnarztpraxis Dr. Müller-Lüdenscheidt, Terminvereinbarung und Notfallannahme, Außenstelle Süd, nachmittags"
 COUNT_NARROW_TILES = """amount => [...document.querySelectorAll(".tile")].filter((tile) => {
@@ -79,3 +79,23 @@ async def test_phones_show_rows_as_cards_that_are_still_a_table(window: Window, 
     await row.get_by_role("checkbox", name="Select the call with +1 555-010-0001").check()
     await row.get_by_role("link").click()
     await window.page.wait_for_url("**/dashboard/calls/*")
+
+
+PLANT_FAULTS = """() => {
+  const list = `<ul><li>First</li><li>Second</li><li>Third</li></ul>`;
+  const image = `<img src="data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA=">`;
+  document.querySelector("main").insertAdjacentHTML("beforeend", list + image);
+  document.querySelector("main > ul > li:nth-child(2)").style.background = "#999";
+}"""
+"""An image without a text, and one of three words that is hard to read in dark mode."""
+
+
+async def test_the_check_of_accessibility_finds_faults_between_elements_that_have_none(window: Window) -> None:
+    """Of elements with the same colors only two are compared with what is behind them."""
+    await window.open("/dashboard/contacts")
+    await window.page.evaluate(PLANT_FAULTS)
+    found = await find_violations_in_both_schemes(window.page)
+    assert [(violation.split(": ")[:2], "Second" in violation) for violation in found] == [
+        (["light", "image-alt"], False),
+        (["dark", "color-contrast"], True),
+    ], found

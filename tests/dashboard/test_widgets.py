@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.fixtures.app import Caller, LivePlatform
-from tests.fixtures.dashboard import AXE, FIND_FAULTS, People, Window
+from tests.fixtures.dashboard import People, Window, find_violations, find_violations_in_both_schemes
 
 
 async def create_widget(caller: Caller) -> tuple[str, str]:
@@ -95,12 +95,8 @@ async def test_the_preview_follows_the_form(window: Window, live: LivePlatform, 
     await page.get_by_label("Language of the buttons").select_option("German")
     await preview.get_by_role("button", name="Senden").wait_for()
     assert await page.evaluate("document.documentElement.scrollWidth") <= width
-    await page.evaluate(AXE.axe_script)
-    for scheme in ("light", "dark"):
-        await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        assert [fault["id"] for fault in await page.evaluate(FIND_FAULTS)] == []
+    assert await find_violations_in_both_schemes(page) == []
     await page.get_by_role("button", name="Save").click()
     await page.get_by_text("Saved.").wait_for()
     await window.open(f"/dashboard/agents/{live.agent_id}/widgets")
-    await page.evaluate(AXE.axe_script)
-    assert [fault["id"] for fault in await page.evaluate(FIND_FAULTS)] == []
+    assert await find_violations(page) == []
