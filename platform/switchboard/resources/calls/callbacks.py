@@ -45,7 +45,6 @@ from switchboard.plugin_sdk import (
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.plugin_sdk.telephony_events import CallEvent, CallQuality, TransferEvent
 from switchboard.resources.calls import browser
-from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.allowance import CallAdmission
 from switchboard.resources.calls.dialing import hang_up_leg, map_error_code
 from switchboard.resources.calls.inbound import InboundCallRouter
@@ -110,7 +109,7 @@ class CarrierEventHandler:
         """
         async with self.database.tenant(organization_id) as session:
             call = (
-                await session.exec(calls.list_calls(session).where(col(Call.id) == call_id).with_for_update())
+                await session.exec(session.select(Call).where(col(Call.id) == call_id).with_for_update())
             ).one_or_none()
             if call is not None and isinstance(event, TransferTargetReady):
                 call.transfer_target = event.target_call_id
@@ -177,11 +176,9 @@ async def _finish_abandoned_call(session: TenantSession, call: Call, event: Call
 
 async def _find_call(session: TenantSession, carrier: str, carrier_call_id: str, call_id: UUID | None) -> Call | None:
     if call_id is not None:
-        rows = calls.list_calls(session).where(col(Call.id) == call_id)
+        rows = session.select(Call).where(col(Call.id) == call_id)
     else:
-        rows = calls.list_calls(session).where(
-            col(Call.carrier) == carrier, col(Call.carrier_call_id) == carrier_call_id
-        )
+        rows = session.select(Call).where(col(Call.carrier) == carrier, col(Call.carrier_call_id) == carrier_call_id)
     return (await session.exec(rows.with_for_update())).one_or_none()
 
 

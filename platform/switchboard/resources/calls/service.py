@@ -46,11 +46,6 @@ _WITH_AGENT = (
 NAMED_CALLS = 50
 
 
-def list_calls(session: TenantSession) -> SelectOfScalar[Call]:
-    """Select the organization's calls."""
-    return session.select(Call)
-
-
 async def get_call(session: TenantSession, call_id: UUID, *, lock: bool = False) -> Call:
     """Return a call. Raises `NotFound`."""
     call = await find_call(session, call_id, lock=lock)

@@ -107,7 +107,7 @@ async def _contact_of(session: TenantSession, call_id: UUID, contact_id: JsonVal
     key = parse_id(contact_id) if isinstance(contact_id, str) else None
     if key is None:
         return None
-    rows = campaigns.list_all_campaign_contacts(session).where(
+    rows = session.select(CampaignContact).where(
         col(CampaignContact.id) == key, col(CampaignContact.call_id) == call_id
     )
     return (await session.exec(rows.with_for_update().execution_options(populate_existing=True))).one_or_none()

@@ -16,7 +16,7 @@ async def delete_contacts_of_number(session: TenantSession, phone_number: str) -
 
     The counters of their campaigns count the contacts that are left.
     """
-    rows = campaigns.list_all_campaign_contacts(session).where(
+    rows = session.select(CampaignContact).where(
         col(CampaignContact.phone_number) == phone_number, col(CampaignContact.status).not_in(IN_FLIGHT)
     )
     found = (await session.exec(rows.order_by(col(CampaignContact.id)).with_for_update())).all()

@@ -31,20 +31,15 @@ COUNTERS = ("completed", "failed", "skipped", "canceled")
 LISTED_TWICE = "The number is in the list already."
 
 
-def list_campaigns(session: TenantSession) -> SelectOfScalar[Campaign]:
-    """Select the organization's campaigns."""
-    return session.select(Campaign)
-
-
 async def list_open_campaigns(session: TenantSession) -> list[Campaign]:
     """List the campaigns that accept new contacts, by name."""
-    rows = list_campaigns(session).where(col(Campaign.status).in_(OPEN))
+    rows = session.select(Campaign).where(col(Campaign.status).in_(OPEN))
     return list((await session.exec(rows.order_by(func.lower(Campaign.name), col(Campaign.id)))).all())
 
 
 async def get_campaign(session: TenantSession, campaign_id: UUID, *, lock: bool = False) -> Campaign:
     """Return a campaign, locked for this transaction if asked. Raises `NotFound`."""
-    rows = list_campaigns(session).where(col(Campaign.id) == campaign_id)
+    rows = session.select(Campaign).where(col(Campaign.id) == campaign_id)
     if lock:
         rows = rows.with_for_update().execution_options(populate_existing=True)
     campaign = (await session.exec(rows)).one_or_none()
@@ -53,16 +48,11 @@ async def get_campaign(session: TenantSession, campaign_id: UUID, *, lock: bool 
     return campaign
 
 
-def list_all_campaign_contacts(session: TenantSession) -> SelectOfScalar[CampaignContact]:
-    """Select the contacts of all of the organization's campaigns."""
-    return session.select(CampaignContact)
-
-
 def list_campaign_contacts(
     session: TenantSession, campaign_id: UUID, *, status: str | None = None
 ) -> SelectOfScalar[CampaignContact]:
     """Select a campaign's contacts."""
-    rows = list_all_campaign_contacts(session).where(col(CampaignContact.campaign_id) == campaign_id)
+    rows = session.select(CampaignContact).where(col(CampaignContact.campaign_id) == campaign_id)
     return rows if status is None else rows.where(col(CampaignContact.status) == status)
 
 

@@ -172,7 +172,7 @@ async def get_or_create_contact(session: TenantSession, phone_number: str) -> tu
 async def update_contact(session: TenantSession, contact_id: UUID, data: ContactUpdate) -> Contact:
     """Change the given fields that differ. Raises `NotFound`, and `Conflict` if the new number has a contact."""
     contact = await get_contact(session, contact_id, lock=True)
-    data = data.keep_changes(ContactOut.from_row(contact))
+    data = data.keep_changes(ContactOut.model_validate(contact))
     if not data.model_fields_set:
         return contact
     before = search.build_search_columns(contact)

@@ -62,7 +62,7 @@ def export_transcripts(filters: CallFilters) -> Export:
 
     async def read(session: TenantSession, after: TenantTable | None) -> Batch:
         found, last = await list_call_batch(session, filters, after=after, limit=BATCH)
-        return [TranscriptRow.from_row(line) for line in await _list_lines(session, found)], last
+        return [TranscriptRow.model_validate(line) for line in await _list_lines(session, found)], last
 
     return Export("transcripts", TranscriptRow, _list_given(filters), read)
 
@@ -82,7 +82,7 @@ def export_messages(period: PeriodExportQuery) -> Export:
             rows = rows.where(col(SmsMessage.created_at) >= period.created_after)
         return rows if period.created_before is None else rows.where(col(SmsMessage.created_at) < period.created_before)
 
-    return _export_list("messages", SmsMessageOut, select, SmsMessageOut.from_row, filters=_list_given(period))
+    return _export_list("messages", SmsMessageOut, select, SmsMessageOut.model_validate, filters=_list_given(period))
 
 
 def export_contacts(filters: ContactFilters) -> Export:
@@ -90,7 +90,7 @@ def export_contacts(filters: ContactFilters) -> Export:
 
     async def read(session: TenantSession, after: TenantTable | None) -> Batch:
         found, last = await contacts.list_contact_batch(session, filters, after=after, limit=BATCH)
-        return [ContactOut.from_row(contact) for contact in found], last
+        return [ContactOut.model_validate(contact) for contact in found], last
 
     return Export("contacts", ContactOut, _list_given(filters), read)
 
@@ -102,7 +102,7 @@ def export_campaign_contacts(campaign_id: str) -> Export:
         "campaign-contacts",
         CampaignContactOut,
         lambda session: campaigns.list_campaign_contacts(session, key),
-        CampaignContactOut.from_row,
+        CampaignContactOut.model_validate,
         filters=(str(key),),
     )
 
@@ -124,7 +124,7 @@ def export_usage() -> Export:
 
 def export_audit_log() -> Export:
     """Return the export of the audit log."""
-    return _export_list("audit-log", AuditRow, identity.list_audit_entries, AuditRow.from_row)
+    return _export_list("audit-log", AuditRow, identity.list_audit_entries, AuditRow.model_validate)
 
 
 def _export_list(

@@ -16,7 +16,7 @@ from switchboard.resources.sms.schemas import SmsConversationQuery, SmsConversat
 
 def filter_conversations(session: TenantSession, query: SmsConversationQuery) -> SelectOfScalar[SmsConversation]:
     """Select the conversations that a query asks for."""
-    rows = sms.list_conversations(session)
+    rows = session.select(SmsConversation)
     if query.assigned_to is not None:
         rows = rows.where(col(SmsConversation.assigned_to) == query.assigned_to)
     if query.resolved is not None:

@@ -26,7 +26,7 @@ async def list_latest_conversations(
 
     `mine` are those that the user has, `waiting` those that wait for a person.
     """
-    rows = sms.list_conversations(session)
+    rows = session.select(SmsConversation)
     if view == "mine":
         rows = rows.where(col(SmsConversation.assigned_to) == user_id)
     elif view == "waiting":
@@ -47,7 +47,7 @@ async def list_latest_conversations(
 async def list_waiting_conversations(session: TenantSession, user_id: UUID) -> list[SmsConversation]:
     """List the latest 50 conversations that wait for this user, or for anybody."""
     assigned, waiting = col(SmsConversation.assigned_to), col(SmsConversation.waiting_since)
-    rows = sms.list_conversations(session).where(
+    rows = session.select(SmsConversation).where(
         waiting.is_not(None),
         or_(assigned.is_(None), assigned == user_id),
         # The conditions of an index, which is ordered by the same column.
@@ -69,7 +69,7 @@ async def get_last_messages(session: TenantSession, conversations: Sequence[SmsC
         .correlate(SmsConversation)
         .scalar_subquery()
     )
-    wanted = sms.list_conversations(session).where(
+    wanted = session.select(SmsConversation).where(
         is_among(col(SmsConversation.id), [conversation.id for conversation in conversations])
     )
     found = await session.exec(

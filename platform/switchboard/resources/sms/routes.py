@@ -51,7 +51,7 @@ async def send_sms(session: TenantSession, data: SmsCreate, outbound: OutboundCl
 
     The response comes at once, with the message `queued`; events and the conversation report its progress.
     """
-    return SmsMessageOut.from_row(await sms.send_message(session, check_media_urls(outbound, data)))
+    return SmsMessageOut.model_validate(await sms.send_message(session, check_media_urls(outbound, data)))
 
 
 @blueprint.get("/v1/sms/conversations")
@@ -120,7 +120,7 @@ async def list_sms_messages(
 ) -> Page[SmsMessageOut]:
     """List the messages of a conversation."""
     await sms.get_conversation(session, conversation_id)
-    return await paginate(session, sms.list_messages(session, conversation_id), SmsMessageOut.from_row, query)
+    return await paginate(session, sms.list_messages(session, conversation_id), SmsMessageOut.model_validate, query)
 
 
 @blueprint.get("/v1/sms/media/<media_id>")

@@ -49,11 +49,6 @@ class MessageContent:
     media_urls: Sequence[str] = ()
 
 
-def list_conversations(session: TenantSession) -> SelectOfScalar[SmsConversation]:
-    """Select the organization's conversations."""
-    return session.select(SmsConversation)
-
-
 def list_messages(session: TenantSession, conversation_id: UUID | None = None) -> SelectOfScalar[SmsMessage]:
     """Select the organization's messages, or those of one conversation."""
     rows = session.select(SmsMessage)
@@ -81,7 +76,7 @@ async def get_or_create_conversation(
         contact_number=contact_number,
     )
     await session.exec(insert(SmsConversation).values(fresh.model_dump()).on_conflict_do_nothing())
-    rows = list_conversations(session).where(
+    rows = session.select(SmsConversation).where(
         col(SmsConversation.phone_number_id) == number.id, col(SmsConversation.contact_number) == contact_number
     )
     return (await session.exec(rows.with_for_update())).one()

@@ -53,7 +53,7 @@ async def create_widget(session: TenantSession, data: WidgetCreate) -> Widget:
 async def update_widget(session: TenantSession, widget_id: UUID, data: WidgetUpdate) -> Widget:
     """Change the given fields that differ. Raises `NotFound`, and `ValidationFailed` for an unknown agent."""
     widget = await get_widget(session, widget_id, lock=True)
-    data = data.keep_changes(WidgetOut.from_row(widget))
+    data = data.keep_changes(WidgetOut.model_validate(widget))
     if not data.model_fields_set:
         return widget
     for field in data.model_fields_set - {"agent_id", "max_spend_per_day"}:

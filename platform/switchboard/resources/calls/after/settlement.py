@@ -6,7 +6,6 @@ from uuid import UUID
 from sqlmodel import col
 
 from switchboard.foundation.database import Database
-from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.models import Call
 
 POLL_SECONDS = 0.1
@@ -20,7 +19,7 @@ async def wait_until_settled(
         while True:
             async with database.tenant(organization_id) as session:
                 found = (
-                    await session.exec(calls.list_calls(session).where(col(Call.carrier_call_id) == carrier_call_id))
+                    await session.exec(session.select(Call).where(col(Call.carrier_call_id) == carrier_call_id))
                 ).one_or_none()
             if found is not None and found.ended_at is not None:
                 return found
