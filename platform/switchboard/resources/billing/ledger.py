@@ -49,6 +49,12 @@ async def hold_funds(session: TenantSession, reference: UUID, amount: Decimal) -
     )
 
 
+async def hold_call_minutes(session: TenantSession, call_id: UUID, minutes: int) -> None:
+    """Hold the estimated cost of the first minutes of a call. Raises `InsufficientBalance`."""
+    prices = (await get_policy(session, session.organization_id)).prices
+    await hold_funds(session, call_id, estimate_call_cost(prices, minutes=minutes))
+
+
 async def require_solvency(session: TenantSession) -> None:
     """Refuse usage that is charged afterwards if a prepaid organization's balance is negative. Raises
     `InsufficientBalance`.

@@ -48,7 +48,7 @@ async def create_browser_call_token(
     return await browser_calls.create_browser_token(
         session,
         providers,
-        settings.base_url,
+        settings,
         carrier=name,
         identity=identity,
         platform=query.platform,

@@ -8,7 +8,6 @@ from datetime import timedelta
 from uuid import UUID
 
 import structlog
-from itsdangerous import BadSignature, URLSafeSerializer
 
 from switchboard.engine.conversation.call import EndedReason
 from switchboard.engine.providers.instances import Providers, list_provider_names
@@ -18,6 +17,7 @@ from switchboard.foundation.jobs import wake
 from switchboard.foundation.keyring import KeyRing
 from switchboard.foundation.observability import metrics, traces
 from switchboard.foundation.settings import Settings
+from switchboard.foundation.web.signed_links import SignedTokens
 from switchboard.plugin_sdk import (
     INVALID_NUMBER,
     CallbackUrls,
@@ -56,17 +56,14 @@ def build_media_url(settings: Settings, keyring: KeyRing, *, carrier: str, organ
 
     The token is in the path, because Twilio drops query strings.
     """
-    token = _serializer(keyring).dumps([organization_id.hex, call_id.hex, carrier])
+    token = SignedTokens(keyring, PURPOSE).sign(organization_id.hex, call_id.hex, carrier)
     return format_media_url(settings, token)
 
 
 def read_media_token(keyring: KeyRing, token: str) -> MediaGrant | None:
     """Return the content of a media socket's token, or None if it is not ours."""
-    try:
-        organization_id, call_id, carrier = _serializer(keyring).loads(token)
-        return MediaGrant(UUID(organization_id), UUID(call_id), str(carrier), token)
-    except (BadSignature, ValueError, TypeError, AttributeError):
-        return None
+    parts = SignedTokens(keyring, PURPOSE).read(token)
+    return MediaGrant(UUID(parts[0]), UUID(parts[1]), parts[2], token) if parts is not None else None
 
 
 def build_call_callback_urls(settings: Settings, *, carrier: str, organization_id: UUID, call_id: UUID) -> CallbackUrls:
@@ -82,12 +79,7 @@ def format_media_url(settings: Settings, token: str) -> str:
 
     A call keeps the token that the carrier got: a carrier may have signed its URL, and other keys make other tokens.
     """
-    scheme, _, rest = settings.base_url.partition("://")
-    return f"{'wss' if scheme == 'https' else 'ws'}://{rest}/media/{token}"
-
-
-def _serializer(keyring: KeyRing) -> URLSafeSerializer:
-    return URLSafeSerializer(keyring.derive(PURPOSE), salt=PURPOSE)
+    return settings.build_socket_url(f"/media/{token}")
 
 
 logger = structlog.get_logger()

@@ -29,7 +29,6 @@ from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.ledger import estimate_call_cost
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.allowance import CallAdmission, acquire_call_allowance, pause_at_call_limits
 from switchboard.resources.calls.dialing import build_media_url
@@ -45,7 +44,6 @@ from switchboard.resources.calls.states import (
     start_call,
 )
 from switchboard.resources.destinations.clients import build_carrier_destination, find_transfer_refusal
-from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 
 logger = structlog.get_logger()
@@ -271,9 +269,8 @@ def _limit_metadata(given: Mapping[str, str]) -> dict[str, JsonValue]:
 
 async def find_balance_refusal(session: TenantSession, call_id: UUID) -> InsufficientBalance | None:
     """Hold funds for the call's first minute; return an error if the balance does not cover it."""
-    prices = (await get_policy(session, session.organization_id)).prices
     try:
-        await ledger.hold_funds(session, call_id, estimate_call_cost(prices, minutes=1))
+        await ledger.hold_call_minutes(session, call_id, 1)
     except InsufficientBalance:
         return InsufficientBalance(BALANCE_TOO_LOW)
     return None

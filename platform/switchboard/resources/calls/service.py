@@ -16,18 +16,16 @@ from switchboard.foundation.database import Database, TenantSession, is_among, n
 from switchboard.foundation.events.outbox import get_cause_depth
 from switchboard.foundation.jobs import wake
 from switchboard.foundation.observability.traces import link_call
-from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
-from switchboard.foundation.web.schemas import parse_id
+from switchboard.foundation.web.errors import InvalidState, NotFound
+from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.agents.redaction import open_redactor
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.ledger import estimate_call_cost
 from switchboard.resources.calls.allowance import CallAllowance, acquire_call_allowance
 from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.schemas import CallCreate
 from switchboard.resources.destinations.clients import is_client
 from switchboard.resources.destinations.service import find_refusal
-from switchboard.resources.identity.service import get_policy
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.phone_numbers.models import PhoneNumber
 
@@ -179,7 +177,7 @@ async def place_call(session: TenantSession, data: CallCreate) -> Call:
     Raises `ValidationFailed` for an agent or number that cannot be used, `InvalidState` for a paused agent,
     `InsufficientBalance`, and the refusals of `find_refusal` and of the organization's allowance.
     """
-    agent = await _require_agent(session, data.agent_id)
+    agent = await agents.require_agent(session, data.agent_id)
     number = await numbers.require_number(session, data.from_number_id, field="from_number_id")
     if agent.status != "active":
         raise InvalidState("The agent is paused: it takes and places no calls.")
@@ -234,18 +232,9 @@ async def add_outbound_call(session: TenantSession, call: Call, allowance: CallA
     """
     if (refusal := allowance.find_refusal()) is not None:
         raise refusal
-    prices = (await get_policy(session, call.organization_id)).prices
-    await ledger.hold_funds(session, call.id, estimate_call_cost(prices, minutes=1))
+    await ledger.hold_call_minutes(session, call.id, 1)
     session.add(call)
     await session.flush()
     await allowance.count_outbound_call(session)
     link_call(call.id)
     wake(session, "dial_call", organization_id=str(call.organization_id), call_id=str(call.id))
-
-
-async def _require_agent(session: TenantSession, agent_id: str) -> Agent:
-    key = parse_id(agent_id)
-    agent = await session.find(Agent, key) if key else None
-    if agent is None:
-        raise ValidationFailed.field("agent_id", "is not an agent of the organization")
-    return agent

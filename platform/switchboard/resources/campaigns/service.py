@@ -14,8 +14,8 @@ from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import TenantSession, is_among, new_id, now
 from switchboard.foundation.events.outbox import get_cause_depth
 from switchboard.foundation.jobs import wake
-from switchboard.foundation.web.errors import InvalidState, NotFound, ValidationFailed
-from switchboard.foundation.web.schemas import parse_id
+from switchboard.foundation.web.errors import InvalidState, NotFound
+from switchboard.resources.agents import service as agents
 from switchboard.resources.agents.models import Agent
 from switchboard.resources.calls import dialing
 from switchboard.resources.calls.allowance import lock_calls
@@ -86,10 +86,7 @@ async def update_campaign(session: TenantSession, campaign_id: UUID, data: Campa
 
 
 async def _settings(session: TenantSession, data: CampaignFields) -> dict[str, Any]:
-    agent_id = parse_id(data.agent_id)
-    agent = await session.find(Agent, agent_id) if agent_id else None
-    if agent is None:
-        raise ValidationFailed.field("agent_id", "is not an agent of the organization")
+    agent = await agents.require_agent(session, data.agent_id)
     number = await numbers.require_number(session, data.phone_number_id, field="phone_number_id")
     return {
         "name": data.name,

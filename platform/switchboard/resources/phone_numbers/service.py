@@ -17,7 +17,7 @@ from switchboard.foundation.outbound import OutboundClient, validate_public_url
 from switchboard.foundation.web.errors import Conflict, InvalidState, NotFound, ValidationFailed
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.resources.agents.models import Agent
+from switchboard.resources.agents import service as agents
 from switchboard.resources.billing import ledger
 from switchboard.resources.destinations.clients import find_client_refusal, is_client
 from switchboard.resources.destinations.service import require_allowed_destination
@@ -221,11 +221,8 @@ def get_webhook_secret_label(number: PhoneNumber) -> str:
     return FORWARD_WEBHOOK_LABEL.format(id=number.id, organization_id=number.organization_id)
 
 
-async def find_answering_agent(session: TenantSession, text: str | None) -> UUID | None:
+async def find_answering_agent(session: TenantSession, agent_id: str | None) -> UUID | None:
     """Return the id of the agent in a request. Raises `ValidationFailed` unless it is the organization's."""
-    if text is None:
-        return None
-    key = parse_id(text)
-    if key is None or await session.find(Agent, key) is None:
-        raise ValidationFailed.field("inbound_agent_id", "is not an agent of the organization")
-    return key
+    return (
+        (await agents.require_agent(session, agent_id, field="inbound_agent_id")).id if agent_id is not None else None
+    )

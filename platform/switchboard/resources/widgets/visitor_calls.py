@@ -65,7 +65,7 @@ class VisitorCalls:
             minted = await browser_calls.create_browser_token(
                 session,
                 self.providers,
-                self.settings.base_url,
+                self.settings,
                 carrier=await browser_calls.find_talk_carrier(session, self.providers, self.registry, ()),
                 identity="_".join((VISITOR, *named)),
                 platform="web",

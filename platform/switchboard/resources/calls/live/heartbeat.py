@@ -14,10 +14,8 @@ from switchboard.foundation.database import Database, now
 from switchboard.foundation.observability import metrics, organization_metrics
 from switchboard.foundation.web.errors import InsufficientBalance
 from switchboard.resources.billing import ledger
-from switchboard.resources.billing.ledger import estimate_call_cost
 from switchboard.resources.calls.states import LEASE
 from switchboard.resources.calls.system_queries import extend_call_leases, list_prepaid_calls
-from switchboard.resources.identity.service import get_policy
 
 # Funding of calls in progress: a prepaid organization's call ends when the balance does not cover its next minute.
 
@@ -45,8 +43,7 @@ class CallFunding:
     async def _hold(self, organization_id: UUID, call_id: UUID, minutes: int) -> None:
         try:
             async with self._database.tenant(organization_id) as session:
-                prices = (await get_policy(session, organization_id)).prices
-                await ledger.hold_funds(session, call_id, estimate_call_cost(prices, minutes=minutes))
+                await ledger.hold_call_minutes(session, call_id, minutes)
         except InsufficientBalance:
             logger.warning(
                 "call ended: the balance does not cover its next minute",
