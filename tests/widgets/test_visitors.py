@@ -17,8 +17,8 @@ from switchboard.foundation.database import now
 from switchboard.plugin_sdk import ModelUsage
 from switchboard.resources.billing import ledger
 from switchboard.resources.billing.models import LedgerEntry
+from switchboard.resources.calls.jobs import CallReconciler
 from switchboard.resources.calls.models import Call
-from switchboard.resources.calls.reconciler import CallReconciler
 from switchboard.resources.identity.policy import Encryption, Policy, Prices
 from switchboard.resources.widgets.models import WidgetSession
 from switchboard.runtime import Runtime

@@ -24,9 +24,9 @@ from switchboard.plugin_sdk import (
     TelephonyProvider,
 )
 from switchboard.resources.calls import service as calls
-from switchboard.resources.calls.after.settlement import wait_until_settled
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.schemas import TranscriptEntryOut
+from switchboard.resources.calls.service import wait_until_settled
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
 from switchboard.resources.phone_numbers.system_queries import find_number_owner
 from switchboard.resources.sms import service as sms

@@ -17,6 +17,7 @@ from switchboard.foundation.audit import AuditAction, record_audit
 from switchboard.foundation.database import Database, TenantSession, is_among, new_id, now, retry_while_away
 from switchboard.foundation.web.errors import InvalidState, NotFound
 from switchboard.resources.calls.models import Call, CallQueueEntry, QueueAttendant
+from switchboard.resources.calls.service import get_other_number
 
 ATTENDANCE: Final = timedelta(seconds=30)
 RENEWAL: Final = timedelta(seconds=10)
@@ -187,7 +188,7 @@ class DatabasePersonQueue:
 
     async def join(self, reason: str) -> None:
         """Enter the queue."""
-        other = self.call.from_number if self.call.direction == "inbound" else self.call.to_number
+        other = get_other_number(self.call)
         number = other if other.startswith("+") else ""
 
         async def attempt() -> None:

@@ -43,7 +43,7 @@ from switchboard.plugin_sdk import (
     TransferTargetReady,
 )
 from switchboard.plugin_sdk.registry import Registry
-from switchboard.plugin_sdk.telephony_events import CallEvent, CallQuality, TransferEvent
+from switchboard.plugin_sdk.telephony_events import CallEvent, TransferEvent
 from switchboard.resources.calls import browser
 from switchboard.resources.calls.allowance import CallAdmission
 from switchboard.resources.calls.dialing import hang_up_leg, map_error_code
@@ -108,9 +108,7 @@ class CarrierEventHandler:
         A target that waits for a call whose process died is hung up: here, or by the reconciler that ends the call.
         """
         async with self.database.tenant(organization_id) as session:
-            call = (
-                await session.exec(session.select(Call).where(col(Call.id) == call_id).with_for_update())
-            ).one_or_none()
+            call = await session.find(Call, call_id, lock=True) if call_id is not None else None
             if call is not None and isinstance(event, TransferTargetReady):
                 call.transfer_target = event.target_call_id
         abandoned = call is None or (is_over(call) and call.ended_reason != EndedReason.TRANSFERRED)
@@ -146,17 +144,13 @@ async def _update_call(session: TenantSession, call: Call, event: CallEvent) -> 
     elif isinstance(event, RecordingReady):
         call.carrier_recording_id = event.recording_id
     else:
-        if event.quality is not None and call.quality is None:
-            call.quality = asdict(event.quality)
-            _observe_quality(call.carrier, event.quality)
+        if (quality := event.quality) is not None and call.quality is None:
+            call.quality = asdict(quality)
+            metrics.line_mos.labels(call.carrier).observe(quality.mos)
+            metrics.line_loss.labels(call.carrier).observe(quality.loss_share)
+            metrics.line_jitter.labels(call.carrier).observe(quality.jitter_ms / 1000)
         if not is_over(call):
             await _finish_abandoned_call(session, call, event)
-
-
-def _observe_quality(carrier: str, quality: CallQuality) -> None:
-    metrics.line_mos.labels(carrier).observe(quality.mos)
-    metrics.line_loss.labels(carrier).observe(quality.loss_share)
-    metrics.line_jitter.labels(carrier).observe(quality.jitter_ms / 1000)
 
 
 async def _finish_abandoned_call(session: TenantSession, call: Call, event: CallEnded) -> None:
@@ -176,9 +170,8 @@ async def _finish_abandoned_call(session: TenantSession, call: Call, event: Call
 
 async def _find_call(session: TenantSession, carrier: str, carrier_call_id: str, call_id: UUID | None) -> Call | None:
     if call_id is not None:
-        rows = session.select(Call).where(col(Call.id) == call_id)
-    else:
-        rows = session.select(Call).where(col(Call.carrier) == carrier, col(Call.carrier_call_id) == carrier_call_id)
+        return await session.find(Call, call_id, lock=True)
+    rows = session.select(Call).where(col(Call.carrier) == carrier, col(Call.carrier_call_id) == carrier_call_id)
     return (await session.exec(rows.with_for_update())).one_or_none()
 
 
@@ -211,7 +204,8 @@ class CallbackReceiver:
         )
         try:
             async with self.providers.use(organization_id, TelephonyProvider, carrier) as provider:
-                return _response(await self._translate(organization_id, provider, callback, subject_id))
+                reply = await self._translate(organization_id, provider, callback, subject_id)
+                return Response(reply.body, reply.status, content_type=reply.content_type)
         except InvalidCallback as error:
             logger.warning("callback refused", carrier=carrier, reason=str(error))
             raise Forbidden("The callback's signature is not valid.") from None
@@ -285,7 +279,3 @@ async def carrier_text_event(
 ) -> Response:
     """Receive a callback about an outbound text message."""
     return await receiver.receive(carrier, parse_id(organization_id), path, parse_id(message_id))
-
-
-def _response(reply: CarrierReply) -> Response:
-    return Response(reply.body, reply.status, content_type=reply.content_type)

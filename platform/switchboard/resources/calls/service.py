@@ -1,5 +1,6 @@
 """Rules of calls: listing and placing."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,11 +43,12 @@ _WITH_AGENT = (
     .with_for_update(of=Call)
 )
 NAMED_CALLS = 50
+POLL_SECONDS = 0.1
 
 
 async def get_call(session: TenantSession, call_id: UUID, *, lock: bool = False) -> Call:
     """Return a call. Raises `NotFound`."""
-    call = await find_call(session, call_id, lock=lock)
+    call = await session.find(Call, call_id, lock=lock)
     if call is None:
         raise NotFound
     return call
@@ -106,11 +108,6 @@ def get_voicemail_policy(call: Call) -> VoicemailPolicy:
     return VoicemailPolicy.model_validate(call.voicemail_policy or {}, extra="ignore")
 
 
-async def find_call(session: TenantSession, call_id: UUID, *, lock: bool = False) -> Call | None:
-    """Return a call, or None."""
-    return await session.find(Call, call_id, lock=lock)
-
-
 @dataclass(frozen=True, slots=True)
 class OngoingCall:
     """A call in progress. `agent_name` is None if the agent has been deleted."""
@@ -139,6 +136,22 @@ async def find_call_by_carrier_id(session: TenantSession, carrier: str, carrier_
         "carrier_call_id": carrier_call_id,
     }
     return (await session.exec(_BY_CARRIER, params=values)).one_or_none()
+
+
+async def wait_until_settled(
+    database: Database, organization_id: UUID, carrier_call_id: str, *, seconds: float
+) -> Call:
+    """Wait until a call that a simulated caller placed has ended in the database, and return it. Raises `TimeoutError`
+    if that takes longer.
+    """
+    async with asyncio.timeout(seconds):
+        while True:
+            async with database.tenant(organization_id) as session:
+                rows = session.select(Call).where(col(Call.carrier_call_id) == carrier_call_id)
+                found = (await session.exec(rows)).one_or_none()
+            if found is not None and found.ended_at is not None:
+                return found
+            await asyncio.sleep(POLL_SECONDS)
 
 
 async def list_metadata_names(session: TenantSession, agent_id: UUID) -> list[str]:

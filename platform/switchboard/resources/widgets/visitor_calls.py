@@ -19,9 +19,10 @@ from switchboard.foundation.web.errors import NotFound, RateLimited, SpendLimitR
 from switchboard.plugin_sdk import BrowserCall, IncomingCall, Instruction, RejectCall
 from switchboard.plugin_sdk.registry import Registry
 from switchboard.resources.browser_calls import service as browser_calls
+from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.browser import AGENT
 from switchboard.resources.calls.chats import CHAT_ID, VISITOR, is_chat_over
-from switchboard.resources.calls.inbound import InboundCallRouter, find_announced_call
+from switchboard.resources.calls.inbound import InboundCallRouter
 from switchboard.resources.calls.models import CHAT, Call
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.widgets.admission import add_session, require_place
@@ -85,7 +86,7 @@ async def answer_visitor_call(
         widget = await session.find(Widget, widget_id)
         if widget is None or not (widget.enabled and widget.voice_enabled):
             return RejectCall()
-        if await find_announced_call(session, carrier, browser) is None:
+        if await calls.find_call_by_carrier_id(session, carrier, browser.carrier_call_id) is None:
             try:
                 if await session.find(WidgetSession, session_id) is not None:
                     return RejectCall()
@@ -97,30 +98,20 @@ async def answer_visitor_call(
     incoming = IncomingCall(browser.carrier_call_id, VISITOR, number.phone_number if number else VISITOR)
     instruction = await router.answer_inbound_call(organization_id, carrier, incoming, agent_id=widget.agent_id)
     async with database.tenant(organization_id) as session:
-        await _connect_session(session, session_id, widget, carrier, browser)
-        if identity[3]:
-            await _connect_chat(session, UUID(identity[3]), widget, carrier, browser)
+        held = await session.find(WidgetSession, session_id, lock=True)
+        call = await calls.find_call_by_carrier_id(session, carrier, browser.carrier_call_id)
+        if call is not None and held is not None and held.call_id is None:
+            held.call_id = call.id
+            call.call_metadata = {**call.call_metadata, **describe_widget(widget)}
+        if call is not None and identity[3]:
+            await _connect_chat(session, UUID(identity[3]), widget, call)
     return instruction
 
 
-async def _connect_session(
-    session: TenantSession, session_id: UUID, widget: Widget, carrier: str, browser: BrowserCall
-) -> None:
-    """Connect a conversation with its call."""
-    held = await session.find(WidgetSession, session_id, lock=True)
-    call = await find_announced_call(session, carrier, browser)
-    if held is not None and call is not None and held.call_id is None:
-        held.call_id = call.id
-        call.call_metadata = {**call.call_metadata, **describe_widget(widget)}
-
-
-async def _connect_chat(
-    session: TenantSession, session_id: UUID, widget: Widget, carrier: str, browser: BrowserCall
-) -> None:
+async def _connect_chat(session: TenantSession, session_id: UUID, widget: Widget, call: Call) -> None:
     """Connect a call with the chat that it goes on with, unless that is over."""
     held = await session.find(WidgetSession, session_id)
-    call = await find_announced_call(session, carrier, browser)
-    if call is None or held is None or held.widget_id != widget.id or held.call_id is None:
+    if held is None or held.widget_id != widget.id or held.call_id is None:
         return
     chat = await session.find(Call, held.call_id)
     if chat is not None and chat.carrier == CHAT and not is_chat_over(chat):

@@ -147,7 +147,11 @@ class VisitorChats:
             if held is None or call is None:
                 raise NotFound("The conversation is over.")
             lines = await calls.get_transcript(session, call.id)
-        return [VisitorChatEntry(_role(line), line.content) for line in lines if line.role in ("user", "agent")]
+        return [
+            VisitorChatEntry("user" if line.role == "user" else "agent", line.content)
+            for line in lines
+            if line.role in ("user", "agent")
+        ]
 
     async def _is_open(self, widget: Widget, session_id: UUID) -> bool:
         async with self.database.tenant(widget.organization_id) as session:
@@ -234,7 +238,7 @@ async def _find_open(
     held = await session.find(WidgetSession, session_id, lock=True)
     if held is None or held.widget_id != widget.id or held.call_id is None:
         return None, None
-    call = await calls.find_call(session, held.call_id, lock=True)
+    call = await session.find(Call, held.call_id, lock=True)
     return (None, None) if call is None or is_chat_over(call) else (held, call)
 
 
@@ -258,7 +262,3 @@ async def _add_lines(session: TenantSession, chat: Call, lines: Sequence[tuple[s
             session.add(line)
             position += 1
     await session.flush()
-
-
-def _role(line: TranscriptLine) -> Literal["user", "agent"]:
-    return "user" if line.role == "user" else "agent"

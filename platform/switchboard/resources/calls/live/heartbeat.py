@@ -37,21 +37,19 @@ class CallFunding:
         self._minutes = {call_id: self._minutes.get(call_id, 1) for _, call_id, _ in prepaid}
         for organization_id, call_id, started_at in prepaid:
             minutes = (now() - started_at + LEAD_TIME) // MINUTE + 1
-            if minutes > self._minutes[call_id]:
-                await self._hold(organization_id, call_id, minutes)
-
-    async def _hold(self, organization_id: UUID, call_id: UUID, minutes: int) -> None:
-        try:
-            async with self._database.tenant(organization_id) as session:
-                await ledger.hold_call_minutes(session, call_id, minutes)
-        except InsufficientBalance:
-            logger.warning(
-                "call ended: the balance does not cover its next minute",
-                call_id=str(call_id),
-                organization_id=str(organization_id),
-            )
-            self._engine.end_call(call_id, EndedReason.INSUFFICIENT_BALANCE)
-        self._minutes[call_id] = minutes
+            if minutes <= self._minutes[call_id]:
+                continue
+            try:
+                async with self._database.tenant(organization_id) as session:
+                    await ledger.hold_call_minutes(session, call_id, minutes)
+            except InsufficientBalance:
+                logger.warning(
+                    "call ended: the balance does not cover its next minute",
+                    call_id=str(call_id),
+                    organization_id=str(organization_id),
+                )
+                self._engine.end_call(call_id, EndedReason.INSUFFICIENT_BALANCE)
+            self._minutes[call_id] = minutes
 
 
 logger = structlog.get_logger()
