@@ -72,20 +72,17 @@ class LostReports:
             if message is None:
                 return
             message.watch_at = find_next_look(message)
-        report = await self._ask(message)
-        if report is not None:
-            await apply_message_event(self.database, organization_id, message.carrier, report, message_id=message_id)
-
-    async def _ask(self, message: SmsMessage) -> TextMessageStatus | None:
         if message.carrier_text_id is None:
-            return None
+            return
         try:
             async with (
                 asyncio.timeout(CARRIER_SECONDS),
-                self.providers.use(message.organization_id, TelephonyProvider, message.carrier) as carrier,
+                self.providers.use(organization_id, TelephonyProvider, message.carrier) as carrier,
             ):
                 with span_request("find_text_status", carrier.name):
-                    return await carrier.find_text_status(message.carrier_text_id)
+                    report = await carrier.find_text_status(message.carrier_text_id)
         except (ProviderError, TimeoutError) as error:
             logger.warning("the carrier did not tell a message's status", message_id=str(message.id), reason=str(error))
-            return None
+            return
+        if report is not None:
+            await apply_message_event(self.database, organization_id, message.carrier, report, message_id=message_id)

@@ -17,7 +17,7 @@ from switchboard.resources.calls.models import CallQueueEntry
 from switchboard.resources.calls.schemas import CallCreate
 from switchboard.resources.contacts import service as contacts
 from switchboard.resources.phone_numbers import service as numbers
-from switchboard.resources.sms import inbox, reading
+from switchboard.resources.sms import inbox
 
 Side = Literal["user", "agent"]
 
@@ -47,7 +47,7 @@ async def call_queue_attention(session: TenantSession, viewer: Viewer) -> str:
         "dashboard/call_queue/attention.html",
         waiting=await call_queue.list_waiting(session),
         conversations=await inbox.list_waiting_conversations(session, viewer.user.id),
-        unread=await reading.count_unread_conversations(session, viewer.user.id),
+        unread=await inbox.count_unread_conversations(session, viewer.user.id),
     )
 
 
