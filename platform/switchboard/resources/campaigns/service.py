@@ -1,13 +1,14 @@
 """Business rules of campaigns: listing, creation, contact lists, counters, and states."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy
 from sqlalchemy import ARRAY, Integer, Text, Uuid, func, insert, literal, update
 from sqlalchemy.types import TypeEngine
-from sqlmodel import col, select
+from sqlmodel import col, delete, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from switchboard.foundation.audit import AuditAction, record_audit
@@ -27,6 +28,7 @@ from switchboard.resources.phone_numbers import service as numbers
 
 CHANGEABLE = ("draft", "paused")
 OPEN = ("draft", "scheduled", "running", "paused")
+IN_FLIGHT = ("dialing", "in_progress")
 COUNTERS = ("completed", "failed", "skipped", "canceled")
 LISTED_TWICE = "The number is in the list already."
 
@@ -101,9 +103,7 @@ async def _settings(session: TenantSession, data: CampaignFields) -> dict[str, A
 
 async def count_calls_in_flight(session: TenantSession, campaign_id: UUID) -> int:
     """Count the contacts that are being called."""
-    rows = list_campaign_contacts(session, campaign_id).where(
-        col(CampaignContact.status).in_(("dialing", "in_progress"))
-    )
+    rows = list_campaign_contacts(session, campaign_id).where(col(CampaignContact.status).in_(IN_FLIGHT))
     return (await session.exec(select(func.count()).select_from(rows.subquery()))).one()
 
 
@@ -142,7 +142,9 @@ async def add_to_counters(session: TenantSession, campaign_id: UUID, **more: int
 
 
 async def _write(session: TenantSession, campaign: Campaign, people: Sequence[ContactToCall]) -> Campaign:
-    repeated = list(_mark_repeated(person.phone_number for person in people))
+    # Of several contacts with one number, the first is called.
+    first = {person.phone_number: place for place, person in reversed(list(enumerate(people)))}
+    repeated = [first[person.phone_number] != place for place, person in enumerate(people)]
     # One statement for any number of rows: PostgreSQL refuses COPY into a table with row-level security.
     columns: dict[str, tuple[Sequence[object], TypeEngine[Any]]] = {
         "id": ([new_id() for _ in people], Uuid()),
@@ -163,19 +165,10 @@ async def _write(session: TenantSession, campaign: Campaign, people: Sequence[Co
     return await add_to_counters(session, campaign.id, total_contacts=len(people), skipped=sum(repeated))
 
 
-def _mark_repeated(numbers_in_order: Iterable[str]) -> Iterable[bool]:
-    seen: set[str] = set()
-    for number in numbers_in_order:
-        yield number in seen
-        seen.add(number)
-
-
 # State machine of a campaign (docs/decisions/0007-resource-states.md).
 #
 # Locks are always taken in one order: the organization's calls (`lock_calls`), call, account, contact, campaign. Calls
 # end in the same order, without the first lock.
-
-IN_FLIGHT = ("dialing", "in_progress")
 
 
 async def start_campaign(session: TenantSession, campaign_id: UUID) -> Campaign:
@@ -296,3 +289,28 @@ async def _require_means(session: TenantSession, campaign: Campaign) -> None:
 
 def _dial(session: TenantSession) -> None:
     wake(session, "dial_campaigns", organization_id=str(session.organization_id))
+
+
+async def delete_contacts_of_number(session: TenantSession, phone_number: str) -> int:
+    """Delete the contacts with an E.164 number that are not being called, and return how many.
+
+    The counters of their campaigns count the contacts that are left.
+    """
+    rows = session.select(CampaignContact).where(
+        col(CampaignContact.phone_number) == phone_number, col(CampaignContact.status).not_in(IN_FLIGHT)
+    )
+    found = (await session.exec(rows.order_by(col(CampaignContact.id)).with_for_update())).all()
+    changes: dict[UUID, Counter[str]] = {}
+    for contact in found:
+        less = changes.setdefault(contact.campaign_id, Counter())
+        less["total_contacts"] -= 1
+        less["called"] -= contact.attempts > 0
+        if contact.status in COUNTERS:
+            less[contact.status] -= 1
+    ids = [contact.id for contact in found]
+    await session.exec(
+        delete(CampaignContact).where(session.owns(CampaignContact), is_among(col(CampaignContact.id), ids))
+    )
+    for campaign_id in sorted(changes):
+        await add_to_counters(session, campaign_id, **changes[campaign_id])
+    return len(found)

@@ -111,18 +111,15 @@ async def import_contacts(session: TenantSession, given: Sequence[ContactCreate]
             if number in known:
                 updated += await _merge_contact(session, known[number], by_number[number])
             else:
-                _add_contact(session, by_number[number])
+                contact = Contact(
+                    id=new_id(), organization_id=session.organization_id, **by_number[number].model_dump()
+                )
+                session.add_all([contact, _build_search_row(contact)])
                 created += 1
         with _report_conflict():
             await session.flush()
     record_audit(session, AuditAction.CONTACTS_IMPORTED, f"{created} created, {updated} updated")
     return created, updated
-
-
-def _add_contact(session: TenantSession, data: ContactCreate) -> None:
-    contact = Contact(id=new_id(), organization_id=session.organization_id, **data.model_dump())
-    session.add(contact)
-    session.add(_build_search_row(contact))
 
 
 async def _merge_contact(session: TenantSession, contact: Contact, data: ContactCreate) -> bool:

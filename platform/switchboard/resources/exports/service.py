@@ -14,7 +14,6 @@ from switchboard.foundation.web.paging import select_after
 from switchboard.foundation.web.schemas import parse_id
 from switchboard.resources.calls import service as calls
 from switchboard.resources.calls.filters import list_call_batch
-from switchboard.resources.calls.models import Call, TranscriptLine
 from switchboard.resources.calls.schemas import CallFilters, CallOut
 from switchboard.resources.campaigns import service as campaigns
 from switchboard.resources.campaigns.schemas import CampaignContactOut
@@ -62,15 +61,12 @@ def export_transcripts(filters: CallFilters) -> Export:
 
     async def read(session: TenantSession, after: TenantTable | None) -> Batch:
         found, last = await list_call_batch(session, filters, after=after, limit=BATCH)
-        return [TranscriptRow.model_validate(line) for line in await _list_lines(session, found)], last
+        places = {call.id: place for place, call in enumerate(found) if call.has_transcript}
+        lines = (await session.exec(calls.list_lines(session, [call for call in found if call.has_transcript]))).all()
+        ordered = sorted(lines, key=lambda line: (places[line.call_id], line.timestamp_ms, line.position))
+        return [TranscriptRow.model_validate(line) for line in ordered], last
 
     return Export("transcripts", TranscriptRow, _list_given(filters), read)
-
-
-async def _list_lines(session: TenantSession, found: Sequence[Call]) -> list[TranscriptLine]:
-    places = {call.id: place for place, call in enumerate(found) if call.has_transcript}
-    lines = (await session.exec(calls.list_lines(session, [call for call in found if call.has_transcript]))).all()
-    return sorted(lines, key=lambda line: (places[line.call_id], line.timestamp_ms, line.position))
 
 
 def export_messages(period: PeriodExportQuery) -> Export:
@@ -137,14 +133,9 @@ def _export_list(
 ) -> Export:
     async def read(session: TenantSession, after: TenantTable | None) -> Batch:
         found = (await session.exec(select_after(select(session), after).limit(BATCH))).all()
-        return [out(row) for row in found], _find_last(found)
+        return [out(row) for row in found], found[-1] if len(found) == BATCH else None
 
     return Export(name, model, filters, read)
-
-
-def _find_last(found: Sequence[Row]) -> Row | None:
-    """Return the row after which the next batch begins; None if this one is the last."""
-    return found[-1] if len(found) == BATCH else None
 
 
 def _list_given(query: BaseModel) -> list[str]:
