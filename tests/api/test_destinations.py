@@ -9,9 +9,8 @@ import pytest
 from sqlmodel import update
 from switchboard.engine.conversation.agent_settings import AgentSettings
 from switchboard.engine.conversation.call import Tool
-from switchboard.engine.conversation.model_numbers import ModelNumbers
 from switchboard.engine.conversation.toolbox import Toolbox
-from switchboard.engine.conversation.tools import AgentRequests, SendTextMessage, TransferCall
+from switchboard.engine.conversation.tools import AgentRequests, ModelNumbers, SendTextMessage, TransferCall
 from switchboard.foundation.database import now
 from switchboard.foundation.observability import metrics
 from switchboard.plugin_sdk import BrowserCall, IncomingCall, RejectCall, ToolCall, ToolContext

@@ -15,7 +15,7 @@ import aiohttp
 import numpy as np
 import pytest
 import pytest_asyncio
-from switchboard.engine.conversation.media.dtmf import COLUMNS, ROWS
+from switchboard.engine.conversation.media.tones import COLUMNS, ROWS
 from switchboard.foundation.database import now
 from switchboard.plugin_sdk import ACCEPT_KEY, SimulatedCall, TelephonyProvider
 from switchboard.resources.calls import callbacks

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
+from switchboard.engine.conversation import supervision as supervision_module
 from switchboard.engine.conversation.agent_settings import VoicemailPolicy
 from switchboard.engine.conversation.call import (
     CallResult,
@@ -17,8 +18,7 @@ from switchboard.engine.conversation.call import (
     TranscriptEntry,
 )
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.engine.conversation.handoff import supervision as supervision_module
-from switchboard.engine.conversation.handoff.supervision import Supervision, SupervisionRefused, SupervisionState
+from switchboard.engine.conversation.supervision import Supervision, SupervisionRefused, SupervisionState
 from switchboard.plugin_sdk import ProviderError, SpeechToTextStream, TranscriptionRequest
 from switchboard.plugin_sdk.audio import decode_audio
 

@@ -159,7 +159,7 @@ class MachineDialog:
 
     def start(self) -> None:
         """Begin the call. A machine that the carrier has reported already is waited for."""
-        self._speech_input.observe_transcripts(self._handle_words)
+        self._speech_input.on_transcript = self._handle_words
         if self._context.call.machine_answered:
             self.handle_event(MachineEvent(greeting_over=False))
 

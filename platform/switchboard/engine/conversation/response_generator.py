@@ -75,18 +75,15 @@ class PreemptiveGeneration:
 
         async def generate() -> None:
             held.request = await build()
-            await self._generate(held, held.request)
+            try:
+                async for event in self._llm.chat(held.request):
+                    held.received.append(event)
+                    held.events.put_nowait(event)
+            except ProviderError as error:
+                held.events.put_nowait(error)
+            held.events.put_nowait(None)
 
         held.task = start(generate)
-
-    async def _generate(self, held: _HeldAnswer, request: ChatRequest) -> None:
-        try:
-            async for event in self._llm.chat(request):
-                held.received.append(event)
-                held.events.put_nowait(event)
-        except ProviderError as error:
-            held.events.put_nowait(error)
-        held.events.put_nowait(None)
 
     async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
         """Yield the held answer to this request, or else ask the model. Raises `ProviderError`."""
@@ -202,12 +199,11 @@ class ResponseGenerator:
         self._failures = 0
         self.preemptive = PreemptiveGeneration(call.llm)
         self.retrieval = KnowledgeRetrieval(call.knowledge)
-        self.history: list[Message] = [Message("system", self._build_prompt()), *call.history]
+        prompt = fill_placeholders(call.agent.system_prompt, call.variables)
+        if call.redactor.hides_from_model:
+            prompt = f"{prompt}\n\n{MODEL_NOTE}"
+        self.history: list[Message] = [Message("system", prompt), *call.history]
         self.usage: list[ModelUsage] = []
-
-    def _build_prompt(self) -> str:
-        prompt = fill_placeholders(self._call.agent.system_prompt, self._call.variables)
-        return f"{prompt}\n\n{MODEL_NOTE}" if self._redactor.hides_from_model else prompt
 
     def add_caller_message(self, text: str) -> None:
         """Add what the caller said to the history."""

@@ -13,64 +13,16 @@ from switchboard.engine.conversation.call import (
     SessionContext,
     TransferTargetEvent,
 )
-from switchboard.engine.conversation.handoff.supervision import Supervision
 from switchboard.engine.conversation.lifetime import CallLifetime
 from switchboard.engine.conversation.machine import MachineDialog
 from switchboard.engine.conversation.media.recording import Channel, Recording
 from switchboard.engine.conversation.speech.speech_input import BatchedDetection
+from switchboard.engine.conversation.supervision import Supervision
 from switchboard.engine.conversation.transfer import Transfer
-from switchboard.engine.conversation.turn_taking import TurnTaking
-from switchboard.engine.conversation.turns import FAREWELL_SECONDS
+from switchboard.engine.conversation.turn_taking import FAREWELL_SECONDS, TurnTaking
 from switchboard.plugin_sdk import DigitPressed, Frame, MarkReached, MediaStopped, ProviderError
 
-# Messages from the carrier's socket: audio, marks and keys, handed to the parts of the call.
-
 logger = structlog.get_logger()
-
-
-class CarrierInput:
-    """Reader of one media socket."""
-
-    def __init__(
-        self, context: SessionContext, turns: TurnTaking, machine: MachineDialog, lifetime: CallLifetime
-    ) -> None:
-        self._socket = context.socket
-        self._call = context.call
-        self._clock = context.clock
-        self._turns = turns
-        self._machine = machine
-        self._playout = turns.speech_output.playout
-        self._lifetime = lifetime
-
-    async def run(self) -> None:
-        """Read until the carrier closes the socket, which ends the call."""
-        dropped = 0
-        while (message := await self._socket.receive()) is not None:
-            try:
-                self._handle_message(message)
-            except ValueError:
-                dropped += 1
-                if dropped == 1:
-                    logger.warning("carrier message not understood", call_id=str(self._call.call_id))
-        if self._call.codec.announces_end:
-            self._lifetime.fail(ProviderError("the carrier has lost the call"))
-        else:
-            self._lifetime.end(EndedReason.CALLER_HUNG_UP)
-
-    def _handle_message(self, message: Frame) -> None:
-        event = self._call.codec.decode(message)
-        if isinstance(event, bytes):
-            self._turns.speech_input.add_audio(event)
-            self._machine.add_audio(event)
-            self._playout.mix_caller_audio(event, self._clock())
-        elif isinstance(event, MarkReached):
-            self._playout.handle_mark(event.name)
-        elif isinstance(event, DigitPressed):
-            self._turns.handle_digit(event.digit)
-        elif isinstance(event, MediaStopped):
-            self._lifetime.end(EndedReason.CALLER_HUNG_UP)
-
-
 HANG_UP_SECONDS = 5.0
 LAST_WORDS_SECONDS = 1.5
 RECORDING_SECONDS = 1.0
@@ -93,7 +45,10 @@ class CallSession:
         self._lifetime = CallLifetime(call.call_id, self._transfer)
         self._turns = TurnTaking(context, self._lifetime, detection)
         self._machine = MachineDialog(context, self._turns, self._lifetime)
-        self._recording = self._create_recording()
+        self._recording: Recording | None = None
+        if call.recording_path is not None:
+            awaits_consent = call.disclosure is not None and call.disclosure.consent != "none"
+            self._recording = Recording(call.recording_path, context.encoding, awaits_consent=awaits_consent)
         self._recorded_at = self._logged_at = context.socket.opened_at
         self.supervision = Supervision(context, self._turns, self._lifetime, detection)
 
@@ -101,11 +56,6 @@ class CallSession:
     def organization_id(self) -> UUID:
         """The organization that the call belongs to."""
         return self._context.call.organization_id
-
-    def _create_recording(self) -> Recording | None:
-        path, disclosure = self._context.call.recording_path, self._context.call.disclosure
-        awaits_consent = disclosure is not None and disclosure.consent != "none"
-        return Recording(path, self._context.encoding, awaits_consent=awaits_consent) if path else None
 
     async def run(self) -> CallResult:
         """Run the call to its end and return its result."""
@@ -122,9 +72,11 @@ class CallSession:
         self.supervision.close(reason)
         await self._context.socket.close()
         if self._recording is not None:
-            now = self._context.clock()
-            self._silence_unsettled(now)
-            await self._recording.close(self._turns.speech_output.playout.position_at(now))
+            now, playout = self._context.clock(), self._turns.speech_output.playout
+            if (since := self._find_unsettled_moment()) is not None:  # nobody knows what was said there
+                for channel in Channel:
+                    playout.silence(channel, since, now)
+            await self._recording.close(playout.position_at(now))
         return self._build_result(reason, error)
 
     def end(self, reason: EndedReason) -> None:
@@ -209,18 +161,12 @@ class CallSession:
             ]
         return min((moment for moment in moments if moment is not None), default=None)
 
-    def _silence_unsettled(self, now: float) -> None:
-        """Silence the end of the recording if nobody knows what was said there."""
-        since = self._find_unsettled_moment()
-        for channel in Channel if since is not None else ():
-            self._turns.speech_output.playout.silence(channel, since or now, now)
-
     async def _converse(self) -> tuple[EndedReason, str | None]:
         """Start the call's parts and return why the call ends, with the caller's last words transcribed."""
         turns = self._turns
         if self._recording is not None:
             turns.speech_output.playout.mixers.append(self._recording)
-        self._lifetime.start(CarrierInput(self._context, turns, self._machine, self._lifetime).run)
+        self._lifetime.start(self._read_carrier)
         self._lifetime.start(turns.speech_output.playout.run)
         self._lifetime.start(turns.speech_output.run)
         self._lifetime.start(turns.speech_input.transcription.run)
@@ -237,6 +183,34 @@ class CallSession:
             return reason, error
         finally:
             turns.stop()
+
+    async def _read_carrier(self) -> None:
+        """Read audio, marks, and keys until the carrier closes the socket, which ends the call."""
+        call, dropped = self._context.call, 0
+        while (message := await self._context.socket.receive()) is not None:
+            try:
+                self._handle_message(message)
+            except ValueError:
+                dropped += 1
+                if dropped == 1:
+                    logger.warning("carrier message not understood", call_id=str(call.call_id))
+        if call.codec.announces_end:
+            self.fail(ProviderError("the carrier has lost the call"))
+        else:
+            self.end(EndedReason.CALLER_HUNG_UP)
+
+    def _handle_message(self, message: Frame) -> None:
+        event, playout = self._context.call.codec.decode(message), self._turns.speech_output.playout
+        if isinstance(event, bytes):
+            self._turns.speech_input.add_audio(event)
+            self._machine.add_audio(event)
+            playout.mix_caller_audio(event, self._context.clock())
+        elif isinstance(event, MarkReached):
+            playout.handle_mark(event.name)
+        elif isinstance(event, DigitPressed):
+            self._turns.handle_digit(event.digit)
+        elif isinstance(event, MediaStopped):
+            self.end(EndedReason.CALLER_HUNG_UP)
 
     async def _end_after_farewell(self) -> None:
         await asyncio.sleep(FAREWELL_SECONDS)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from switchboard.engine.conversation.call import Tool
 from switchboard.engine.conversation.knowledge import Knowledge, SearchKnowledge
-from switchboard.engine.conversation.model_numbers import ModelNumbers
 from switchboard.engine.conversation.toolbox import Toolbox
 from switchboard.engine.conversation.tools import (
     AgentRequests,
     EndCall,
+    ModelNumbers,
     OptOut,
     PressDigits,
     SendTextMessage,

@@ -410,7 +410,18 @@ class Endpointing:
             self._asking = self._lifetime.start(self._ask, self._predictor)
 
     async def _ask(self, predictor: TurnPredictor) -> None:
-        judgment = await predictor.predict(self._describe_turn())
+        now = self._clock()
+        paused_at = now if self._turn.paused_at is None else self._turn.paused_at
+        started_at = paused_at if self._turn.started_at is None else self._turn.started_at
+        turn = PossibleTurn(
+            self._audio.get_recent_audio(started_at, paused_at + STOP_SECONDS),
+            self._turn.words.for_model,
+            self._turn.interim.for_model,
+            self._events.get_agent_utterance(),
+            self._language,
+            now - paused_at,
+        )
+        judgment = await predictor.predict(turn)
         self._asking = None
         self._judged_at = self._clock()
         if judgment is not None:
@@ -442,16 +453,3 @@ class Endpointing:
             probability = judgment.prediction.probability if judgment.detector is not None else None
             pause = Pause(after_ms, waited_ms, ended_turn, judgment.detector, probability)
         turn.pauses.append(pause)
-
-    def _describe_turn(self) -> PossibleTurn:
-        now = self._clock()
-        paused_at = now if self._turn.paused_at is None else self._turn.paused_at
-        started_at = paused_at if self._turn.started_at is None else self._turn.started_at
-        return PossibleTurn(
-            self._audio.get_recent_audio(started_at, paused_at + STOP_SECONDS),
-            self._turn.words.for_model,
-            self._turn.interim.for_model,
-            self._events.get_agent_utterance(),
-            self._language,
-            now - paused_at,
-        )

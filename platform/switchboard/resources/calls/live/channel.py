@@ -25,7 +25,7 @@ from switchboard.engine.conversation.call import (
     TransferTargetEvent,
 )
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.engine.conversation.handoff.supervision import SupervisionRefused, SupervisionState
+from switchboard.engine.conversation.supervision import SupervisionRefused, SupervisionState
 from switchboard.foundation.redis_client import receive_messages
 
 logger = structlog.get_logger()

@@ -19,7 +19,7 @@ from yarl import URL
 
 from switchboard.engine.conversation.call import TranscriptEntry
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.engine.conversation.handoff.supervision import SupervisionState
+from switchboard.engine.conversation.supervision import SupervisionState
 from switchboard.foundation.database import Database
 from switchboard.foundation.redis_client import receive_messages
 from switchboard.foundation.settings import Settings

@@ -18,8 +18,7 @@ from switchboard.engine.conversation.call import (
     TurnLatency,
 )
 from switchboard.engine.conversation.engine import CallEngine
-from switchboard.engine.conversation.model_numbers import ModelNumbers
-from switchboard.engine.conversation.tools import OptOut, SendTextMessage
+from switchboard.engine.conversation.tools import ModelNumbers, OptOut, SendTextMessage
 from switchboard.engine.conversation.transfer import get_accept_prompt
 from switchboard.engine.disclosure.disclosure import Disclosure
 from switchboard.engine.providers.conversation import CAPABILITIES, open_conversation_providers
