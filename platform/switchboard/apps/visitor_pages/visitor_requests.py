@@ -20,8 +20,7 @@ from switchboard.foundation.web.signed_links import SignedTokens
 from switchboard.resources.widgets.admission import VisitorLimits
 from switchboard.resources.widgets.models import Widget
 from switchboard.resources.widgets.system_queries import get_public_widget
-from switchboard.resources.widgets.visitor_calls import VisitorCalls
-from switchboard.resources.widgets.visitor_chats import VisitorChats
+from switchboard.resources.widgets.visitors import VisitorCalls, VisitorChats
 
 blueprint = Blueprint("visitor_requests", __name__)
 PER_ADDRESS: Final = Limit(per_second=2, burst=60)

@@ -302,11 +302,9 @@ def shorten_answer(text: str, encoding: TextEncoding) -> str:
     start = text[: MAX_BODY_CHARACTERS + 1]
     whole = (start[: match.end()].rstrip() for match in reversed(list(SENTENCE_END.finditer(start))))
     sentences = next((part for part in whole if _fits(part, encoding)), "")
-    return sentences or _cut_at_word(text[: MAX_BODY_CHARACTERS - 1], encoding)
-
-
-def _cut_at_word(text: str, encoding: TextEncoding) -> str:
-    part = text
+    if sentences:
+        return sentences
+    part = text[: MAX_BODY_CHARACTERS - 1]
     while True:
         part = part[:-1].rsplit(" ", 1)[0]
         if _fits(f"{part}…", encoding):

@@ -20,7 +20,7 @@ from switchboard.resources.widgets import service as widgets
 from switchboard.resources.widgets.admission import measure_usage
 from switchboard.resources.widgets.models import WidgetSession
 from switchboard.resources.widgets.schemas import WidgetCreate, WidgetOut, WidgetUpdate
-from switchboard.resources.widgets.visitor_chats import build_greeting
+from switchboard.resources.widgets.visitors import build_greeting
 
 LATEST = 10
 LANGUAGES = (
