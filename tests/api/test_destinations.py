@@ -222,7 +222,7 @@ async def talk_into(agent: AgentSettings, tool: str, number: str) -> tuple[bool,
     """Let the model use a tool with a number; return whether it would be dialed or texted, and the tool's result."""
     requests, texts, numbers = AgentRequests(), Texts(), ModelNumbers.from_settings(agent)
     context = ToolContext(uuid4(), uuid4(), uuid4(), OTHER_PARTY, "+15550100200")
-    tools: list[Tool] = [TransferCall(requests, numbers), SendTextMessage(texts, numbers)]
+    tools: list[Tool] = [TransferCall(requests, numbers), SendTextMessage(texts.send_text, numbers)]
     toolbox = Toolbox(tools, context, disabled=agent.disabled_tools)
     arguments: Json = {"to_number": number} if tool == "transfer_call" else {"to_number": number, "body": "Hello"}
     result = await toolbox.run(ToolCall("1", tool, arguments))

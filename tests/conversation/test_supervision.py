@@ -272,7 +272,7 @@ async def test_no_message_is_left_in_a_call_that_was_taken_over(engine: CallEngi
     await monitored.keep_attached(0.2)
     session = engine.find_session(live.call_id)
     assert session is not None
-    session.handle_machine_event(MachineEvent(greeting_over=True))
+    session.machine.handle_event(MachineEvent(greeting_over=True))
     await monitored.keep_attached(2)
     monitored.socket.hang_up()
     result = await monitored.holding

@@ -164,7 +164,7 @@ class CallEngine:
 
     def count_calls_by_organization(self) -> Counter[UUID]:
         """Count the live calls of this process for each organization."""
-        return Counter(session.organization_id for session in self._sessions.values())
+        return Counter(session.context.call.organization_id for session in self._sessions.values())
 
     def find_session(self, call_id: UUID) -> CallSession | None:
         """Return a live call of this process."""
@@ -174,7 +174,7 @@ class CallEngine:
         """End a call that this process runs, or is about to run: its media stream may not have started yet."""
         session = self._sessions.get(call_id)
         if session is not None:
-            session.end(reason)
+            session.lifetime.end(reason)
             return
         _remember(self._early_ends, call_id, reason)
 
@@ -182,7 +182,7 @@ class CallEngine:
         """Report a machine that answered a call which this process runs, or is about to run."""
         session = self._sessions.get(call_id)
         if session is not None:
-            session.handle_machine_event(event)
+            session.machine.handle_event(event)
         else:
             _remember(self._early_machines, call_id, event)
 
@@ -209,9 +209,9 @@ class CallEngine:
             session = CallSession(SessionContext(call, socket, first.encoding, self._clock), self._detection)
             self._sessions[call.call_id] = session
             if (reason := self._early_ends.pop(call.call_id, None)) is not None:
-                session.end(reason)
+                session.lifetime.end(reason)
             elif self.stopping.is_set():
-                session.end(EndedReason.SHUTDOWN)
+                session.lifetime.end(EndedReason.SHUTDOWN)
             try:
                 with self.hold():
                     return await session.run()
@@ -229,7 +229,7 @@ class CallEngine:
                 try:
                     session.tick(now)
                 except Exception as error:  # noqa: BLE001 - the other calls go on
-                    session.fail(error)
+                    session.lifetime.fail(error)
 
 
 def _remember(early: dict[UUID, ValueT], call_id: UUID, value: ValueT) -> None:

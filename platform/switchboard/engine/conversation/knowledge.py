@@ -32,6 +32,8 @@ RETRIEVED_PASSAGES, SEARCHED_PASSAGES = 3, 5
 MIN_WORDS = 2
 
 Context: TypeAlias = tuple[Message, ...]
+TaskStarter: TypeAlias = Callable[[Callable[[], Awaitable[None]]], asyncio.Task[None] | None]
+"""Starts a task of the call (`CallLifetime.start`)."""
 
 
 class Knowledge(Protocol):
@@ -64,7 +66,7 @@ class KnowledgeRetrieval:
         self.interim_transcript = ""
         self._prefetched: tuple[list[str], asyncio.Future[Context]] | None = None
 
-    def prefetch(self, start: Callable[[Callable[[], Awaitable[None]]], object]) -> None:
+    def prefetch(self, start: TaskStarter) -> None:
         """Start a task that retrieves the context of the interim transcript."""
         if self._knowledge is None or not self.interim_transcript:
             return

@@ -94,7 +94,6 @@ class AnswerDetector:
     def __init__(self, started_at: float) -> None:
         self._started_at = started_at
         self._speech_since: float | None = None
-        self._silent_since: float | None = None
 
     def hear_speech(self, now: float, speaking: bool, last_voice_at: float) -> Answer | None:
         """Judge the answer by the other party's voice and silence; return None as long as it may be either."""

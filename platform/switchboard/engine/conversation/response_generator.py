@@ -5,13 +5,13 @@ import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 import structlog
 from opentelemetry.context import attach
 
 from switchboard.engine.conversation.call import Clock, LiveCall, Tool
-from switchboard.engine.conversation.knowledge import KnowledgeRetrieval
+from switchboard.engine.conversation.knowledge import KnowledgeRetrieval, TaskStarter
 from switchboard.engine.conversation.speech.speech_output import SpeechOutput, SpokenReply, join_heard
 from switchboard.engine.conversation.toolbox import MAX_TOOL_ROUNDS, Toolbox
 from switchboard.engine.conversation.transcript import TurnClock
@@ -35,12 +35,6 @@ from switchboard.plugin_sdk import (
 
 CHARACTERS_PER_TOKEN: Final = 4
 """Estimate for a request that was dropped before the vendor reported its usage, in English text."""
-
-
-class TaskStarter(Protocol):
-    """Starts a task of the call (`CallLifetime.start`)."""
-
-    def __call__(self, work: Callable[[], Awaitable[None]], /) -> asyncio.Task[None] | None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -110,20 +104,18 @@ class PreemptiveGeneration:
             return
         if held.task is not None:
             held.task.cancel()
-        if held.request is not None:
-            reported = [event for event in held.received if isinstance(event, ModelUsage)]
-            self.dropped += reported or [_estimate_usage(held.request, held.received)]
-
-
-def _estimate_usage(request: ChatRequest, received: list[ChatEvent]) -> ModelUsage:
-    asked = sum(len(message.content) for message in request.messages)
-    answered = sum(len(event.text) for event in received if isinstance(event, TextDelta))
-    return ModelUsage(
-        request.model or "",
-        input_tokens=asked // CHARACTERS_PER_TOKEN,
-        output_tokens=answered // CHARACTERS_PER_TOKEN,
-        detail={"estimated": True},
-    )
+        if held.request is None:
+            return
+        reported = [event for event in held.received if isinstance(event, ModelUsage)]
+        asked = sum(len(message.content) for message in held.request.messages)
+        answered = sum(len(event.text) for event in held.received if isinstance(event, TextDelta))
+        estimated = ModelUsage(
+            held.request.model or "",
+            input_tokens=asked // CHARACTERS_PER_TOKEN,
+            output_tokens=answered // CHARACTERS_PER_TOKEN,
+            detail={"estimated": True},
+        )
+        self.dropped += reported or [estimated]
 
 
 logger = structlog.get_logger()

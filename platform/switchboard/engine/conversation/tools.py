@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from switchboard.engine.conversation.agent_settings import AgentSettings
-from switchboard.engine.conversation.call import EndedReason, LiveCall, PersonQueue, TextSender, Tool
+from switchboard.engine.conversation.call import EndedReason, LiveCall, PersonQueue, Tool
 from switchboard.engine.conversation.knowledge import SearchKnowledge
 from switchboard.engine.conversation.transfer import TransferRequest
 from switchboard.plugin_sdk import (
@@ -209,14 +209,15 @@ class SendTextMessage(AgentTool[TextToSend]):
     description = "Send a text message (SMS) to the person on the line, or to another phone number."
     Parameters = TextToSend
 
-    def __init__(self, sender: TextSender, numbers: ModelNumbers) -> None:
-        self._sender = sender
+    def __init__(self, send: Callable[[str, str | None], Awaitable[None]], numbers: ModelNumbers) -> None:
+        """Use `send`, which takes the text, and the number if it is not the other party's. It raises `ToolError`."""
+        self._send = send
         self._numbers = numbers
 
     async def run(self, context: ToolContext, parameters: TextToSend) -> JsonObject:
         if parameters.to_number not in (None, context.from_number, context.to_number):
             self._numbers.check(parameters.to_number)
-        await self._sender.send_text(parameters.body, parameters.to_number)
+        await self._send(parameters.body, parameters.to_number)
         return {"sent": True}
 
 

@@ -209,9 +209,9 @@ class TurnTaking:
         else:
             self._consent.start(self._lifetime, partial(self._handle_consent, self._consent.disclosure, handle_consent))
 
-    def _handle_consent(self, disclosure: Disclosure, handle_consent: ConsentHandler, *, given: bool) -> None:
+    def _handle_consent(self, disclosure: Disclosure, handle_consent: ConsentHandler, given: bool) -> None:
         if disclosure.consent != "none":
-            handle_consent(given=given)
+            handle_consent(given)
         if given:
             self._say_greeting()
             return

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
-from typing import Final
+from typing import Final, Literal
 from uuid import UUID
 
 import structlog
@@ -22,6 +22,7 @@ from switchboard.resources.calls.service import get_other_number
 ATTENDANCE: Final = timedelta(seconds=30)
 RENEWAL: Final = timedelta(seconds=10)
 MOST_SHOWN: Final = 100
+QueueStatus = Literal["waiting", "callback"]
 ORDER: Final = col(CallQueueEntry.created_at), col(CallQueueEntry.id)
 """The longest wait first; of two callers of the same moment, the one who was written first."""
 
@@ -102,14 +103,10 @@ async def end_waiting(session: TenantSession, call_id: UUID, *, was_lost: bool) 
         entry.status = "callback" if was_lost and entry.number else "abandoned"
 
 
-async def list_waiting(session: TenantSession) -> list[CallQueueEntry]:
-    """List the callers who wait, the longest wait first, at most 100."""
-    return await _list_entries(session, "waiting")
-
-
-async def list_callbacks(session: TenantSession) -> list[CallQueueEntry]:
-    """List the callbacks that are due, the oldest first, at most 100."""
-    return await _list_entries(session, "callback")
+async def list_queue_entries(session: TenantSession, status: QueueStatus) -> list[CallQueueEntry]:
+    """List the callers who wait, or the callbacks that are due, the longest wait first, at most 100."""
+    rows = session.select(CallQueueEntry).where(col(CallQueueEntry.status) == status)
+    return list((await session.exec(rows.order_by(*ORDER).limit(MOST_SHOWN))).all())
 
 
 async def take_callback(session: TenantSession, entry_id: UUID, name: str) -> CallQueueEntry:
@@ -162,11 +159,6 @@ def _select_entry(*statuses: str) -> SelectOfScalar[CallQueueEntry]:
         is_among(col(CallQueueEntry.status), statuses),
     )
     return rows.order_by(*ORDER).with_for_update()
-
-
-async def _list_entries(session: TenantSession, status: str) -> list[CallQueueEntry]:
-    rows = session.select(CallQueueEntry).where(col(CallQueueEntry.status) == status)
-    return list((await session.exec(rows.order_by(*ORDER).limit(MOST_SHOWN))).all())
 
 
 logger = structlog.get_logger()

@@ -52,8 +52,8 @@ from switchboard.resources.calls.live.channel import LiveMessage, send_live_mess
 from switchboard.resources.calls.models import Call
 from switchboard.resources.calls.states import finish_call, is_over, mark_accepted, mark_ringing, start_call
 from switchboard.resources.phone_numbers.purchases import build_callback_urls
-from switchboard.resources.sms import callbacks as text_callbacks
 from switchboard.resources.sms import inbound as inbound_texts
+from switchboard.resources.sms.sender import apply_message_event
 
 logger = structlog.get_logger()
 
@@ -81,7 +81,11 @@ class CarrierEventHandler:
             if call is None:
                 logger.warning("callback for an unknown call", carrier=carrier)
                 return
-            unwanted = _is_unwanted(call, carrier, event)
+            # The carrier dials for a call that was handed to another carrier or given up. After a late event of a call
+            # that nobody answered it is asked to end a finished call, which is harmless.
+            given_up = is_over(call) and call.started_at is None
+            is_dialing = isinstance(event, CallAccepted | CalleeRinging | CallAnswered)
+            unwanted = is_dialing and (call.carrier != carrier or given_up)
             holder = call.holder
             if call.carrier == carrier:
                 call.carrier_call_id = call.carrier_call_id or event.carrier_call_id
@@ -119,15 +123,6 @@ class CarrierEventHandler:
                 event.target_call_id, event.outcome if isinstance(event, TransferTargetGone) else None
             )
             await send_live_message(self.redis, call.holder, LiveMessage(call_id=call.id, target=target))
-
-
-def _is_unwanted(call: Call, carrier: str, event: CallEvent) -> bool:
-    """Return whether the carrier dials for a call that was handed to another carrier or given up.
-
-    After a late event of a call that nobody answered the carrier is asked to end a finished call, which is harmless.
-    """
-    given_up = is_over(call) and call.started_at is None
-    return (call.carrier != carrier or given_up) and isinstance(event, CallAccepted | CalleeRinging | CallAnswered)
 
 
 async def _update_call(session: TenantSession, call: Call, event: CallEvent) -> None:
@@ -244,9 +239,7 @@ class CallbackReceiver:
                 self.database, organization_id, carrier, event, base_url=self.settings.base_url
             )
         elif isinstance(event, TextMessageStatus):
-            await text_callbacks.apply_message_event(
-                self.database, organization_id, carrier, event, message_id=subject_id
-            )
+            await apply_message_event(self.database, organization_id, carrier, event, message_id=subject_id)
         elif isinstance(event, TransferTargetReady | TransferTargetGone):
             await self.events.apply_transfer_event(organization_id, carrier, event, call_id=subject_id)
         elif not isinstance(event, IncomingCall):

@@ -114,7 +114,11 @@ async def _settle(session: TenantSession, contact: CampaignContact, outcome: Out
     """Retry or finish a contact. A call that was cut off by a stopping server is not a failure of the campaign, and is
     retried whatever outcomes the campaign retries.
     """
-    campaign = await _note_call(session, contact.campaign_id, failed=outcome == "failed" and not cut_off)
+    campaign = await campaigns.get_campaign(session, contact.campaign_id, lock=True)
+    campaign.recent = (campaign.recent + ("f" if outcome == "failed" and not cut_off else "-"))[-LAST_CALLS:]
+    if campaign.status == "running":
+        campaign.due_at = now()
+    await session.flush()
     retry = Retry.model_validate(campaign.retry) if campaign.retry else None
     if (
         retry
@@ -133,16 +137,6 @@ async def _settle(session: TenantSession, contact: CampaignContact, outcome: Out
         campaign.status_reason = (
             f"{failed} of the last {LAST_CALLS} calls failed. Last error: {contact.error or 'none given'}"
         )
-
-
-async def _note_call(session: TenantSession, campaign_id: UUID, *, failed: bool) -> Campaign:
-    """Record whether a call failed; return the campaign, locked, and make a running one due."""
-    campaign = await campaigns.get_campaign(session, campaign_id, lock=True)
-    campaign.recent = (campaign.recent + ("f" if failed else "-"))[-LAST_CALLS:]
-    if campaign.status == "running":
-        campaign.due_at = now()
-    await session.flush()
-    return campaign
 
 
 # Calling hours, evaluated in the time zone of the called number.
@@ -279,7 +273,11 @@ class _Dialer:
     async def _dial_contacts(self) -> bool:
         agent = await self._session.get_one(Agent, self._campaign.agent_id)
         number = await self._session.get_one(PhoneNumber, self._campaign.phone_number_id)
-        claimed = await self._claim()
+        due = campaigns.list_campaign_contacts(self._session, self._campaign.id, status="pending").where(
+            col(CampaignContact.dial_at) <= now()
+        )
+        ordered = due.order_by(col(CampaignContact.dial_at), col(CampaignContact.id)).limit(BATCH)
+        claimed = (await self._session.exec(ordered.with_for_update(skip_locked=True))).all()
         refusals = await find_refusals(self._session, [contact.phone_number for contact in claimed])
         policy = await get_policy(self._session, self._campaign.organization_id)
         organization = await self._session.get_one(Organization, self._campaign.organization_id)
@@ -304,13 +302,6 @@ class _Dialer:
         campaign = await campaigns.add_to_counters(self._session, self._campaign.id, called=called, skipped=skipped)
         more = len(claimed) == BATCH if self._share else self._has_more_share
         return campaign.status == "running" and more
-
-    async def _claim(self) -> list[CampaignContact]:
-        due = campaigns.list_campaign_contacts(self._session, self._campaign.id, status="pending").where(
-            col(CampaignContact.dial_at) <= now()
-        )
-        ordered = due.order_by(col(CampaignContact.dial_at), col(CampaignContact.id)).limit(BATCH)
-        return list((await self._session.exec(ordered.with_for_update(skip_locked=True))).all())
 
     async def _call(self, contact: CampaignContact, agent: Agent, number: PhoneNumber) -> bool:
         """Create the contact's call; return False if the balance does not cover it or outbound work is paused, which

@@ -45,7 +45,7 @@ async def call_queue_attention(session: TenantSession, viewer: Viewer) -> str:
     await call_queue.attend_queue(session, viewer.user.id)
     return await render_part(
         "dashboard/call_queue/attention.html",
-        waiting=await call_queue.list_waiting(session),
+        waiting=await call_queue.list_queue_entries(session, "waiting"),
         conversations=await inbox.list_waiting_conversations(session, viewer.user.id),
         unread=await inbox.count_unread_conversations(session, viewer.user.id),
     )
@@ -74,7 +74,10 @@ async def call_back(session: TenantSession, viewer: Viewer, entry_id: UUID) -> N
 
 
 async def _load_queue(session: TenantSession) -> dict[str, object]:
-    waiting, callbacks = await call_queue.list_waiting(session), await call_queue.list_callbacks(session)
+    waiting, callbacks = (
+        await call_queue.list_queue_entries(session, "waiting"),
+        await call_queue.list_queue_entries(session, "callback"),
+    )
     ids = {entry.number for entry in (*waiting, *callbacks)}
     return {
         "waiting": waiting,

@@ -18,6 +18,7 @@ from switchboard.engine.conversation.call import (
     TurnPredictor,
 )
 from switchboard.engine.conversation.lifetime import CallLifetime
+from switchboard.engine.conversation.speech.speech_input import SpeechInput
 from switchboard.engine.conversation.speech.vad import STOP_SECONDS
 from switchboard.engine.redaction.redactor import RedactedText
 from switchboard.plugin_sdk import PossibleTurn, TurnPrediction, TurnReport
@@ -209,15 +210,6 @@ class _UnfinishedTurn:
     pauses: list[Pause] = field(default_factory=list)
 
 
-class CallerAudio(Protocol):
-    """Audio of the caller: recent audio as 16-bit PCM, when the last sound ended that may be the caller's voice (None
-    if noise hides it), and whether a voice starts that is too short yet for speech."""
-
-    def get_recent_audio(self, since: float, until: float) -> bytes: ...
-    def get_quiet_since(self) -> float | None: ...
-    def is_voice_starting(self) -> bool: ...
-
-
 class TurnEvents(Protocol):
     """Questions of the policy to the conversation, and its decisions.
 
@@ -245,7 +237,7 @@ class Endpointing:
     """
 
     def __init__(
-        self, call: LiveCall, audio: CallerAudio, clock: Clock, lifetime: CallLifetime, events: TurnEvents
+        self, call: LiveCall, audio: SpeechInput, clock: Clock, lifetime: CallLifetime, events: TurnEvents
     ) -> None:
         self._language = call.agent.stt_language
         self._settings = call.turn_detection

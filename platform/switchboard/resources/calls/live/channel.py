@@ -125,7 +125,7 @@ def _handle_message(redis: Redis, engine: CallEngine, data: bytes) -> None:
     if message.monitor is not None:
         _handle_monitor(redis, engine, message.call_id, message.monitor)
     if message.target is not None and (session := engine.find_session(message.call_id)) is not None:
-        session.handle_target_event(message.target)
+        session.transfer.handle_event(message.target)
     if message.machine is not None:
         engine.report_machine(message.call_id, message.machine)
 

@@ -15,6 +15,7 @@ from switchboard.engine.conversation.call import (
     LiveCall,
     MediaSocket,
     SpeechRenderer,
+    Tool,
     TurnLatency,
 )
 from switchboard.engine.conversation.engine import CallEngine
@@ -65,7 +66,7 @@ from switchboard.resources.knowledge_bases.agent_knowledge import build_agent_kn
 from switchboard.resources.phone_numbers import service as numbers
 from switchboard.resources.sms import service as sms
 
-# Actions of the conversation outside it, checked and translated: at the carrier, and by text message.
+# The carrier's side of a live call: actions that the conversation asks for, checked and translated.
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,29 +149,6 @@ class ProviderCarrierLeg:
         if self.call.carrier_call_id is None:
             raise ProviderError("the carrier has not reported the call's id yet")
         return self.call.carrier_call_id
-
-
-@dataclass(frozen=True, slots=True)
-class CallTextSender:
-    """Sends text messages from our number of the call (`TextSender` of the engine)."""
-
-    database: Database
-    call: Call
-
-    async def send_text(self, body: str, to_number: str | None) -> None:
-        target = to_number or calls.get_other_number(self.call)
-        if not target.startswith("+"):
-            raise ToolError("the caller's number is withheld: ask for one")
-        async with self.database.tenant(self.call.organization_id) as session:
-            set_cause_depth(session, self.call.cause_depth)
-            number = await numbers.find_phone_number(session, calls.get_own_number(self.call))
-            if number is None:
-                raise ToolError("the call's phone number is not the organization's any more")
-            try:
-                content = sms.MessageContent(body)
-                await sms.compose_message(session, number, target, content, author="agent", agent_id=self.call.agent_id)
-            except ApiError as error:
-                raise ToolError(error.detail) from error
 
 
 logger = structlog.get_logger()
@@ -310,11 +288,7 @@ class CallRunner:
                 leg=leg,
                 log=log,
                 recording_path=build_spool_path(self.settings, call.organization_id, call.id),
-                tools=[
-                    SendTextMessage(CallTextSender(self.database, call), ModelNumbers.from_settings(agent.settings)),
-                    OptOut(partial(_opt_out, self.database, call)),
-                    *await self.agent_tools.build_tools(agent),
-                ],
+                tools=[*self._build_tools(call, agent), *await self.agent_tools.build_tools(agent)],
                 variables={name: str(value) for name, value in (call.prompt_variables or call.call_metadata).items()},
                 history=claimed.history,
                 hints=_list_hints(providers.llm.list_expected_phrases(agent.settings.system_prompt), disclosure),
@@ -339,12 +313,35 @@ class CallRunner:
         await retry_while_away(partial(_save_result, self.database, call, result, record), seconds=RESULT_SECONDS)
         self.uploader.recordings_due.set()
 
+    def _build_tools(self, call: Call, agent: Agent) -> list[Tool]:
+        return [
+            SendTextMessage(partial(_send_text, self.database, call), ModelNumbers.from_settings(agent.settings)),
+            OptOut(partial(_opt_out, self.database, call)),
+        ]
+
 
 def _list_hints(phrases: Sequence[str], disclosure: Disclosure | None) -> tuple[str, ...]:
     """Add the answers to the question of consent to the phrases that speech-to-text expects."""
     if not phrases or disclosure is None or disclosure.consent != "ask":
         return tuple(phrases)
     return (*phrases, *disclosure.phrases.yes, *disclosure.phrases.no)
+
+
+async def _send_text(database: Database, call: Call, body: str, to_number: str | None) -> None:
+    """Send a text message from our number of the call."""
+    target = to_number or calls.get_other_number(call)
+    if not target.startswith("+"):
+        raise ToolError("the caller's number is withheld: ask for one")
+    async with database.tenant(call.organization_id) as session:
+        set_cause_depth(session, call.cause_depth)
+        number = await numbers.find_phone_number(session, calls.get_own_number(call))
+        if number is None:
+            raise ToolError("the call's phone number is not the organization's any more")
+        try:
+            content = sms.MessageContent(body)
+            await sms.compose_message(session, number, target, content, author="agent", agent_id=call.agent_id)
+        except ApiError as error:
+            raise ToolError(error.detail) from error
 
 
 async def _opt_out(database: Database, call: Call) -> None:

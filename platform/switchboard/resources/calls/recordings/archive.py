@@ -5,7 +5,7 @@
 import io
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -121,7 +121,11 @@ class RecordingArchive(FileArchive):
         """
         segments = await self.recordings.list_keys(build_segment_prefix(organization_id, call_id))
         if not segments:
-            return await self._find_format(organization_id, call_id)
+            for audio_format in FILE_FORMATS:
+                with suppress(ObjectNotFound):
+                    await self.recordings.find(build_key(organization_id, call_id, audio_format))
+                    return audio_format
+            return None
         async with self._store_whole(organization_id, call_id) as writer:
             for key in segments:
                 segment = await self.find_file(organization_id, key)
@@ -167,15 +171,6 @@ class RecordingArchive(FileArchive):
         """Delete everything that the store has of a call."""
         await self.recordings.delete([build_key(organization_id, call_id, name) for name in FILE_FORMATS])
         await self.delete_segments(organization_id, call_id)
-
-    async def _find_format(self, organization_id: UUID, call_id: UUID) -> RecordingFormat | None:
-        for audio_format in FILE_FORMATS:
-            try:
-                await self.recordings.find(build_key(organization_id, call_id, audio_format))
-            except ObjectNotFound:
-                continue
-            return audio_format
-        return None
 
 
 def build_key(organization_id: UUID, call_id: UUID, audio_format: RecordingFormat) -> str:
